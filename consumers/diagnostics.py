@@ -65,7 +65,7 @@ def configure_logging(
         _JsonFormatter() if log_format == "json" else _TextFormatter("%(message)s")
     )
     root = logging.getLogger()
-    for previous in [one for one in root.handlers if isinstance(one, _StderrHandler)]:
+    for previous in [handler for handler in root.handlers if isinstance(handler, _StderrHandler)]:
         root.removeHandler(previous)
     root.addHandler(handler)
     root.setLevel(logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO)
@@ -82,7 +82,7 @@ def log_flags(*, quiet: bool = False) -> list[str]:
     """
     root = logging.getLogger()
     quiet = quiet or root.level > logging.INFO
-    is_json = any(isinstance(one.formatter, _JsonFormatter) for one in root.handlers)
+    is_json = any(isinstance(handler.formatter, _JsonFormatter) for handler in root.handlers)
     return [
         *["--quiet"] * quiet,
         *["--verbose"] * (not quiet and root.level <= logging.DEBUG),

@@ -62,7 +62,7 @@ def cut_json(value: JsonValue, max_chars: int = MAX_CHARS) -> JsonValue:
             text = str(cut_json(some, max_chars))[:max_chars]
             return f"{text} … [cut: {len(value):,} values]"
         case list():
-            found: JsonValue = [cut_json(one, max_chars) for one in value]
+            found: JsonValue = [cut_json(item, max_chars) for item in value]
         case dict():
             found = {cut(name, max_chars): cut_json(one, max_chars) for name, one in value.items()}
         case _:

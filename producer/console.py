@@ -65,7 +65,7 @@ def rounded(value: object) -> object:
         case dict():
             return {name: rounded(one) for name, one in value.items()}
         case list():
-            return [rounded(one) for one in value]
+            return [rounded(item) for item in value]
         case _:
             return value
 

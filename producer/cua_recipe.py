@@ -43,7 +43,7 @@ def convert_openai_responses_to_message(openai_message: Mapping[str, Any]) -> Me
     """
     content = openai_message.get("content", [])
     given = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    parts = [_part(one) for one in given]
+    parts = [_part(item) for item in given]
     role = str(openai_message.get("role", "user"))
     if not parts:
         return Message(role=role, content="")

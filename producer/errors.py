@@ -62,11 +62,11 @@ class StopRequestedError(Exception):
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The sentence ` Did you mean 'x'?` for the closest known name, or an empty string."""
-    by_folded = {one.casefold(): one for one in known}
+    by_folded = {item.casefold(): item for item in known}
     folded = name.casefold()
     close = difflib.get_close_matches(folded, by_folded, n=1) or [
-        one
-        for one in by_folded
-        if len(folded) > 2 and folded in one  # noqa: PLR2004
+        item
+        for item in by_folded
+        if len(folded) > 2 and folded in item  # noqa: PLR2004
     ]
     return f" Did you mean {by_folded[close[0]]!r}?" if close else ""

@@ -62,7 +62,7 @@ class _JsonLines(logging.Formatter):
 def configure_logging(level: int = logging.INFO, log_format: str = "text") -> None:
     """Log to stderr: ours from `level`, other libraries' warnings; replaces what was configured."""
     root = logging.getLogger()
-    for handler in [one for one in root.handlers if isinstance(one, _StderrHandler)]:
+    for handler in [handler for handler in root.handlers if isinstance(handler, _StderrHandler)]:
         root.removeHandler(handler)
     root.addHandler(_StderrHandler(_JsonLines() if log_format == "json" else _TextLines()))
     for name in OURS:
@@ -91,4 +91,6 @@ def log_flags() -> list[str]:
 
 
 def _is_json() -> bool:
-    return any(isinstance(one.formatter, _JsonLines) for one in logging.getLogger().handlers)
+    return any(
+        isinstance(handler.formatter, _JsonLines) for handler in logging.getLogger().handlers
+    )

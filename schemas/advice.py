@@ -35,4 +35,4 @@ class AdvisedError(Exception):
 
     def for_command(self, flags: Collection[str]) -> None:
         """Leave out ways that name other flags than these: the command that fails has not them."""
-        self.ways = tuple(one for one in self.ways if flags_in(one) <= set(flags))
+        self.ways = tuple(way for way in self.ways if flags_in(way) <= set(flags))

@@ -91,7 +91,7 @@ def _clustered(residuals: Collection[float]) -> float:
     if len(residuals) < 2:  # noqa: PLR2004  # a variance needs two
         return 0.0
     factor = len(residuals) / (len(residuals) - 1)
-    return math.sqrt(factor * math.fsum(one * one for one in residuals))
+    return math.sqrt(factor * math.fsum(residual * residual for residual in residuals))
 
 
 def _binomial(count: TaskCount) -> float:

@@ -17,12 +17,14 @@ import pytest
 
 from consumers.cli import COMMANDS as PROJECT_COMMANDS
 from consumers.fold.projectors.registry import HOMES, PROJECTORS
+from producer.agents import AGENTS
+from producer.agents.android.demo_tasks import demo_tasks
+from producer.agents.android.sim.device.sim import AndroidSim
+from producer.agents.android.sim.oracle.oracles import oracle_action
 from producer.cli import COMMANDS as TRAIN_COMMANDS
 from producer.config import RunConfig
-from producer.environments.android_sim import AndroidSim
-from producer.environments.android_sim.oracle.oracles import oracle_action
+from producer.environments.blanked import BlankedEnvironment
 from producer.task import Task
-from producer.tasks.demo import demo_tasks
 from schemas.base import Payload
 from schemas.catalogue import PAYLOADS, TOPICS
 from schemas.upcasting import UPCASTERS
@@ -47,13 +49,13 @@ PLACES: dict[str, tuple[str, ...]] = {
         "tests/reference_fold/histories.py",
     ),
     "task": (
-        "producer/tasks/demo_tasks.tsv",
-        "producer/validators/queries.py",
-        "producer/environments/android_sim/oracle/oracles.py",
+        "producer/agents/android/demo_tasks.tsv",
+        "producer/agents/android/queries.py",
+        "producer/agents/android/sim/oracle/oracles.py",
     ),
     "environment": (
-        "producer/environments",
-        "producer/config/tasks.py",
+        "producer/agents/agent.py",
+        "producer/agents/__init__.py",
         "tests/producer/environments/test_environment_contract.py",
     ),
     "command": ("producer/cli.py", "consumers/cli.py", "README.md"),
@@ -89,8 +91,8 @@ def by_type(payload: type[Payload]) -> str:
 
 @pytest.fixture(scope="module")
 def types_in_histories() -> set[str]:
-    said = [one for seed in range(20) for one in history(f"run-{seed}", seed)]
-    return {json.loads(one.value)["type"] for one in said}
+    said = [event for seed in range(20) for event in history(f"run-{seed}", seed)]
+    return {json.loads(item.value)["type"] for item in said}
 
 
 def test_every_module_of_events_is_imported_by_the_catalogue() -> None:
@@ -134,7 +136,7 @@ def test_a_demo_task_has_its_texts_a_validator_and_an_oracle(task: Task) -> None
     if task.task_id in WITHOUT_A_VALIDATOR:
         assert not task.is_judged, "judged now: take it off the list"
         return
-    assert task.is_judged, "QUERIES in producer/validators/queries.py does not know its query"
+    assert task.is_judged, "QUERIES in producer/agents/android/queries.py does not know its query"
     assert task.expected_result
     sim = AndroidSim()
     sim.open(task, seed=0)
@@ -147,18 +149,58 @@ def test_a_demo_task_has_its_texts_a_validator_and_an_oracle(task: Task) -> None
 def test_every_environment_keeps_the_contract_and_can_be_chosen() -> None:
     found = {
         f"{path.relative_to(ROOT)}: {node.name}"
-        for path in sorted((ROOT / "producer" / "environments").rglob("*.py"))
+        for folder in ("producer/environments", "producer/agents")
+        for path in sorted((ROOT / folder).rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ClassDef)
-        and {"open", "act", "shell", "close"}
+        and {"open", "act", "close"}
         <= {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
-    } - {"producer/environments/environment.py: Environment"}
+    } - {
+        "producer/environments/environment.py: Environment",
+        "producer/environments/wrapper.py: EnvironmentWrapper",
+    }
     tested = {place_of(type(make())) for make in ENVIRONMENTS.values()}
     tested |= {place_of(type(make(Path()))) for make in QUESTIONS.values()}
+    tested -= {place_of(BlankedEnvironment)}
     assert found == tested, "ENVIRONMENTS in test_environment_contract.py has them all"
     choices = get_args(RunConfig.model_fields["environment"].annotation)
     assert {make().box_type for make in DEVICES.values()} <= set(choices)
     assert {make().env_type for make in DATABASES.values()} <= set(choices)
+
+
+def names_agents(path: Path) -> set[str]:
+    """Agents that a module names in a text or an import."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and node.value in AGENTS:
+            found.add(str(node.value))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("producer.agents."):
+            found |= {*str(node.module).split(".")} & {*AGENTS}
+    return found
+
+
+NAMES_ITS_AGENT = {
+    "producer/commands/agent_peft.py": "reads the files of DB Bench's trainer",
+    "producer/commands/data.py": "`cua-train data` makes entries of DB Bench",
+    "producer/commands/sql_data.py": "`cua-train sql` is about text-to-SQL",
+    "producer/commands/sql_rl_settings.py": "the same",
+    "producer/commands/tasks.py": "`cua-train tasks` lists the phone's demo tasks",
+    "producer/config/tasks.py": "a type of device, `box_type`, has the name of its agent",
+    "producer/fine_tuning": "the training stages of `cua-train sql`",
+    "producer/tasks/custom.py": "a custom task's `validation_query` is one of the phone's",
+    "producer/tasks/database.py": "the same of a recorded task",
+    "producer/training/own_rewards.py": "rewards of steps are computed from executed SQL",
+    "producer/training/reward_trial.py": "the same",
+    "producer/training/step_scoring.py": "the same",
+}
+"""Modules and rooms that are about one agent -> why."""
+
+
+def test_outside_of_its_folder_nothing_names_an_agent() -> None:
+    rooms = [path for path in (ROOT / "producer").rglob("*.py") if "/agents/" not in str(path)]
+    found = {path.relative_to(ROOT) for path in rooms if names_agents(path)}
+    others = {path for path in found if not {str(path), str(path.parent)} & {*NAMES_ITS_AGENT}}
+    assert sorted(map(str, others)) == []
 
 
 def place_of(kind: type) -> str:

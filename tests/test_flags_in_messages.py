@@ -110,7 +110,9 @@ def texts(path: Path) -> Iterator[tuple[str, bool]]:
 def _text(node: ast.JoinedStr | ast.Constant) -> str:
     if isinstance(node, ast.Constant):
         return str(node.value)
-    return "".join(str(one.value) if isinstance(one, ast.Constant) else "X" for one in node.values)
+    return "".join(
+        str(value.value) if isinstance(value, ast.Constant) else "X" for value in node.values
+    )
 
 
 @pytest.mark.parametrize("side", PROGRAMS)
@@ -120,12 +122,12 @@ def test_below_the_commands_only_a_way_may_name_a_flag(side: str) -> None:
         name = str(path.relative_to(ROOT))
         if "/commands/" in name or path.parent == ROOT / side:
             continue
-        shown_by = [flags(side, one) for one in ONLY_OF.get(name, ())]
+        shown_by = [flags(side, item) for item in ONLY_OF.get(name, ())]
         problems += [
             f"{name}: {text!r}"
             for text, is_way in texts(path)
             if not is_way
-            and not any(one in text for one in FOREIGN)
+            and not any(item in text for item in FOREIGN)
             and (named := flags_in(text))
             and not (shown_by and all(named <= known for known in shown_by))
         ]
@@ -144,7 +146,7 @@ def test_a_message_of_a_command_module_names_flags_of_the_commands_that_use_it(s
         users = {name}
         while more := {one for one, used in imports.items() if used & users} - users:
             users |= more
-        known = LOGGING.union(*(flags(side, one) for one in defined_in(side, users)))
+        known = LOGGING.union(*(flags(side, item) for item in defined_in(side, users)))
         problems += [f"{name}: {text!r}" for text, _ in texts(path) if flags_in(text) - known]
     assert not problems, "\n".join(problems)
 
@@ -154,7 +156,10 @@ def test_the_help_of_every_command_names_its_own_flags(side: str) -> None:
     problems = []
     for name, context in contexts(side).items():
         command = context.command
-        helps = [command.help or "", *(getattr(one, "help", None) or "" for one in command.params)]
+        helps = [
+            command.help or "",
+            *(getattr(param, "help", None) or "" for param in command.params),
+        ]
         problems += [
             f"{name}: {text!r}"
             for text in helps
@@ -211,4 +216,4 @@ def test_cua_project_leaves_out_what_a_command_has_not() -> None:
 @pytest.mark.parametrize("base", [producer.errors.CuaTrainError, consumers.errors.CuaProjectError])
 def test_ways_are_listed_and_none_is_no_list(base: type[Exception]) -> None:
     errors = [base("m"), base("m", ways=("a",)), base("m", ways=("a", "b"))]  # type: ignore[call-arg]  # both take ways
-    assert [str(one) for one in errors] == ["m", "m; a", "m; a, or b"]
+    assert [str(error) for error in errors] == ["m", "m; a", "m; a, or b"]

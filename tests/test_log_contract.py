@@ -157,8 +157,10 @@ def test_a_record_in_the_place_of_one_that_was_read_is_told_by_its_time(
     records = read(reader, 2 * len(KEYS))
     reader.close()  # Kafka's may know nothing but the topic that it is asked about.
     last = {
-        TopicPartition(one.topic, one.partition): LastRecord(one.offset + 1, one.appended_at)
-        for one in records
+        TopicPartition(record.topic, record.partition): LastRecord(
+            record.offset + 1, record.appended_at
+        )
+        for record in records
     }
     assert len(last) == 12
     assert reader.replaced(last) == {}

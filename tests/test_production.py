@@ -19,7 +19,7 @@ PROGRAMS = {"cua-train": train_cli, "cua-project": project_cli}
 
 def pods() -> list[dict[str, Any]]:
     """The template of each pod."""
-    specs = [one["spec"].get("jobTemplate", one)["spec"] for one in OBJECTS]
+    specs = [item["spec"].get("jobTemplate", item)["spec"] for item in OBJECTS]
     return [spec["template"] for spec in specs if "template" in spec]
 
 
@@ -37,17 +37,17 @@ def test_a_pod_starts_a_command_with_options_that_exist(pod: dict[str, Any]) -> 
 @pytest.mark.parametrize("pod", pods(), ids=lambda pod: pod["spec"]["containers"][0]["name"])
 def test_a_pod_mounts_its_home_where_cua_home_is(pod: dict[str, Any]) -> None:
     (container,) = pod["spec"]["containers"]
-    (home,) = [one["value"] for one in container["env"] if one["name"] == "CUA_HOME"]
+    (home,) = [item["value"] for item in container["env"] if item["name"] == "CUA_HOME"]
     (mount,) = container["volumeMounts"]
     (volume,) = pod["spec"]["volumes"]
     assert (mount["mountPath"], mount["name"]) == (home, volume["name"])
-    claims = {one["metadata"]["name"] for one in OBJECTS if one["kind"].endswith("VolumeClaim")}
+    claims = {item["metadata"]["name"] for item in OBJECTS if item["kind"].endswith("VolumeClaim")}
     if "persistentVolumeClaim" in volume:
         assert volume["persistentVolumeClaim"]["claimName"] in claims
 
 
 def test_what_probes_and_scrapes_the_projector_asks_the_port_of_its_metrics() -> None:
-    (deployment,) = [one for one in OBJECTS if one["kind"] == "Deployment"]
+    (deployment,) = [item for item in OBJECTS if item["kind"] == "Deployment"]
     template = deployment["spec"]["template"]
     (container,) = template["spec"]["containers"]
     words = container["command"]
@@ -61,13 +61,13 @@ def test_what_probes_and_scrapes_the_projector_asks_the_port_of_its_metrics() ->
 
 def test_a_trainer_on_kubernetes_and_its_unit_start_no_monitor() -> None:
     unit = (ROOT / "docs" / "systemd" / "cua-trainer@.service").read_text()
-    (trainer,) = [one for one in pods() if one["spec"]["containers"][0]["name"] == "trainer"]
+    (trainer,) = [pod for pod in pods() if pod["spec"]["containers"][0]["name"] == "trainer"]
     assert "--no-monitor" in trainer["spec"]["containers"][0]["command"]
     assert re.search(r"^ExecStart=.* run .*--no-monitor$", unit, re.MULTILINE)
 
 
 def test_exit_codes_that_need_a_person_are_restarted_by_nobody() -> None:
-    (job,) = [one for one in OBJECTS if one["kind"] == "Job"]
+    (job,) = [item for item in OBJECTS if item["kind"] == "Job"]
     (rule,) = job["spec"]["podFailurePolicy"]["rules"]
     unit = (ROOT / "docs" / "systemd" / "cua-trainer@.service").read_text()
     found = re.search(r"^RestartPreventExitStatus=(.*)$", unit, re.MULTILINE)

@@ -55,7 +55,7 @@ def test_what_only_reads_reads_a_closed_log(home: Path, tmp_path: Path) -> None:
     run = home / "runs" / "nothing"
     run.mkdir(parents=True)
     with read_only(home):
-        assert tailed() == [one.subject for one in EVENTS]
+        assert tailed() == [event.subject for event in EVENTS]
         archived = call("consumers", "archive", str(archive), "--json")
         listed = call("producer", "trainings", "list")
         renamed = call("producer", "trainings", "rename", "a", "b")
@@ -80,7 +80,7 @@ def test_a_log_that_another_user_writes_is_read_to_its_last_commit(
     home: Path, open_log: LocalLog
 ) -> None:
     with read_only(home):
-        assert tailed() == [one.subject for one in EVENTS + LATER]
+        assert tailed() == [event.subject for event in EVENTS + LATER]
     assert open_log.log_id
 
 
@@ -91,7 +91,7 @@ def test_a_snapshot_with_its_wal_is_read_whole(home: Path, open_log: LocalLog) -
     shutil.rmtree(home / "log")
     (home / "copied").rename(home / "log")
     with read_only(home):
-        assert tailed() == [one.subject for one in EVENTS + LATER]
+        assert tailed() == [event.subject for event in EVENTS + LATER]
 
 
 def test_a_wal_without_its_shared_memory_is_refused_with_what_to_do(
@@ -125,12 +125,12 @@ def test_a_reader_of_a_closed_log_sees_what_is_written_later(home: Path) -> None
     try:
         seen = [follow.stdout.readline().strip() for _ in EVENTS]
         (home / "log").chmod(0o755)
-        for one in LATER:
+        for item in LATER:
             # Each opens the file, writes, and closes it: the WAL comes and goes.
-            write_local_log(path, [one])
+            write_local_log(path, [item])
         seen += [follow.stdout.readline().strip() for _ in LATER]
     finally:
         limit.cancel()
         follow.terminate()
         rest, _ = follow.communicate(timeout=DEADLINE_S)
-    assert seen + rest.splitlines() == [one.subject for one in EVENTS + LATER]
+    assert seen + rest.splitlines() == [event.subject for event in EVENTS + LATER]

@@ -55,14 +55,16 @@ def log(installation: Installation) -> Iterator[KafkaLog]:
         append(opened, prefix, logged_events("a", shape=CALM))
         events = logged_events(busy, shape=CALM)
         append(opened, prefix, events)
-        first = next(one for one in events if one.subject.startswith("training/"))
+        first = next(event for event in events if event.subject.startswith("training/"))
         append(opened, prefix, [first] * PADDING)
         append(opened, prefix, logged_events("b", shape=CALM))
         yield opened
 
 
 def append(log: KafkaLog, prefix: str, events: list[LoggedEvent]) -> None:
-    log.append([Record(topic_of(one.subject, prefix), one.subject, one.value) for one in events])
+    log.append(
+        [Record(topic_of(event.subject, prefix), event.subject, event.value) for event in events]
+    )
 
 
 @pytest.fixture
@@ -83,12 +85,12 @@ def tables(
 
 def said(caplog: pytest.LogCaptureFixture) -> list[str]:
     """Our own lines; kafka-python has many."""
-    return [one.message for one in caplog.records if one.name.startswith("producer.")]
+    return [record.message for record in caplog.records if record.name.startswith("producer.")]
 
 
 def own_values(log: KafkaLog, prefix: str, subject: str) -> list[tuple[str, bytes]]:
     topic = f"{prefix}training"
-    return [one for one in log.read_topic(topic, {}) if one[0] == subject]
+    return [item for item in log.read_topic(topic, {}) if item[0] == subject]
 
 
 def test_what_is_found_by_the_tables_is_what_the_whole_log_has(
@@ -111,7 +113,9 @@ def test_what_is_found_by_the_tables_is_what_the_whole_log_has(
     assert said(caplog) == []
     assert found == own_values(log, prefix, OWN) != []
     needle = str(A).encode()
-    assert [one for one in narrow if needle in one[1]] == [one for one in whole if needle in one[1]]
+    assert [item for item in narrow if needle in item[1]] == [
+        item for item in whole if needle in item[1]
+    ]
     assert len(narrow) < 5_000 < PADDING < len(whole)
 
 

@@ -67,7 +67,9 @@ def test_a_wheel_brings_a_database_to_the_tables_of_its_code(
 
 def test_a_wheel_holds_the_schema_of_every_event(installed: Path, tmp_path: Path) -> None:
     listed = json.loads(call(installed, tmp_path, "consumers", "schema", "--json"))
-    assert {(one["type"], one["version"]) for one in listed if one["is_current"]} == set(BY_TYPE)
+    assert {(item["type"], item["version"]) for item in listed if item["is_current"]} == set(
+        BY_TYPE
+    )
     old = json.loads(
         call(installed, tmp_path, "consumers", "schema", "rollout.turn_taken", "--version", "1")
     )

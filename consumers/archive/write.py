@@ -83,7 +83,7 @@ def check_archive(folder: Path) -> Manifest:
 def _check_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        others = [one.name for one in folder.iterdir() if one.name != ".lock"]
+        others = [path.name for path in folder.iterdir() if path.name != ".lock"]
     except OSError as error:
         message = f"the archive's folder {folder} cannot be used: {error.strerror}"
         raise UsageError(message) from None

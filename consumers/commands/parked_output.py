@@ -76,10 +76,10 @@ def print_held(pages: Iterable[list["HeldSummary"]]) -> bool:
 
 def print_abandoned(streams: Iterable["AbandonedStream"]) -> None:
     """Each with since when, by whom and why."""
-    for one in streams:
-        click.echo(sanitize(one.stream))
-        since = "" if one.since is None else f" since {one.since:%Y-%m-%d %H:%M:%S}"
-        by = "" if one.made_by is None else f" by {one.made_by}"
-        reason = "" if one.reason is None else f": {one.reason}"
-        after = f"epoch {one.epoch}, sequence {one.sequence}"
+    for stream in streams:
+        click.echo(sanitize(stream.stream))
+        since = "" if stream.since is None else f" since {stream.since:%Y-%m-%d %H:%M:%S}"
+        by = "" if stream.made_by is None else f" by {stream.made_by}"
+        reason = "" if stream.reason is None else f": {stream.reason}"
+        after = f"epoch {stream.epoch}, sequence {stream.sequence}"
         click.echo(sanitize(f"  abandoned{since}{by}, after {after}{reason}"))

@@ -54,7 +54,7 @@ def command(*, training: str | None, training_id: UUID | None, as_json: bool) ->
             Column("next offset", is_number=True),
             *found,
         ],
-        [_row(one, is_about_one=is_about_one) for one in places.partitions],
+        [_row(partition, is_about_one=is_about_one) for partition in places.partitions],
     )
 
 

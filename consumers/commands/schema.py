@@ -53,9 +53,9 @@ def _find(event_type: str, version: int | None) -> tuple[str, int]:
     from schemas.json_schemas import schema_versions
 
     known = schema_versions()
-    name = next((one for one in (event_type, TYPE_PREFIX + event_type) if one in known), None)
+    name = next((item for item in (event_type, TYPE_PREFIX + event_type) if item in known), None)
     if name is None:
-        short = [one.removeprefix(TYPE_PREFIX) for one in known]
+        short = [item.removeprefix(TYPE_PREFIX) for item in known]
         advice = (
             did_you_mean(event_type.removeprefix(TYPE_PREFIX), short)
             or " `cua-project schema` lists the types"

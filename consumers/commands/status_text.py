@@ -89,9 +89,9 @@ def _tables(status: ProjectionStatus) -> str:
 
 def _held_in_spool(held: Sequence[HeldStream]) -> str:
     texts = [
-        f"{one.stream} ({one.num_records:,} records of this home, since a record of"
-        f" {format_bytes(one.size_bytes)}, larger than topic {one.topic} takes)"
-        for one in held[:NUM_PARKED]
+        f"{item.stream} ({item.num_records:,} records of this home, since a record of"
+        f" {format_bytes(item.size_bytes)}, larger than topic {item.topic} takes)"
+        for item in held[:NUM_PARKED]
     ]
     rest = len(held) - len(texts)
     return ", ".join(texts) + (f" and {rest} more" if rest else "")
@@ -99,7 +99,11 @@ def _held_in_spool(held: Sequence[HeldStream]) -> str:
 
 def _leaked(status: ProjectionStatus) -> str:
     """Trainings first; what is left are evaluations by hand."""
-    counts = {one.run_name: one.leaked_devices for one in status.trainings if one.leaked_devices}
+    counts = {
+        training.run_name: training.leaked_devices
+        for training in status.trainings
+        if training.leaked_devices
+    }
     counts["evaluations"] = (status.leaked_devices or 0) - sum(counts.values())
     of = ", ".join(f"{sanitize(name)} {number:,}" for name, number in counts.items() if number)
     total = status.leaked_devices
@@ -133,9 +137,9 @@ def _print_trainings(trainings: Sequence[TrainingStatus], *, show_all: bool) -> 
     if not trainings:
         click.echo("no training yet; `cua-train run` starts one")
         return
-    num_hidden = sum(one.hidden and not one.parked for one in trainings)
+    num_hidden = sum(training.hidden and not training.parked for training in trainings)
     if not show_all:
-        trainings = [one for one in trainings if not one.hidden or one.parked]
+        trainings = [training for training in trainings if not training.hidden or training.parked]
     # A parked training is listed first, whatever its status: its row no longer follows the log.
     urgent = [
         training for training in trainings if training.status not in FINISHED or training.parked

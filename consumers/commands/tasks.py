@@ -121,5 +121,5 @@ def _row(task: "Task", entry: object) -> dict[str, object]:
 
 def _validator(kind: str | None, validators: Sequence["Validator"]) -> "Validator | None":
     """The validator of the definition itself; others judged it later."""
-    own = [one for one in validators if one.validator_type == kind]
-    return min(own, key=lambda one: (one.created_at, str(one.id)), default=None)
+    own = [validator for validator in validators if validator.validator_type == kind]
+    return min(own, key=lambda item: (item.created_at, str(item.id)), default=None)

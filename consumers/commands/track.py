@@ -82,15 +82,15 @@ def command(
         closing(open_reader(installation)) as reader,
         Logged(place.folder, place.target) as logged,
     ):
-        wanted = [normalize_name(one) for one in names]
+        wanted = [normalize_name(name) for name in names]
         if not follow:
-            for one in wanted:
-                require_training(reader, topic, one)
+            for item in wanted:
+                require_training(reader, topic, item)
         with closing(place.open()) as opened:
             mirror = Mirror(
                 *(reader, topic, opened, logged),
                 drops=read_drops(installation.operator_drops_path),
-                trainings=[training_id(one) for one in wanted],
+                trainings=[training_id(item) for item in wanted],
             )
             mirrored = mirror.run(is_wanted, follow=follow)
     if as_json:

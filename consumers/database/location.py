@@ -77,7 +77,7 @@ def configured_url(environ: Mapping[str, str]) -> str | None:
         message = f"POSTGRES_PORT {values['POSTGRES_PORT']!r} is not a number; set it to a port"
         raise UsageError(message)
     user, password, host, name = (
-        values[f"POSTGRES_{one}"] for one in ("USER", "PASSWORD", "HOST", "DB")
+        values[f"POSTGRES_{item}"] for item in ("USER", "PASSWORD", "HOST", "DB")
     )
     port = int(values["POSTGRES_PORT"])
     plain = f"{DRIVER}://{user}:{password}@{host}:{port}/{name}"
@@ -216,8 +216,8 @@ def _without_secrets(url: str, text: str) -> str:
         parsed.password,
         *(value for name, value in parsed.query.items() if SECRET.search(name)),
     ]
-    for one in given:
-        for secret in [one] if isinstance(one, str) else one or []:
+    for item in given:
+        for secret in [item] if isinstance(item, str) else item or []:
             if secret:
                 text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", text)
     return text

@@ -52,7 +52,7 @@ def _original(error: BaseException) -> BaseException:
 def _is_lost(error: BaseException) -> bool:
     original = _original(error)
     names = {
-        one.__name__ for one in type(original).__mro__ if one.__module__.startswith("psycopg2")
+        item.__name__ for item in type(original).__mro__ if item.__module__.startswith("psycopg2")
     }
     code = getattr(original, "pgcode", None)
     if code is not None:

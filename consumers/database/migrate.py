@@ -209,7 +209,10 @@ def _upgrade(
         is_newest = to in {"head", "heads", _head(script)}
         if before is None or not is_newest or not is_applied_already(error):
             raise
-        later = [one.revision for one in script.iterate_revisions(_head(script), before)]
+        later = [
+            iterate_revision.revision
+            for iterate_revision in script.iterate_revisions(_head(script), before)
+        ]
 
         def upgrade() -> None:
             command.upgrade(config, to)

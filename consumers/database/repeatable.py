@@ -89,7 +89,11 @@ def _all_stale_comments(connection: sa.Connection, schema: str) -> list[str]:
 
 def mending_command(differences: Iterable[str]) -> Literal["migrate", "rebuild"]:
     """Which command of `cua-project` mends these differences of a schema at this revision."""
-    return "migrate" if all(one.startswith(_OF_VIEWS) for one in differences) else "rebuild"
+    return (
+        "migrate"
+        if all(difference.startswith(_OF_VIEWS) for difference in differences)
+        else "rebuild"
+    )
 
 
 def missing_views(connection: sa.Connection, schema: str = SCHEMA) -> list[str]:

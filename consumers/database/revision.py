@@ -86,7 +86,7 @@ class Revision(NamedTuple):
 def read_revision(cursor: Cursor, known: tuple[str, ...], newest: str) -> Revision:
     """The database's revision; `known` are all that this code has."""
     found = read_found(cursor)
-    if any(one not in known for one in found):
+    if any(item not in known for item in found):
         age = Age.NEWER
     elif len(found) > 1:
         age = Age.DAMAGED

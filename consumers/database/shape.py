@@ -112,15 +112,15 @@ def _problems(
 
 def _parts(table: sa.Table) -> list[tuple[str, str, bool]]:
     """Keys, constraints and indexes: what, name, and whether nothing works without it."""
-    constraints = sorted(table.constraints, key=lambda one: str(one.name))
-    indexes = sorted(table.indexes, key=lambda one: str(one.name))
+    constraints = sorted(table.constraints, key=lambda constraint: str(constraint.name))
+    indexes = sorted(table.indexes, key=lambda index: str(index.name))
     return [
         *(
-            ("primary key", str(one.name), True)
-            if isinstance(one, sa.PrimaryKeyConstraint)
-            else ("constraint", str(one.name), False)
-            for one in constraints
-            if not isinstance(one, sa.ForeignKeyConstraint)
+            ("primary key", str(constraint.name), True)
+            if isinstance(constraint, sa.PrimaryKeyConstraint)
+            else ("constraint", str(constraint.name), False)
+            for constraint in constraints
+            if not isinstance(constraint, sa.ForeignKeyConstraint)
         ),
         *(("index", str(index.name), False) for index in indexes),
     ]

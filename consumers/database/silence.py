@@ -90,7 +90,9 @@ class SilenceWatch:
     def named(self) -> str | None:
         """The server that answers nothing now, for messages; None: there is none."""
         with self._lock:
-            silent = [one.name for one in self._servers.values() if one.said_at is not None]
+            silent = [
+                server.name for server in self._servers.values() if server.said_at is not None
+            ]
         if not silent:
             return None
         return f"PostgreSQL at {silent[0]} takes connections but does not answer"
@@ -142,7 +144,7 @@ class SilenceWatch:
             return
         if now - max(server.waits_since, server.asked_at) < ASK_AFTER_S:
             return
-        answer = _ask(url, {one.info.backend_pid for one in waiting})
+        answer = _ask(url, {item.info.backend_pid for item in waiting})
         if answer is not None:
             self._answered(server)
             self._end_stopped(waiting, answer)
@@ -178,7 +180,7 @@ class SilenceWatch:
         It would keep us waiting for ever; a new session goes on.
         """
         now = self.clock()
-        self._untaken = {one: self._untaken.get(one, now) for one in untaken}
+        self._untaken = {item: self._untaken.get(item, now) for item in untaken}
         stopped = {
             pid for (pid, _), at in self._untaken.items() if now - at >= self.stopped_after_s
         }
@@ -189,7 +191,7 @@ class SilenceWatch:
                 pid,
                 self.stopped_after_s,
             )
-        self._end([one for one in waiting if one.info.backend_pid in stopped])
+        self._end([item for item in waiting if item.info.backend_pid in stopped])
 
     def _has_session(self, url: str) -> bool:
         with self._lock:
@@ -200,7 +202,7 @@ class SilenceWatch:
         with self._lock:
             sessions = [one for one, at in self._sessions.items() if at == url]
             is_opening = url in self._opening.values()
-        waiting = [one for one in sessions if _is_waiting(one)]
+        waiting = [session for session in sessions if _is_waiting(session)]
         return waiting, is_opening
 
     @staticmethod
@@ -208,10 +210,10 @@ class SilenceWatch:
         """Whoever waits for their answer gets an OperationalError."""
         import psycopg2
 
-        for one in sessions:
+        for session in sessions:
             with (
                 contextlib.suppress(psycopg2.Error, OSError),
-                socket.socket(fileno=os.dup(one.fileno())) as copy,
+                socket.socket(fileno=os.dup(session.fileno())) as copy,
             ):
                 copy.shutdown(socket.SHUT_RDWR)
 

@@ -28,7 +28,7 @@ OLDEST_NOW = datetime(2026, 1, 1, tzinfo=UTC)
 def look_at_home(installation: Installation) -> Iterator[Finding]:
     """CUA_HOME can be written."""
     home = installation.home
-    existing = next(one for one in (home, *home.parents) if one.exists())
+    existing = next(parent for parent in (home, *home.parents) if parent.exists())
     try:
         with tempfile.NamedTemporaryFile(dir=existing, prefix=".doctor-"):
             pass

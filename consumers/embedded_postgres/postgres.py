@@ -143,7 +143,7 @@ def stop_running(folder: Path) -> bool:
 
 
 def _reason(folder: Path, error: OSError) -> str:
-    existing = next(one for one in (folder, *folder.parents) if one.exists())
+    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
         return f"no permission to write in {existing}"
     if error.errno == errno.ENOENT:

@@ -32,15 +32,17 @@ class Exchange:
 def to_items(exchanges: Sequence[Exchange]) -> list[Item]:
     """The items, oldest first."""
     items: list[Item] = []
-    for one in exchanges:
+    for exchange in exchanges:
         content: list[Item] = []
-        if one.text is not None:
-            content.append({"type": "input_text", "text": one.text})
-        if one.image_url is not None:
-            content.append({"type": "input_image", "image_url": one.image_url, "detail": "auto"})
+        if exchange.text is not None:
+            content.append({"type": "input_text", "text": exchange.text})
+        if exchange.image_url is not None:
+            content.append(
+                {"type": "input_image", "image_url": exchange.image_url, "detail": "auto"}
+            )
         items.append({"type": "message", "role": "user", "content": content})
-        if one.response is not None:
-            answer = {"type": "output_text", "text": one.response, "annotations": []}
+        if exchange.response is not None:
+            answer = {"type": "output_text", "text": exchange.response, "annotations": []}
             items.append({"type": "message", "role": "assistant", "content": [answer]})
     return items
 

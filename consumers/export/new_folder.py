@@ -37,8 +37,8 @@ def new_folder(folder: Path) -> Iterator[Path]:
     try:
         yield partial
         if is_there:
-            for one in sorted(partial.iterdir(), reverse=True):
-                one.rename(folder / one.name)
+            for path in sorted(partial.iterdir(), reverse=True):
+                path.rename(folder / path.name)
             partial.rmdir()
         else:
             partial.rename(folder)
@@ -51,7 +51,7 @@ def _remove_left(partial: Path) -> None:
     """Remove what an export that was killed left here; UsageError for anything else."""
     if not partial.exists():
         return
-    names = [one.name for one in partial.iterdir()] if partial.is_dir() else [partial.name]
+    names = [path.name for path in partial.iterdir()] if partial.is_dir() else [partial.name]
     others = [name for name in names if not _is_written(Path(name))]
     if others or partial.is_symlink():
         message = (

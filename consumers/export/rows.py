@@ -181,7 +181,7 @@ def _sql_columns(rollout: EndedRollout, trainings: Trainings) -> Row:
         }
     if rollout.scores:
         row["step_scores"] = to_json(
-            [one.model_dump(mode="json", exclude={"scored_at"}) for one in rollout.scores],
+            [score.model_dump(mode="json", exclude={"scored_at"}) for score in rollout.scores],
             inf_nan_mode="strings",
         ).decode()
     return row

@@ -75,7 +75,7 @@ def apply_event(
         operations = prepared.operations
         if stream.subject.startswith("evaluation/") and lookups.is_step(stream.owner):
             # Tasks, entries and validators are nobody's; everything else would be the step's.
-            operations = [one for one in operations if isinstance(one, Upsert)]
+            operations = [operation for operation in operations if isinstance(operation, Upsert)]
         write(operations)
     except DatabaseRefusedError as error:
         return Rejection("database", str(error))

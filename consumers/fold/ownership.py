@@ -91,15 +91,17 @@ def _steps(payload: CheckpointSaved) -> list[Entity]:
 
 def check_ownership(stream: Stream, entities: Sequence[Entity], find_owned: FindOwned) -> None:
     """UnappliableError for an entity that this stream has not created."""
-    unknown = [one for one in entities if not stream.remembers(one.name)]
+    unknown = [entity for entity in entities if not stream.remembers(entity.name)]
     if not unknown:
         return
     # Only a stream's owner is never forgotten; nothing but a step or a group is worth asking for.
-    asked = [one for one in unknown if one.table in {"step", "group"} and one.id != stream.owner]
+    asked = [
+        item for item in unknown if item.table in {"step", "group"} and item.id != stream.owner
+    ]
     found = find_owned(stream, asked) if asked else {}
-    for one in unknown:
-        if one not in found:
-            message = f"{one.name} was not created in the stream {stream.subject}"
+    for item in unknown:
+        if item not in found:
+            message = f"{item.name} was not created in the stream {stream.subject}"
             raise UnappliableError(message)
 
 

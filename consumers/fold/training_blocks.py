@@ -72,7 +72,7 @@ class TrainingBlocks:
         new: Blocks = {}
         for topic, partition, block in sorted(found):
             # Not for every record: turning an id into text takes longer than all else here.
-            names = {str(one) for one in found[topic, partition, block]}
+            names = {str(item) for item in found[topic, partition, block]}
             at = TopicPartition(topic, partition)
             last, stored = self._stored.get(at, (-1, set[str]()))
             if block != last:

@@ -115,10 +115,12 @@ class KafkaLogReader:
         with self._clients.admin() as admin:
             topics = admin.describe_topics(self._topics)
             cluster_id = admin.describe_cluster()["cluster_id"]
-        denied = [one["name"] for one in topics if one["error_code"] == TOPIC_DENIED]
+        denied = [topic["name"] for topic in topics if topic["error_code"] == TOPIC_DENIED]
         if denied:
             raise self._clients.denied("Describe of " + " and ".join(denied))
-        missing = [one["name"] for one in topics if one["error_code"] or not one["partitions"]]
+        missing = [
+            topic["name"] for topic in topics if topic["error_code"] or not topic["partitions"]
+        ]
         if missing:
             if len(missing) < len(topics) and not self._has_warned:
                 self._has_warned = True
@@ -159,7 +161,11 @@ class KafkaLogReader:
     def topic_settings(self) -> dict[str, dict[str, str]]:
         """Topic -> its settings in Kafka's names, and `partitions`; topics that exist alone."""
         with self._clients.admin() as admin:
-            topics = [one for one in admin.describe_topics(self._topics) if not one["error_code"]]
+            topics = [
+                describe_topic
+                for describe_topic in admin.describe_topics(self._topics)
+                if not describe_topic["error_code"]
+            ]
             resources = [ConfigResource("TOPIC", topic["name"]) for topic in topics]
             found = admin.describe_configs(resources, config_filter="all") if topics else {}
         by_topic: dict[str, Any] = next(iter(found.values()), {})

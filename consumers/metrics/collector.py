@@ -106,18 +106,18 @@ def _lag(partitions: list[PartitionStatus]) -> Iterator[Metric]:
     positions = GaugeMetricFamily(
         "cua_position_offset", "Next offset to project.", labels=PARTITION
     )
-    for one in partitions:
-        labels = (one.topic, str(one.partition))
-        events.add_metric(labels, one.lag_events)
-        seconds.add_metric(labels, one.lag_seconds)
-        positions.add_metric(labels, one.position)
+    for partition in partitions:
+        labels = (partition.topic, str(partition.partition))
+        events.add_metric(labels, partition.lag_events)
+        seconds.add_metric(labels, partition.lag_seconds)
+        positions.add_metric(labels, partition.position)
     yield from (events, seconds, positions)
 
 
 def _ends(partitions: list[PartitionStatus]) -> Iterator[Metric]:
     ends = GaugeMetricFamily("cua_log_end_offset", "The log's end.", labels=PARTITION)
-    for one in partitions:
-        ends.add_metric((one.topic, str(one.partition)), one.end)
+    for partition in partitions:
+        ends.add_metric((partition.topic, str(partition.partition)), partition.end)
     yield ends
 
 

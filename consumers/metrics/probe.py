@@ -171,7 +171,7 @@ class Probe:
         finally:
             exchange.positions.set_result(positions)
         partitions = _within(exchange.partitions, FOR_LAG * self._wait_s) or []
-        lag_seconds = max((one.lag_seconds for one in partitions), default=0.0)
+        lag_seconds = max((partition.lag_seconds for partition in partitions), default=0.0)
         if exchange.waiting is not None:
             lag_seconds = max(lag_seconds, exchange.waiting.seconds)
         try:

@@ -31,7 +31,7 @@ def chart(
 
     Several series have a legend. None if no value is finite.
     """
-    lines = [(one.name, points) for one in series if (points := _finite(one))]
+    lines = [(item.name, points) for item in series if (points := _finite(item))]
     every = sorted(point for _, points in lines for point in points)
     if not every:
         return None

@@ -73,7 +73,8 @@ def _steps(scores: Sequence[ScoredCompletion]) -> Node:
         for index, cells in sorted(by_step.items())
     ]
     sums: list[list[Node]] = [
-        [name(one.whole.scorer), *(score_cell(value) for value in _wholes(one))] for one in scores
+        [name(score.whole.scorer), *(score_cell(value) for value in _wholes(score))]
+        for score in scores
     ]
     return [
         tag("h2", "Steps by score"),

@@ -21,7 +21,7 @@ def entry_section(entry: Entry | None) -> Html:
     return tag(
         "aside",
         tag("h2", "Entry ", name(entry.entry_id)),
-        tag("p", [_skill(one) for one in _items(entry.skills)], class_="skills"),
+        tag("p", [_skill(item) for item in _items(entry.skills)], class_="skills"),
         _named("hint", entry.evidence),
         _named("database", entry.database),
         _named("difficulty", entry.difficulty),
@@ -32,7 +32,7 @@ def entry_section(entry: Entry | None) -> Html:
         (
             [
                 tag("h4", "table ", name(entry.table_name)),
-                _table([_heading(one) for one in columns], rows),
+                _table([_heading(column) for column in columns], rows),
             ]
             if entry.table_name is not None
             else None
@@ -64,9 +64,13 @@ def _heading(column: object) -> str:
 
 
 def _table(headings: Sequence[str], rows: Sequence[object]) -> Node:
-    body = [tag("tr", *(tag("td", _cell(one)) for one in _items(row))) for row in rows[:MOST_ROWS]]
+    body = [
+        tag("tr", *(tag("td", _cell(item)) for item in _items(row))) for row in rows[:MOST_ROWS]
+    ]
     head = (
-        tag("thead", tag("tr", *(tag("th", name(one)) for one in headings))) if headings else None
+        tag("thead", tag("tr", *(tag("th", name(heading)) for heading in headings)))
+        if headings
+        else None
     )
     more = len(rows) - MOST_ROWS
     return [

@@ -29,7 +29,10 @@ def overview_page(session: Session, now: datetime, *, is_whole: bool = False) ->
     trainings = trainings if is_whole else trainings[:LISTED]
     shown = [training.id for training in trainings]
     gains = list_gains(session, shown)
-    names = {one.training_id: one.display_name for one in list_annotations(session, shown)}
+    names = {
+        list_annotation.training_id: list_annotation.display_name
+        for list_annotation in list_annotations(session, shown)
+    }
     num_parked, parked = _parked(session, shown)
     rows = [
         _row(
@@ -124,7 +127,7 @@ def _parked(session: Session, trainings: Sequence[UUID]) -> tuple[int, dict[str,
     """How many streams are parked, and since when those of these trainings themselves."""
     is_parked = StreamState.parked_since.is_not(None)
     number = session.scalar(select(func.count()).where(is_parked).select_from(StreamState))
-    of_trainings = StreamState.stream.in_([f"training/{one}" for one in trainings])
+    of_trainings = StreamState.stream.in_([f"training/{training}" for training in trainings])
     query = select(StreamState.stream, StreamState.parked_since).where(is_parked, of_trainings)
     return number or 0, {name: since for name, since in session.execute(query) if since is not None}
 
@@ -139,15 +142,15 @@ def _by_hand(session: Session) -> Node:
     )
     rows: list[tuple[Node, ...]] = [
         (
-            layout.link(measured.name_of(one), "eval", one.id),
-            layout.status(one.status),
-            measured.success(one),
-            temperature_text(one.temperature),
-            measured.tasks(one),
-            tag("span", name(one.model_path or layout.ABSENT), class_="text"),
-            layout.moment(one.created_at),
+            layout.link(measured.name_of(item), "eval", item.id),
+            layout.status(item.status),
+            measured.success(item),
+            temperature_text(item.temperature),
+            measured.tasks(item),
+            tag("span", name(item.model_path or layout.ABSENT), class_="text"),
+            layout.moment(item.created_at),
         )
-        for one in session.scalars(query)
+        for item in session.scalars(query)
     ]
     if not rows:
         return None

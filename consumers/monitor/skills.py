@@ -67,11 +67,14 @@ def sessions_section(session: Session, training_id: UUID) -> Node:
         return None
     outcomes = sorted({came_to for _, came_to in counts})
     rows: list[list[Node]] = [
-        [layout.status(status), *(layout.number(counts.get((status, one), 0)) for one in outcomes)]
+        [
+            layout.status(status),
+            *(layout.number(counts.get((status, item), 0)) for item in outcomes),
+        ]
         for status in sorted({status for status, _ in counts})
     ]
-    head = [tag("th", "session status"), *(tag("th", outcome(one)) for one in outcomes)]
-    body = [tag("tr", *(tag("td", one) for one in row)) for row in rows]
+    head = [tag("th", "session status"), *(tag("th", outcome(item)) for item in outcomes)]
+    body = [tag("tr", *(tag("td", item) for item in row)) for row in rows]
     table = tag("table", tag("thead", tag("tr", *head)), tag("tbody", *body))
     return [tag("h2", "Sessions"), tag("div", table, class_="scroll")]
 
@@ -147,12 +150,12 @@ def _heat_map(matrix: SkillMatrix) -> Node:
         ]
         for stage in matrix.stages
     ]
-    rows.append(["", "forgetting", *(_signed(matrix.forgetting(one)) for one in matrix.skills)])
+    rows.append(["", "forgetting", *(_signed(matrix.forgetting(skill)) for skill in matrix.skills)])
     rows.append(
         [
             "",
             "backward transfer",
-            *(_signed(matrix.backward_transfer(one)) for one in matrix.skills),
+            *(_signed(matrix.backward_transfer(skill)) for skill in matrix.skills),
         ]
     )
     return [

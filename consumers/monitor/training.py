@@ -40,7 +40,7 @@ def training_page(session: Session, training_id: UUID, now: datetime) -> layout.
         tag("p", training.error_message, class_="warning") if training.error_message else None,
         tag("div", *_charts(steps, [*baselines, *evals]), class_="charts"),
         tag("h2", "Evaluations"),
-        [measured.gain_text(one) for one in gains_by_temperature([*baselines, *evals])],
+        [measured.gain_text(gain) for gain in gains_by_temperature([*baselines, *evals])],
         _evaluations(baselines, evals),
         skills_section(session, training.id),
         sessions_section(session, training.id),
@@ -115,18 +115,18 @@ def _charts(steps: Sequence[Step], evaluations: Sequence[Baseline | Eval]) -> li
 def _success_series(evaluations: Sequence[Baseline | Eval]) -> list[Series]:
     """One for each temperature; evaluations by hand may ask other tasks, and are no points."""
     of: dict[float | None, list[Baseline | Eval]] = defaultdict(list)
-    for one in evaluations:
-        if isinstance(one, Baseline) or one.kind == "scheduled":
-            of[one.temperature].append(one)
+    for evaluation in evaluations:
+        if isinstance(evaluation, Baseline) or evaluation.kind == "scheduled":
+            of[evaluation.temperature].append(evaluation)
     return [
         Series(
             "success" if temperature is None else f"{temperature_text(temperature)}: success",
             [
-                (float(one.step or 0), one.success_rate)
-                for one in ones
-                if one.success_rate is not None
+                (float(item.step or 0), item.success_rate)
+                for item in ones
+                if item.success_rate is not None
             ],
-            [measured.standard_error(one) for one in ones if one.success_rate is not None],
+            [measured.standard_error(item) for item in ones if item.success_rate is not None],
         )
         for temperature, ones in sorted(
             of.items(), key=lambda item: (item[0] is not None, item[0] or 0)
@@ -174,15 +174,15 @@ def _scored_again(scorings: Sequence[Scoring]) -> Node:
         return None
     rows = [
         (
-            layout.moment(one.created_at),
-            one.reward_name,
-            one.judge or "the recorded verdicts",
-            layout.number(one.reward_mean),
-            layout.share(one.success_rate),
-            layout.number(one.scored_rollouts),
-            layout.number(one.failed_rollouts),
+            layout.moment(scoring.created_at),
+            scoring.reward_name,
+            scoring.judge or "the recorded verdicts",
+            layout.number(scoring.reward_mean),
+            layout.share(scoring.success_rate),
+            layout.number(scoring.scored_rollouts),
+            layout.number(scoring.failed_rollouts),
         )
-        for one in scorings
+        for scoring in scorings
     ]
     columns = ("when", "reward", "judge", "mean reward", "success", "rollouts", "not scored")
     return [tag("h2", "Scored again"), layout.table(columns, rows, "")]

@@ -51,7 +51,12 @@ def last_screen(turns: Sequence[Turn], store: ScreenshotStore) -> Node:
     if not turns:
         return None
     after = next(
-        (one for one in turns[-1].observations if one.obs_type == "screenshot_after"), None
+        (
+            observation
+            for observation in turns[-1].observations
+            if observation.obs_type == "screenshot_after"
+        ),
+        None,
     )
     if after is None or after.screenshot_uri is None:
         return None

@@ -68,7 +68,9 @@ def take_up_again(
     """
     connection = operator.connection
     with connection, connection.cursor() as cursor:
-        if stream not in {one.stream for one in abandoned_streams(cursor)}:
+        if stream not in {
+            abandoned_stream.stream for abandoned_stream in abandoned_streams(cursor)
+        }:
             message = (
                 f"{stream} is not abandoned; `cua-project parked list --as abandoned` shows the"
                 " streams that are"
@@ -126,7 +128,7 @@ def _hold(cursor: Cursor, log_id: str, stream: str, batch: list[ParsedRecord]) -
         for parsed in batch
         if parsed.record[:3] not in known
     ]
-    execute(cursor, copy_commands(SCHEMA, "held_record", (one.row() for one in held)))
+    execute(cursor, copy_commands(SCHEMA, "held_record", (item.row() for item in held)))
 
 
 def _records(

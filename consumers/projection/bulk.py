@@ -74,7 +74,7 @@ def drop_matching(
             page, _ = held_page(
                 cursor, SCHEMA, parked, None, PART_RECORDS, condition=culprits(wanted)
             )
-        found = [one for one in page if one.id not in dropped]
+        found = [item for item in page if item.id not in dropped]
         if not found:
             break
         operator.exclusively(
@@ -82,12 +82,12 @@ def drop_matching(
                 drop_all, schema=SCHEMA, records=found, rest=rest, made_by=made_by, reason=reason
             )
         )
-        dropped |= {one.id for one in found}
-        names = sorted({one.stream for one in found if one.stream is not None})
+        dropped |= {item.id for item in found}
+        names = sorted({item.stream for item in found if item.stream is not None})
         streams |= set(names)
         if names:
             events += operator.redrive(names).events
-        if any(one.stream is None for one in found):
+        if any(item.stream is None for item in found):
             events += operator.redrive_nameless()
     with operator.connection, operator.connection.cursor() as cursor:
         left = count_held(cursor, SCHEMA, HeldFilter("parked"), streams=sorted(streams)).records

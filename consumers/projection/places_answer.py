@@ -66,7 +66,7 @@ def as_json(places: TrainingPlaces) -> str:
         "log_id": places.log_id,
         "epoch": places.epoch,
         "sequence": places.sequence,
-        "partitions": [one._asdict() for one in places.partitions],
+        "partitions": [partition._asdict() for partition in places.partitions],
     }
     return json.dumps(report)
 

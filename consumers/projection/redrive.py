@@ -106,7 +106,7 @@ class Operator:
 
     def list_held(self, held_as: str | None = None) -> list[HeldSummary]:
         """Everything that is held, by offset."""
-        return [one for page in self.held_pages(HeldFilter(held_as)) for one in page]
+        return [item for page in self.held_pages(HeldFilter(held_as)) for item in page]
 
     def resolve(self, wanted: HeldFilter) -> HeldFilter:
         """The filter with the streams of its training, as pages and bulk decisions need it."""
@@ -353,7 +353,11 @@ class Operator:
     def _held_by(self) -> str:
         """Who has locked our tables now, for a message; the watch names those it saw for long."""
         with self.connection, self.connection.cursor() as cursor:
-            holders = [one for one in lock_holders(cursor, self._schema) if one.locked]
+            holders = [
+                lock_holder
+                for lock_holder in lock_holders(cursor, self._schema)
+                if lock_holder.locked
+            ]
         named = ", ".join(map(str, holders))
         return f"waiting for {named}" if named else "another session holds a lock on the tables"
 

@@ -61,10 +61,10 @@ def find_owned(
     """Those of these entities that the stream has created, with their status."""
     found: dict[Entity, str] = {}
     kind = stream.subject.partition("/")[0]
-    for table in sorted({one.table for one in entities}):
+    for table in sorted({entity.table for entity in entities}):
         statement = OWNED.get((kind, table))
         if statement is not None:
-            wanted = [one.id for one in entities if one.table == table]
+            wanted = [entity.id for entity in entities if entity.table == table]
             cursor.execute(statement.format(schema=f'"{schema}"'), (wanted, stream.owner))
             found |= {Entity(table, id_): status for id_, status in cursor.fetchall()}
     return found

@@ -100,7 +100,7 @@ def _read(cursor: Cursor, schema: str, training_id: UUID | None) -> TrainingPlac
     )
     epoch, sequence, has_row = cursor.fetchone() or (None, None, False)
     # After an adoption the index follows the new log, while rows are there already.
-    is_whole = bool(partitions) and all(one.indexed.start == 0 for one in partitions)
+    is_whole = bool(partitions) and all(partition.indexed.start == 0 for partition in partitions)
     if is_whole and not blocks and (has_row or epoch is not None):
         message = (
             f"the index names no block for training {training_id}, of which the tables have"

@@ -65,7 +65,7 @@ def list_gains(session: Session, trainings: Sequence[UUID]) -> dict[UUID, Gain]:
         .order_by(Eval.training_id, Eval.step.desc(), Eval.temperature.nulls_first())
     )
     first, last = (_by_training(session.execute(query)) for query in (before, after))
-    return {one: Gain(first.get(one), last.get(one)) for one in first.keys() | last.keys()}
+    return {name: Gain(first.get(name), last.get(name)) for name in first.keys() | last.keys()}
 
 
 def gains_by_temperature(evaluations: Iterable[Baseline | Eval]) -> list[Gain]:
@@ -74,14 +74,22 @@ def gains_by_temperature(evaluations: Iterable[Baseline | Eval]) -> list[Gain]:
     Of each point the last in order counts.
     """
     of: dict[float | None, dict[bool, tuple[int, Success]]] = {}
-    for one in evaluations:
-        if one.success_rate is None or (isinstance(one, Eval) and one.kind == "manual"):
+    for evaluation in evaluations:
+        if evaluation.success_rate is None or (
+            isinstance(evaluation, Eval) and evaluation.kind == "manual"
+        ):
             continue
-        metrics = one.metrics_json if isinstance(one.metrics_json, Mapping) else {}
+        metrics = evaluation.metrics_json if isinstance(evaluation.metrics_json, Mapping) else {}
         counts = _counts(metrics.get("counts_by_task"))
-        success = Success(one.success_rate, one.temperature, one.split, one.num_tasks, counts)
-        place = of.setdefault(one.temperature, {})
-        is_before, step = isinstance(one, Baseline), one.step or 0
+        success = Success(
+            evaluation.success_rate,
+            evaluation.temperature,
+            evaluation.split,
+            evaluation.num_tasks,
+            counts,
+        )
+        place = of.setdefault(evaluation.temperature, {})
+        is_before, step = isinstance(evaluation, Baseline), evaluation.step or 0
         if is_before not in place or place[is_before][0] <= step:
             place[is_before] = step, success
     return [
@@ -99,7 +107,7 @@ def _counts(recorded: object) -> dict[str, TaskCount]:
         for name, count in recorded.items()
         if isinstance(count, list)
         and len(count) == len(TaskCount._fields)
-        and all(type(one) is int for one in count)
+        and all(type(item) is int for item in count)
         and 0 <= count[0] <= count[1] <= LARGEST
     }
 

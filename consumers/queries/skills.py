@@ -118,5 +118,5 @@ def skill_matrix(rows: Sequence[SkillSuccess]) -> SkillMatrix | None:
     stages = tuple(sorted({stage for stage, _ in rates}))
     in_turn = [trained[stage] for stage in sorted(trained)]
     others = sorted({skill for _, skill in rates})
-    skills = tuple(dict.fromkeys([one for one in [*in_turn, *others] if one in others]))
+    skills = tuple(dict.fromkeys([item for item in [*in_turn, *others] if item in others]))
     return SkillMatrix(stages, trained, skills, rates)

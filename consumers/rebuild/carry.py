@@ -49,7 +49,7 @@ def require_carriable(connection: Connection, target: str) -> None:
 def require_nothing_refused(plan: Plan) -> None:
     """CuaProjectError, naming each, when something cannot be carried."""
     if plan.refused:
-        listed = "".join(f"\n  {one}" for one in plan.refused)
+        listed = "".join(f"\n  {item}" for item in plan.refused)
         message = (
             "these are not ours and cannot be carried to the new tables; drop or move them, then"
             f" run the same command again:{listed}"

@@ -30,7 +30,7 @@ def plan_dependants(cursor: Cursor, plan: Plan) -> None:
         if catalogue in handlers:
             handlers[catalogue](cursor, plan, dependants)
         else:
-            _refuse(plan, [one for one in dependants if not _is_attached(one)])
+            _refuse(plan, [dependant for dependant in dependants if not _is_attached(dependant)])
 
 
 def _is_attached(dependant: Dependant) -> bool:
@@ -43,12 +43,12 @@ def _is_attached(dependant: Dependant) -> bool:
 
 
 def _refuse(plan: Plan, dependants: Sequence[Dependant]) -> None:
-    plan.refused += [f"{one.what}: it depends on {one.on}" for one in dependants]
+    plan.refused += [f"{dependant.what}: it depends on {dependant.on}" for dependant in dependants]
 
 
 def _rules(cursor: Cursor, plan: Plan, dependants: Sequence[Dependant]) -> None:
     """Views, and other rules of views and tables that are not ours."""
-    by_oid = {one.oid: one for one in dependants}
+    by_oid = {dependant.oid: dependant for dependant in dependants}
     cursor.execute(
         "SELECT rule.oid, pg_class.oid, relkind, format('%%I.%%I', nspname, relname), rulename ="
         " '_RETURN', pg_get_viewdef(pg_class.oid), array_to_string(reloptions, ', '),"
@@ -101,7 +101,7 @@ def _rules(cursor: Cursor, plan: Plan, dependants: Sequence[Dependant]) -> None:
 
 def _functions(cursor: Cursor, plan: Plan, dependants: Sequence[Dependant]) -> None:
     """Functions whose body PostgreSQL has parsed (BEGIN ATOMIC)."""
-    by_oid = {one.oid: one for one in dependants}
+    by_oid = {dependant.oid: dependant for dependant in dependants}
     cursor.execute(
         "SELECT pg_proc.oid, pg_get_functiondef(pg_proc.oid), pg_has_role(proowner, 'USAGE') AND"
         " has_schema_privilege(pronamespace, 'CREATE'), EXISTS (SELECT FROM pg_depend JOIN pg_type"
@@ -128,7 +128,7 @@ def _functions(cursor: Cursor, plan: Plan, dependants: Sequence[Dependant]) -> N
 
 
 def _foreign_keys(cursor: Cursor, plan: Plan, dependants: Sequence[Dependant]) -> None:
-    by_oid = {one.oid: one for one in dependants}
+    by_oid = {dependant.oid: dependant for dependant in dependants}
     cursor.execute(
         "SELECT pg_constraint.oid, conrelid, conname, format('%%I.%%I', nspname, relname),"
         " pg_get_constraintdef(pg_constraint.oid), convalidated, pg_has_role(relowner, 'USAGE') AND"
@@ -184,7 +184,7 @@ def _foreign_keys(cursor: Cursor, plan: Plan, dependants: Sequence[Dependant]) -
 
 def _policies(cursor: Cursor, plan: Plan, dependants: Sequence[Dependant]) -> None:
     """Policies of other people's tables that read ours."""
-    by_oid = {one.oid: one for one in dependants}
+    by_oid = {dependant.oid: dependant for dependant in dependants}
     cursor.execute(
         "SELECT pg_policy.oid, polrelid, format('ALTER POLICY %%I ON %%I.%%I%%s%%s', polname,"
         " nspname, relname, ' USING (' || pg_get_expr(polqual, polrelid) || ')', ' WITH CHECK (' ||"

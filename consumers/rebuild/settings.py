@@ -84,7 +84,9 @@ def _plan_table(plan: Plan, name: str, wanted: _Table, present: _Table) -> None:
 
 def option_changes(wanted: list[str], present: list[str]) -> list[str]:
     """What follows ALTER TABLE, INDEX or COLUMN to get from the present options to the wanted."""
-    gone = {one.partition("=")[0] for one in present} - {one.partition("=")[0] for one in wanted}
+    gone = {item.partition("=")[0] for item in present} - {
+        item.partition("=")[0] for item in wanted
+    }
     changed = sorted(set(wanted) - set(present))
     return [
         *([f"SET ({', '.join(changed)})"] if changed else []),

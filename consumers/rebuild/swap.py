@@ -118,7 +118,11 @@ def require_previous(cursor: Cursor, revision: str | None) -> None:
             " last migration"
         )
         raise NotFoundError(message)
-    if broken := [one.text for one in find_problems(cursor, [PREVIOUS]) if one.is_fatal]:
+    if broken := [
+        find_problem.text
+        for find_problem in find_problems(cursor, [PREVIOUS])
+        if find_problem.is_fatal
+    ]:
         more = f" and {len(broken) - LISTED} more" if len(broken) > LISTED else ""
         message = (
             f"the tables that the last rebuild replaced were broken: {'; '.join(broken[:LISTED])}"

@@ -154,21 +154,28 @@ def _find_blockers(connection: Connection, awaited: Awaited) -> _Blockers:
     with connection, connection.cursor() as cursor:
         schemas = SCHEMA, PREVIOUS_SCHEMA
         locking = [
-            _of_session(one) for one in lock_holders(cursor, *schemas, relations=awaited.relations)
+            _of_session(lock_holder)
+            for lock_holder in lock_holders(cursor, *schemas, relations=awaited.relations)
         ]
         locking += [
             _Blocker(
-                *(one.name, str(one), one.since_s),
+                *(
+                    prepared_lock_holder.name,
+                    str(prepared_lock_holder),
+                    prepared_lock_holder.since_s,
+                ),
                 is_hidden=False,
-                ends_with=f"ROLLBACK PREPARED {one.name}",
+                ends_with=f"ROLLBACK PREPARED {prepared_lock_holder.name}",
             )
-            for one in prepared_lock_holders(cursor, *schemas, relations=awaited.relations)
+            for prepared_lock_holder in prepared_lock_holders(
+                cursor, *schemas, relations=awaited.relations
+            )
         ]
         names = {blocker.who for blocker in locking}
-        others = [_of_session(one) for one in awaited.older.remaining(cursor)]
+        others = [_of_session(item) for item in awaited.older.remaining(cursor)]
     return _Blockers(
         sorted(locking, key=_rank),
-        sorted((one for one in others if one.who not in names), key=_rank),
+        sorted((other for other in others if other.who not in names), key=_rank),
     )
 
 

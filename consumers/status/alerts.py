@@ -33,7 +33,7 @@ def alerts(status: ProjectionStatus, max_lag: timedelta) -> list[str]:
         named = [training.run_name for training in status.trainings if training.parked]
         of = f" of {_names(named)}" if named else ""
         found.append(f"parked: {status.held.parked:,} records{of}; see `cua-project parked list`")
-    held_records = sum(one.num_records for one in status.held_in_spool)
+    held_records = sum(item.num_records for item in status.held_in_spool)
     late = max_lag.total_seconds()
     if (number := status.waiting.num_records - held_records) > 0 and status.waiting.seconds > late:
         found.append(
@@ -42,8 +42,8 @@ def alerts(status: ProjectionStatus, max_lag: timedelta) -> list[str]:
             " `cua-project up` of this home"
         )
     if held := status.held_in_spool:
-        streams = _names([one.stream for one in held])
-        topics = ", ".join(sorted({one.topic for one in held}))
+        streams = _names([item.stream for item in held])
+        topics = ", ".join(sorted({item.topic for item in held}))
         found.append(
             f"not sent: {held_records:,} records of {streams} wait in this"
             f" home's spool, because one is larger than the topic takes ({topics}); raise its"

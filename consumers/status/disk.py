@@ -64,7 +64,7 @@ def measure_disk(installation: Installation, cursor: Cursor) -> DiskUse:
 def free_bytes(folder: Path) -> int | None:
     """Left on the disk of a folder that may not exist yet; None when it cannot be told."""
     try:
-        existing = next(one for one in (folder, *folder.parents) if one.exists())
+        existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
         return shutil.disk_usage(existing).free
     except OSError:
         return None

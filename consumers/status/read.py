@@ -81,7 +81,7 @@ def read_status(
         partitions = measure_lag(reader, positions, now)
         waiting = _waiting(installation, reader, now)
         # What waits in the spool is not in the tables either.
-        lag_seconds = max([one.lag_seconds for one in partitions] + [waiting.seconds])
+        lag_seconds = max([partition.lag_seconds for partition in partitions] + [waiting.seconds])
         parked = load_parked(cursor)
         leaked = None if is_brief else count_leaked(cursor)
         trainings = load_trainings(

@@ -84,7 +84,9 @@ def unknown_stream_message(glob: str | None) -> str | None:
     kind, slash, rest = (glob or "*").partition("/")
     if any(character in kind for character in "*?[") or (kind in TOPICS and slash):
         return None
-    suggestion = did_you_mean(f"{kind}/{rest or '*'}", [f"{one}/{rest or '*'}" for one in TOPICS])
+    suggestion = did_you_mean(
+        f"{kind}/{rest or '*'}", [f"{topic}/{rest or '*'}" for topic in TOPICS]
+    )
     suggestion = suggestion or f" Streams are {', '.join(TOPICS)}, each /ID"
     return f"no stream matches {glob!r}.{suggestion}"
 

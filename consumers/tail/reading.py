@@ -107,7 +107,12 @@ def read_newest_first(
     ]
     yield from heapq.merge(
         *partitions,
-        key=lambda one: (one.appended_at, one.topic, one.partition, one.offset),
+        key=lambda partition: (
+            partition.appended_at,
+            partition.topic,
+            partition.partition,
+            partition.offset,
+        ),
         reverse=True,
     )
 

@@ -121,7 +121,9 @@ class TrainingMeasurements:
             self.run = continued
             return [RunBegan(continued)]
         earlier = self.measured.get(run.generation, [])
-        kept = [one for one in earlier if one.step <= resumed.current_step and resumed.current_step]
+        kept = [
+            item for item in earlier if item.step <= resumed.current_step and resumed.current_step
+        ]
         self.measured[resumed.generation] = kept[:]
         changes = self._begin(continued)
         changes[1:1] = [Measured(continued, measurement) for measurement in kept]

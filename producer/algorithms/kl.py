@@ -1,6 +1,6 @@
 """KL divergences between policies, estimated on sampled tokens.
 
-Axis: N completion tokens, in any shape; log-probs in nats. Formulas: docs/algorithms.md.
+Axis: N completion tokens, in any shape; log-probs in nats. Formulas: docs/losses.md.
 """
 
 from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 Axes: B sequences, T tokens. Log-probs in nats; `old` is the one recorded when the token was
 sampled. Masks: True on completion tokens; what a loss has elsewhere is not read. Gradients flow
-through `logprobs_BT` alone. Formulas and sources: docs/algorithms.md.
+through `logprobs_BT` alone. Formulas and sources: docs/losses.md.
 """
 
 from collections.abc import Callable

@@ -3,12 +3,10 @@
 from producer.codecs.anthropic import AnthropicCodec
 from producer.codecs.codec import CannotEncodeError, Codec
 from producer.codecs.compact import CompactCodec
-from producer.codecs.dbbench import DbBenchCodec
 from producer.codecs.openai import OpenAICodec
 from producer.codecs.qwen import QwenCodec
 from producer.codecs.qwen_tools import QwenToolCodec
 from producer.codecs.recipe import RecipeCodec
-from producer.codecs.text_to_sql import TextToSqlCodec
 
 CODECS: tuple[Codec, ...] = (
     CompactCodec(),
@@ -26,10 +24,8 @@ __all__ = [
     "CannotEncodeError",
     "Codec",
     "CompactCodec",
-    "DbBenchCodec",
     "OpenAICodec",
     "QwenCodec",
     "QwenToolCodec",
     "RecipeCodec",
-    "TextToSqlCodec",
 ]

@@ -67,7 +67,7 @@ def parse_items(
     except BadCallError as error:
         return (parse_error(error.error_type, str(error)),)
     calls = [item for item in items if item.get("type") not in passed_over]
-    found = [one for call in calls for one in parse(call)]
+    found = [item for call in calls for item in parse(call)]
     return tuple(found) or (parse_error("parse", f"no call such as {example}"),)
 
 

@@ -94,10 +94,10 @@ def _item(item: Fields, width_px: int, height_px: int) -> list[TakenAction]:
     several = item.get("actions")
     given = several if isinstance(several, list) and several else [item.get("action")]
     return [
-        _native(one, width_px, height_px)
-        if isinstance(one, dict)
-        else parse_error("parse", f"a computer_call has an action, not {str(one)[:80]!r}")
-        for one in given
+        _native(item, width_px, height_px)
+        if isinstance(item, dict)
+        else parse_error("parse", f"a computer_call has an action, not {str(item)[:80]!r}")
+        for item in given
     ]
 
 

@@ -271,8 +271,8 @@ class QwenToolCodec:
 
 def _pointer(taken: list[TakenAction]) -> tuple[int, int] | None:
     """Where the calls before left the pointer; None: they do not say."""
-    for one in reversed(taken):
-        match one.action:
+    for item in reversed(taken):
+        match item.action:
             case actions.Move() | actions.Click() | actions.DoubleClick() | actions.Scroll() as at:
                 return at.x, at.y
             case actions.Drag(path=path):

@@ -67,7 +67,7 @@ class RecipeCodec:
         calls = CALL.findall(text)
         if not calls:
             return (parse_error("parse", f"no <tool_call>...</tool_call> in {text[:80]!r}"),)
-        return tuple(one for call in calls for one in _parse_call(call, width_px, height_px))
+        return tuple(item for call in calls for item in _parse_call(call, width_px, height_px))
 
 
 def _arguments(action: Action, width_px: int, height_px: int) -> Fields:

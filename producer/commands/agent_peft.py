@@ -12,9 +12,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from producer.agents.dbbench.data.layout import read_entries
 from producer.config import RunConfig
 from producer.errors import UsageError
-from producer.sql_data.dbbench.layout import read_entries
 
 logger = logging.getLogger(__name__)
 
@@ -239,7 +239,7 @@ class _Reader:
             return {"num_steps": -(-self._num_entries(fields) // updates)}
         if not isinstance(order, list):
             self._refuse("assignment_config.sample_order", order, "a list of samples, or default")
-        places = [int(one) for one in order if str(one).isdecimal()]
+        places = [int(item) for item in order if str(item).isdecimal()]
         if len(places) < len(order) or not places:
             self._refuse("assignment_config.sample_order", order, "indices of samples, from 0")
         chosen: Section = {}
@@ -300,7 +300,7 @@ class _Reader:
     def _require(self, name: str, value: object, only: set[Any]) -> None:
         # Lists and objects cannot be members of a set.
         if isinstance(value, list | dict) or value not in only:
-            self._refuse(name, value, " or ".join(str(one) for one in only if one is not None))
+            self._refuse(name, value, " or ".join(str(item) for item in only if item is not None))
 
     def _refuse(self, name: str, value: object, wanted: str) -> NoReturn:
         message = f"--config: {self._path}: {name}: {value!r} cannot be honoured; use {wanted}"

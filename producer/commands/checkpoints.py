@@ -77,16 +77,16 @@ def list_(name: str | None, *, as_json: bool) -> None:
         else _listed(installation, _known(installation, name))
     )
     if as_json:
-        click.echo(json.dumps(rounded([_row(one) for one in found]), indent=2))
+        click.echo(json.dumps(rounded([_row(item) for item in found]), indent=2))
         return
     print_table(
         ["training", "generation", "step", "verified", "success", "folder"],
         [
             [
-                *(one.training_name, one.generation, one.step, one.verified),
-                *(None if one.success is None else round(one.success, 3), one.folder),
+                *(item.training_name, item.generation, item.step, item.verified),
+                *(None if item.success is None else round(item.success, 3), item.folder),
             ]
-            for one in found
+            for item in found
         ],
     )
 
@@ -199,7 +199,7 @@ def _names(installation: Installation) -> list[str]:
     if not runs.is_dir():
         return []
     # A link to a --log-path that is missing now is reported as such.
-    return sorted(one.name for one in runs.iterdir() if one.is_dir() or one.is_symlink())
+    return sorted(path.name for path in runs.iterdir() if path.is_dir() or path.is_symlink())
 
 
 def _known(installation: Installation, name: str) -> str:

@@ -75,9 +75,9 @@ def generate(
     Each has a table of 20 to 50 rows and a gold that was computed by running its SQL. It is solved
     by its gold, and neither by an empty answer nor by doing nothing.
     """
-    from producer.sql_data.dbbench.generate import generate as generated
-    from producer.sql_data.dbbench.layout import write_entries
-    from producer.sql_data.dbbench.skills import SKILLS
+    from producer.agents.dbbench.data.generate import generate as generated
+    from producer.agents.dbbench.data.layout import write_entries
+    from producer.agents.dbbench.data.skills import SKILLS
 
     chosen: tuple[str, ...] = SKILLS
     if skills is not None:
@@ -108,9 +108,9 @@ def import_entries(*, source: str, output: Path, as_json: bool) -> None:
     hub. Every entry is checked; a broken one is named with its file and field. Entries whose gold
     is not what their SQL gives here are kept and counted.
     """
-    from producer.sql_data.dbbench.hub import downloaded, is_hub_name
-    from producer.sql_data.dbbench.layout import read_entries, write_entries
-    from producer.sql_data.dbbench.soundness import Finding, unsound
+    from producer.agents.dbbench.data.hub import downloaded, is_hub_name
+    from producer.agents.dbbench.data.layout import read_entries, write_entries
+    from producer.agents.dbbench.data.soundness import Finding, unsound
     from producer.sql_execution import DatabaseFailedError
 
     path = Path(source).expanduser()
@@ -196,12 +196,12 @@ def prepare(
     A folder for each skill; with an --output that ends in .json one file, Agent-PEFT's
     single_skill_tasks.json: skill -> entries. Exits with 4 if no skill has enough entries.
     """
-    from producer.sql_data.dbbench.layout import (
+    from producer.agents.dbbench.data.layout import (
         read_entries,
         write_entries,
         write_single_skill_tasks,
     )
-    from producer.sql_data.dbbench.single_skill import single_skill_groups
+    from producer.agents.dbbench.data.single_skill import single_skill_groups
 
     if (source is None) == (input_data_path is None):
         message = "give the entries once: as FOLDER or as --input-data-path FILE"
@@ -266,8 +266,8 @@ def _report(
     entries: "Sequence[EntryContent]", path: Path, *, as_json: bool, solved: int | None = None
 ) -> None:
     """How many entries need each skill, and where they were written."""
-    from producer.sql_data.dbbench.skills import SKILLS
-    from producer.sql_data.dbbench.splits import of_split
+    from producer.agents.dbbench.data.skills import SKILLS
+    from producer.agents.dbbench.data.splits import of_split
 
     counts = Counter(skill for entry in entries for skill in entry.skills)
     num_held_out = len(of_split(entries, "held_out"))

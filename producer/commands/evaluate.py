@@ -146,7 +146,7 @@ def _existing(training_name: str, installation: Installation) -> str:
     runs = installation.runs_dir
     # A link to a --log-path that is missing now is reported as such later.
     if not (runs / name).is_dir() and not (runs / name).is_symlink():
-        known = [one.name for one in runs.iterdir()] if runs.is_dir() else []
+        known = [path.name for path in runs.iterdir()] if runs.is_dir() else []
         hint = did_you_mean(name, known) or " Evaluate it on the host that trains it"
         message = f"there is no training {name!r} in {runs}.{hint}"
         raise NotFoundError(message)

@@ -11,11 +11,10 @@ from pydantic_core import PydanticUndefined
 
 from producer.config import DEMO_PRESET, NONE_IS_A_VALUE, TOPICS, RunConfig
 from producer.config.numbers import NONE
-from producer.tasks.preset import PRESET_TASK_IDS
 
 DEFAULTS = {
     "model_name": "demo",
-    "tasks": f"with demo and oracle {len(PRESET_TASK_IDS)} built-in tasks, otherwise required",
+    "tasks": "with demo and oracle built-in tasks, otherwise required",
     "eval_tasks": "the held-out split of the training tasks, or without one those themselves",
     "training_name": "a new name",
     "log_path": "CUA_HOME/runs/NAME",
@@ -138,7 +137,7 @@ def _type(name: str, field: FieldInfo) -> tuple[click.ParamType[Any], str]:
     if name in JSON_FIELDS:
         return click.STRING, "JSON"
     if get_origin(annotation) in {Union, UnionType}:
-        annotation = next(one for one in get_args(annotation) if one is not type(None))
+        annotation = next(get_arg for get_arg in get_args(annotation) if get_arg is not type(None))
     if get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     if get_origin(annotation) is Literal:

@@ -77,7 +77,7 @@ def _with_absolute_paths(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _with_absolute_files(source: JsonValue) -> JsonValue:
     if isinstance(source, list):
-        return [_with_absolute_files(one) for one in source]
+        return [_with_absolute_files(item) for item in source]
     if isinstance(source, dict):
         files = {
             name: str(_absolute(file))

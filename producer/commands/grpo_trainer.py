@@ -86,12 +86,12 @@ def read_grpo_trainer(
     """The settings. `algorithm` wins over the file's. UsageError lists every problem."""
     flat = flattened(resolved(fields, path.name))
     for name in omit:
-        known = [one for one in flat if one == name or one.startswith(f"{name}.")]
+        known = [item for item in flat if item == name or item.startswith(f"{name}.")]
         if not known:
             message = f"--omit: {path.name} has no field {name!r}"
             raise UsageError(message)
-        for one in known:
-            del flat[one]
+        for item in known:
+            del flat[item]
     read = TrainerFile(path)
     flat = {
         name: _number(value) for name, value in flat.items() if value is not None and value != {}
@@ -143,7 +143,9 @@ def _reason(name: str) -> str | None:
         return WITHOUT_EFFECT[name]
     parts = name.split(".")
     sections = (".".join(parts[:end]) + "." for end in range(len(parts) - 1, 0, -1))
-    return next((WITHOUT_EFFECT[one] for one in sections if one in WITHOUT_EFFECT), None)
+    return next(
+        (WITHOUT_EFFECT[section] for section in sections if section in WITHOUT_EFFECT), None
+    )
 
 
 def _algorithm(read: TrainerFile, flat: dict[str, Any], algorithm: str | None) -> None:

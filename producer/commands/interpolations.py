@@ -30,7 +30,7 @@ def resolved(fields: Section, file: str) -> Section:
 
     def _resolve(value: Any, name: str, above: tuple[str, ...]) -> Any:
         if isinstance(value, list):
-            return [_resolve(one, name, above) for one in value]
+            return [_resolve(item, name, above) for item in value]
         if not isinstance(value, str):
             return value
         whole = WHOLE.fullmatch(value.strip())
@@ -44,10 +44,10 @@ def resolved(fields: Section, file: str) -> Section:
             raise UsageError(message)
         if target in flat:
             return value_of(target, (*above, name))
-        inner = {one: None for one in flat if one.startswith(f"{target}.")}
+        inner = {item: None for item in flat if item.startswith(f"{target}.")}
         if inner:
             begin = len(target) + 1
-            return _nested({one[begin:]: value_of(one, (*above, name)) for one in inner})
+            return _nested({item[begin:]: value_of(item, (*above, name)) for item in inner})
         message = f"--config: {file}: {name}: there is no field {target!r} to take the value of"
         raise UsageError(message)
 
@@ -59,7 +59,7 @@ def _nested(flat: dict[str, Any]) -> Section:
     for name, value in flat.items():
         *sections, last = name.split(".")
         section = whole
-        for one in sections:
-            section = section.setdefault(one, {})
+        for item in sections:
+            section = section.setdefault(item, {})
         section[last] = value
     return whole

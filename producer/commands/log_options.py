@@ -53,7 +53,9 @@ def called(context: click.Context) -> click.Context:
 def flags_of(context: click.Context) -> set[str]:
     """The flags of a command, and of the groups that it is in."""
     of_groups = set() if context.parent is None else flags_of(context.parent)
-    return of_groups.union(*({*one.opts, *one.secondary_opts} for one in context.command.params))
+    return of_groups.union(
+        *({*param.opts, *param.secondary_opts} for param in context.command.params)
+    )
 
 
 def _configure(context: click.Context, parameter: click.Parameter, value: object) -> None:

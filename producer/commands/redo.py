@@ -66,13 +66,13 @@ def command(*, training_name: str, step: int, output: Path | None, as_json: bool
             ["step", "loss", "gradient", "seconds", "compared with the record"],
             [
                 [
-                    str(one.recorded.number),
-                    f"{one.update.loss:.6f}",
-                    f"{one.update.gradient_norm:.6f}",
-                    f"{one.update.seconds:.1f}",
-                    describe(one.differences) or "equal",
+                    str(step.recorded.number),
+                    f"{step.update.loss:.6f}",
+                    f"{step.update.gradient_norm:.6f}",
+                    f"{step.update.seconds:.1f}",
+                    describe(step.differences) or "equal",
                 ]
-                for one in result.steps
+                for step in result.steps
             ],
         )
         if result.is_checkpoint_equal is not None:

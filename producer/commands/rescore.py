@@ -11,10 +11,9 @@ from pydantic import JsonValue
 
 from producer.commands.options import examples, given_training_name
 from producer.commands.stopping import stop_on_signals
-from producer.config.reward import check_reward_name, checked_sha256
+from producer.config.reward import REWARD_NAMES, check_reward_name, checked_sha256
 from producer.console import print_table, rounded
 from producer.errors import StopRequestedError, UsageError
-from producer.rewards import REWARDS
 from schemas.installation import read_installation
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ EPILOG = examples(
     default="binary",
     metavar="NAME|MODULE:FUNCTION",
     panel="Scoring",
-    help=f"{', '.join(REWARDS)}, or a function of yours. [default: binary]",
+    help=f"{', '.join(REWARD_NAMES)}, or a function of yours. [default: binary]",
 )
 @click.option(
     "--judge",
@@ -119,7 +118,7 @@ def _scorer(
     parse_error_cost: float,
 ) -> "Scorer":
     """UsageError for what cannot score; UnreachableError for an endpoint that is away."""
-    from producer.rewards import find_reward
+    from producer.config.reward import named_reward
     from producer.training.rescore import Scorer
 
     try:
@@ -141,7 +140,7 @@ def _scorer(
         config["judge_model"] = judge_model
     return Scorer(
         reward_name=reward_name,
-        reward=find_reward(reward_name),
+        reward=named_reward(reward_name),
         judge=judge,
         ask_model=ask_model,
         turn_cost=turn_cost,

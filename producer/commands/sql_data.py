@@ -88,8 +88,8 @@ def generate(
     Each question has its gold as plain SQL and in steps (CoCTE), and is kept only where common
     wrong answers have other rows. No database is in both splits.
     """
-    from producer.sql_data.text_to_sql.generate import SyntheticSize, write_synthetic
-    from producer.sql_data.text_to_sql.templates import TEMPLATES
+    from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
+    from producer.agents.text_to_sql.data.templates import TEMPLATES
 
     chosen: tuple[str, ...] = ()
     if templates is not None:
@@ -102,7 +102,7 @@ def generate(
         report = {split: one._asdict() for split, one in written.items()}
         click.echo(json.dumps({**report, "output": str(output)}, indent=2))
         return
-    levels = sorted({level for one in written.values() for level in one.by_difficulty})
+    levels = sorted({level for item in written.values() for level in item.by_difficulty})
     print_table(
         ["split", "databases", "questions", *levels],
         [
@@ -137,11 +137,11 @@ def check(*, folder: Path, split: str, as_json: bool) -> None:
     Names those that fail, have no rows, or differ from their gold in CoCTE form. Exits with 4 if a
     gold fails or differs.
     """
-    from producer.sql_data.text_to_sql.layouts import DATA_SPLITS, read_questions
-    from producer.sql_data.text_to_sql.soundness import Finding, findings
-    from producer.sql_data.text_to_sql.tasks import database_statements
+    from producer.agents.text_to_sql.data.layouts import DATA_SPLITS, read_questions
+    from producer.agents.text_to_sql.data.soundness import Finding, findings
+    from producer.agents.text_to_sql.data.tasks import database_statements
 
-    chosen = next(one for one in DATA_SPLITS if one == split)
+    chosen = next(data_split for data_split in DATA_SPLITS if data_split == split)
     questions = read_questions(folder, chosen)
     databases = {question.database for question in questions}
     for database in sorted(databases):

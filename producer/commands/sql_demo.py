@@ -58,19 +58,21 @@ def demo(*, seed: int | None, seeds: str | None, as_json: bool) -> int:
         return 130
     rows = {one: accuracies(stages, recipe.strategy) for one, stages in found.items()}
     if as_json:
-        report = [{"seed": one, "accuracies": rows[one], "stages": found[one]} for one in chosen]
+        report = [
+            {"seed": item, "accuracies": rows[item], "stages": found[item]} for item in chosen
+        ]
         click.echo(json.dumps(report))
         return 0
     names = [*rows[chosen[0]]]
     print_table(
-        ["policy", *(f"seed {one}" for one in chosen), *(["mean"] if len(chosen) > 1 else [])],
+        ["policy", *(f"seed {item}" for item in chosen), *(["mean"] if len(chosen) > 1 else [])],
         [
-            [name, *(_shown(rows[one][name]) for one in chosen), *_mean(rows, name)]
+            [name, *(_shown(rows[item][name]) for item in chosen), *_mean(rows, name)]
             for name in names
         ],
     )
-    seconds = {one: sum(stage["seconds"] for stage in found[one].values()) for one in chosen}
-    cpu = {one: sum(stage["cpu_seconds"] for stage in found[one].values()) for one in chosen}
+    seconds = {item: sum(stage["seconds"] for stage in found[item].values()) for item in chosen}
+    cpu = {item: sum(stage["cpu_seconds"] for stage in found[item].values()) for item in chosen}
     for one in chosen:
         click.echo(f"seed {one}: {seconds[one]:.0f} s, {cpu[one]:.0f} s of CPU time")
     return 0

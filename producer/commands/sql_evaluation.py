@@ -183,8 +183,8 @@ def best_of_n(
     if plot is not None:
         write_durably(plot, best_of_n_svg(found.sizes))
     rows = [
-        {"n": one.num_candidates, **one.by_strategy, "pass_at_n": one.pass_at_n}
-        for one in found.sizes
+        {"n": size.num_candidates, **size.by_strategy, "pass_at_n": size.pass_at_n}
+        for size in found.sizes
     ]
     if as_json:
         report = {"questions": found.questions, "completions": found.completions, "sizes": rows}

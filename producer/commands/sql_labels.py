@@ -107,7 +107,7 @@ def label_steps(*, as_json: bool, completions: int, takeover: bool, **options: A
         words = ["sql", "label-steps", *given, f"--training-name={name}"]
         hint.begun(name, folder, cua_train_command(*words))
 
-    data, output = (options.pop(one).expanduser().absolute() for one in ("data_path", "output"))
+    data, output = (options.pop(item).expanduser().absolute() for item in ("data_path", "output"))
     kept = {
         "model_name": model_name,
         "data_path": data,

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from producer.agents.text_to_sql.data.verl_prompts import ENDING
 from producer.algorithms.names import AdvantageName
 from producer.commands.given_fields import given_fields
 from producer.commands.grpo_trainer import TrainerFile
 from producer.config import RunConfig
 from producer.errors import UsageError
-from producer.sql_data.text_to_sql.verl_prompts import ENDING
 
 logger = logging.getLogger(__name__)
 

@@ -230,8 +230,8 @@ def _make_absolute(given: dict[str, Any], names: Mapping[str, str]) -> None:
             raise UsageError(message)
     paths = given.get("data_path")
     paths = [paths] if isinstance(paths, str) else paths
-    if isinstance(paths, list) and all(isinstance(one, str) for one in paths):
-        given["data_path"] = [str(Path(one).expanduser().absolute()) for one in paths]
+    if isinstance(paths, list) and all(isinstance(path, str) for path in paths):
+        given["data_path"] = [str(Path(path).expanduser().absolute()) for path in paths]
 
 
 def _print_summary(summary: "FineTuningSummary") -> None:

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import rich_click as click
 from pydantic import JsonValue
 
+from producer.agents.android.demo_tasks import demo_tasks
+from producer.agents.android.query_descriptions import describe_queries
 from producer.commands.options import examples, with_json
 from producer.console import print_table, progress_bar
 from producer.errors import MismatchError, NotFoundError, did_you_mean
 from producer.task import Task
-from producer.tasks.demo import demo_tasks
 from producer.tasks.goals import goal_leakage
-from producer.validators.query_descriptions import describe_queries
 
 if TYPE_CHECKING:
-    from producer.environments.android_sim.oracle.soundness import Soundness
+    from producer.agents.android.sim.oracle.soundness import Soundness
 
 logger = logging.getLogger(__name__)
 
@@ -143,9 +143,9 @@ def list_queries(*, as_json: bool) -> None:
     """
     queries = describe_queries()
     if as_json:
-        click.echo(json.dumps([one._asdict() for one in queries], indent=2))
+        click.echo(json.dumps([query._asdict() for query in queries], indent=2))
         return
-    print_table(["query", "answers"], [[one.query, one.answers] for one in queries])
+    print_table(["query", "answers"], [[query.query, query.answers] for query in queries])
 
 
 @command.command(
@@ -190,7 +190,7 @@ def check(num_seeds: int, file: Path | None, task_ids: tuple[str, ...], *, as_js
     solve it, and random actions only rarely. A task of yours that no oracle can solve is checked
     without one. Exits with 2 if a task cannot be read or set up, with 4 if one is not sound.
     """
-    from producer.environments.android_sim.oracle.soundness import check_tasks
+    from producer.agents.android.sim.oracle.soundness import check_tasks
 
     known = demo_tasks() if file is None else _tasks_of(file)
     tasks = [_find(task_id, known) for task_id in task_ids] if task_ids else list(known)
@@ -201,9 +201,9 @@ def check(num_seeds: int, file: Path | None, task_ids: tuple[str, ...], *, as_js
         for result in check_tasks(judged, num_seeds=num_seeds):
             results.append(result)
             bar.advance(note=result.task_id)
-    unsound = [one.task_id for one in results if not one.is_sound]
+    unsound = [result.task_id for result in results if not result.is_sound]
     if as_json:
-        rows = [{**asdict(one), "sound": one.is_sound} for one in results]
+        rows = [{**asdict(result), "sound": result.is_sound} for result in results]
         click.echo(
             json.dumps(
                 {"sound": not unsound and bool(results), "tasks": rows, "not_judged": skipped},
@@ -214,7 +214,7 @@ def check(num_seeds: int, file: Path | None, task_ids: tuple[str, ...], *, as_js
         print_table(
             ["task_id", "oracle", "turns", "idle", "random", "sound"],
             [
-                *([*_counts(one), "yes" if one.is_sound else "NO"] for one in results),
+                *([*_counts(result), "yes" if result.is_sound else "NO"] for result in results),
                 *([task_id, *[None] * 4, "not checked: no validator"] for task_id in skipped),
             ],
         )
@@ -287,29 +287,31 @@ def leakage(*, tasks: str, eval_tasks: str, is_check: bool, as_json: bool) -> No
     found = overlaps(train, evaluation)
     if as_json:
         counts = {"tasks": len(train), "eval_tasks": len(evaluation)}
-        click.echo(json.dumps({**counts, "overlaps": [asdict(one) for one in found]}, indent=2))
+        click.echo(json.dumps({**counts, "overlaps": [asdict(item) for item in found]}, indent=2))
     else:
         print_table(
             ["", "in training", "in evaluation", "in both", "eval tasks", "seen"],
             [
                 [
-                    one.of,
-                    one.num_train,
-                    one.num_eval,
-                    one.num_shared,
-                    one.num_eval_tasks,
-                    one.num_seen,
+                    item.of,
+                    item.num_train,
+                    item.num_eval,
+                    item.num_shared,
+                    item.num_eval_tasks,
+                    item.num_seen,
                 ]
-                for one in found
+                for item in found
             ],
         )
-        for one in found:
-            for example in one.examples if one.of in LEAKS else ():
+        for item in found:
+            for example in item.examples if item.of in LEAKS else ():
                 logger.info(
                     "%s of %s is that of %s: %s",
-                    *(one.of, example.eval_task, example.train_task, example.shared),
+                    *(item.of, example.eval_task, example.train_task, example.shared),
                 )
-    leaks = [f"{one.num_seen} by {one.of}" for one in found if one.of in LEAKS and one.num_seen]
+    leaks = [
+        f"{item.num_seen} by {item.of}" for item in found if item.of in LEAKS and item.num_seen
+    ]
     if is_check and leaks:
         message = (
             f"of {len(evaluation)} evaluation tasks some are in training: {', '.join(leaks)};"

@@ -44,21 +44,23 @@ def list_trainings(*, show_all: bool, as_json: bool) -> None:
     """List the trainings whose states this home keeps, newest first."""
     from producer.training.kept_trainings import list_kept
 
-    rows = [one for one in list_kept(read_installation(os.environ)) if show_all or not one.hidden]
+    rows = [
+        item for item in list_kept(read_installation(os.environ)) if show_all or not item.hidden
+    ]
     if as_json:
-        click.echo(json.dumps(rounded([one.as_json() for one in rows]), indent=2))
+        click.echo(json.dumps(rounded([row.as_json() for row in rows]), indent=2))
         return
     print_table(
         ["training", "name", "tags", "status", "step", "success", "last saved (UTC)", "note"],
         [
             [
-                *(one.training_name, one.display_name, ", ".join(one.tags), one.status),
-                f"{one.step}/{one.total_steps}",
-                None if one.success is None else f"{one.success:.3f}",
-                f"{one.saved_at:%Y-%m-%d %H:%M}",
-                (one.note or "").partition("\n")[0][:60],
+                *(row.training_name, row.display_name, ", ".join(row.tags), row.status),
+                f"{row.step}/{row.total_steps}",
+                None if row.success is None else f"{row.success:.3f}",
+                f"{row.saved_at:%Y-%m-%d %H:%M}",
+                (row.note or "").partition("\n")[0][:60],
             ]
-            for one in rows
+            for row in rows
         ],
     )
 
@@ -94,7 +96,7 @@ def tag(
     training_name: str, tags: tuple[str, ...], remove: tuple[str, ...], *, as_json: bool
 ) -> None:
     """Add and remove tags of a training."""
-    added, removed = {_tag(one) for one in tags}, {_tag(one) for one in remove}
+    added, removed = {_tag(item) for item in tags}, {_tag(item) for item in remove}
     if not added | removed:
         message = "give a tag to add, or --remove TAG"
         raise UsageError(message)
@@ -164,7 +166,7 @@ def _annotate(training_name: str, change: "Change", as_json: bool) -> None:  # n
 
 def _one_line(what: str, text: str) -> str:
     text = unicodedata.normalize("NFC", text)
-    if any(unicodedata.category(one) in {"Cc", "Zl", "Zp"} for one in text):
+    if any(unicodedata.category(item) in {"Cc", "Zl", "Zp"} for item in text):
         message = f"{what}: {text!r} has a line break or a control character; remove it"
         raise UsageError(message)
     if len(text) > MAX_NAME:

@@ -25,7 +25,7 @@ def _check_skills(skills: tuple[str, ...]) -> tuple[str, ...]:
     if not skills or not all(skills):
         message = "names no skill; give some, separated by commas"
         raise ValueError(message)
-    if repeated := sorted({one for one in skills if skills.count(one) > 1}):
+    if repeated := sorted({skill for skill in skills if skills.count(skill) > 1}):
         message = f"{', '.join(repeated)} given twice; each skill is trained once"
         raise ValueError(message)
     return skills

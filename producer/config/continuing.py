@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from producer.config.tasks import DEVICES
 from producer.errors import UsageError
 from schemas.training import Recipe
 
@@ -115,7 +114,7 @@ def recipe(config: "RunConfig", log_path: Path) -> Recipe:
         num_substeps=config.num_substeps,
         max_turns=config.max_turns,
         seed=config.seed,
-        box_type=config.box_type if config.environment in DEVICES else "database",
+        box_type=config.agent.box_type,
         renderer_name=config.renderer_name,
         wandb_project=config.wandb_project,
         wandb_name=config.wandb_name,

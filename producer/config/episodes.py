@@ -12,8 +12,7 @@ from producer.config.numbers import (
     PositiveInt,
     read_none,
 )
-from producer.config.reward import check_reward_name
-from producer.rewards import REWARDS
+from producer.config.reward import REWARD_NAMES, check_reward_name
 from producer.rewards.named import CORRECT, INCORRECT, TIMEOUT
 
 
@@ -65,8 +64,8 @@ class EpisodeFields(BaseModel):
     reward: Annotated[str, AfterValidator(check_reward_name)] = Field(
         "binary",
         description=(
-            f"{', '.join(REWARDS)}, or a function of your own, package.module:function, that takes"
-            " an episode's Outcome and returns a number."
+            f"{', '.join(REWARD_NAMES)}, or a function of your own, package.module:function, that"
+            " takes an episode's Outcome and returns a number."
         ),
     )
     reward_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = Field(

@@ -17,7 +17,9 @@ from pydantic import (
     model_validator,
 )
 
+from producer.agents import AGENTS, Agent
 from producer.algorithms.names import OWN_BASELINE
+from producer.config.agent_checks import agent_problems
 from producer.config.algorithm_checks import algorithm_problems
 from producer.config.checkpoints import CheckpointFields
 from producer.config.computation import ComputationFields
@@ -43,7 +45,7 @@ from producer.config.process_rewards import (
 )
 from producer.config.reporting import ReportingFields
 from producer.config.reward import checked_sha256
-from producer.config.tasks import DEVICES, TaskFields
+from producer.config.tasks import TaskFields
 from producer.endpoint_url import KEY_VARIABLE, check_url
 from producer.errors import UsageError, did_you_mean
 from producer.field_errors import field_problems
@@ -66,9 +68,6 @@ TOPICS: dict[str, type[BaseModel]] = {
 }
 """Panel of the help -> its fields, in the order shown."""
 
-
-OF_SCREENS = ("ablate", "max_recent_turns", "screen_cache_bytes")
-"""Fields that say nothing of an environment without a screen."""
 
 NONE_IS_A_VALUE = frozenset({"max_recent_turns"})
 """Fields that have another default than None, and that None may be given for."""
@@ -182,7 +181,7 @@ class RunConfig(ConfigFields):
             is_openai = self.renderer_name == "openai"
             return ["renderer_name: openai needs a base_url"] if is_openai else []
         problems = []
-        if self.environment not in DEVICES:
+        if self.agent.screen_px is None:
             problems.append("base_url: only for environments with a screen; omit it")
         try:
             object.__setattr__(self, "base_url", check_url(self.base_url, KEY_VARIABLE))
@@ -198,29 +197,13 @@ class RunConfig(ConfigFields):
         ]
         return problems
 
-    def _of_the_environment(self) -> list[str]:
-        """What the environment cannot have."""
-        problems = []
-        if self.environment not in DEVICES:
-            problems += [
-                f"{name}: only of an environment with a screen, which {self.environment} has not;"
-                " omit it"
-                for name in OF_SCREENS
-                if getattr(self, name) not in {None, type(self).model_fields[name].default}
-            ]
-        if self.advantage == "prime" and self.environment != "text_to_sql":
-            problems.append("advantage: prime is only for environment text_to_sql; use rloo")
-        if self.dbbench_database is not None and self.environment != "dbbench":
-            problems.append("dbbench_database: only of environment dbbench; omit it")
-        return problems
-
     def _not_together(self) -> list[str]:
         """What contradicts itself, and what is not supported yet."""
         problems = []
         if self.wandb_name is not None and self.wandb_project is None:
             problems.append("wandb_name: needs a wandb_project to have a run in")
         problems += self._of_a_server()
-        problems += self._of_the_environment()
+        problems += agent_problems(self)
         if self.skip_baseline and self.baseline_only:
             problems.append("baseline_only: contradicts skip_baseline; give one of them")
         if self.log_dir is not None and self.log_path is not None:
@@ -235,7 +218,7 @@ class RunConfig(ConfigFields):
         problems += algorithm_problems(self, min_group_size=self.min_group_size)
         problems += process_reward_problems(
             self,
-            is_text_to_sql=self.environment == "text_to_sql",
+            is_text_to_sql=self.agent.answers_in_steps,
             advantage=self.advantage,
             is_evaluation=self.baseline_only,
         )
@@ -247,7 +230,7 @@ class RunConfig(ConfigFields):
         problems += continual_problems(
             self,
             num_steps=self.num_steps,
-            has_skills=self.environment == "dbbench",
+            has_skills=self.agent.has_skills,
             is_on_policy=self.max_steps_off_policy is None,
         )
         return problems
@@ -264,6 +247,11 @@ class RunConfig(ConfigFields):
         object.__setattr__(self, "core_algos_sha256", core_sha256)
         object.__setattr__(self, "reward_module_sha256", own_sha256)
         return []
+
+    @property
+    def agent(self) -> Agent:
+        """The agent that is trained."""
+        return AGENTS[self.environment]
 
     @property
     def explicit(self) -> frozenset[str]:

@@ -1,14 +1,18 @@
 """Fields of the configuration: what is asked, and of which device."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, JsonValue
 
+from producer.agents import AGENTS, DEFAULT_AGENT
 from producer.config.numbers import Seed
 from producer.sql_execution.mysql_url import parse_server_url
 from producer.validators.judges import Judge
 
-EnvironmentName = Literal["android", "dbbench", "text_to_sql"]
+if TYPE_CHECKING:
+    EnvironmentName = str
+else:
+    EnvironmentName = Literal[tuple(AGENTS)]
 
 
 def _without_password(url: str) -> str:
@@ -22,8 +26,6 @@ def _without_password(url: str) -> str:
 
 
 ServerWithoutPassword = Annotated[str, AfterValidator(_without_password)]
-DEVICES = frozenset({"android"})
-"""Environments with a screen."""
 
 
 class TaskFields(BaseModel):
@@ -48,10 +50,11 @@ class TaskFields(BaseModel):
         description="Model that the judge's endpoint is asked for; none: the only one it lists.",
     )
     environment: EnvironmentName = Field(
-        "android",
+        DEFAULT_AGENT,
         description=(
-            "What the agent works in: a phone (android), sessions with a database"
-            " (dbbench), or questions to answer in SQL (text_to_sql)."
+            "What the agent works in: "
+            + ", ".join(f"{agent.description} ({name})" for name, agent in AGENTS.items())
+            + "."
         ),
     )
     dbbench_database: ServerWithoutPassword | None = Field(

@@ -6,7 +6,9 @@ with. A setting at its default is none of them: a file may list every field.
 
 from collections.abc import Collection, Iterator
 
+from producer.agents import AGENTS
 from producer.config.preset import ORACLE_POLICY
+from producer.config.reward import AGENT_REWARDS
 from producer.config.run_config import RunConfig
 from producer.errors import UsageError
 
@@ -79,9 +81,10 @@ def _problems(config: RunConfig, changed: Collection[str]) -> Iterator[str]:
                 yield f"{name}: has no effect with train_type full, which has no adapter; omit it"
     if "ablate" in changed and is_oracle:
         yield "ablate: has no effect on the policy oracle, which looks at no screenshots; omit it"
-    if "step_completions" in changed and (is_oracle or config.environment != "text_to_sql"):
+    if "step_completions" in changed and (is_oracle or not config.agent.answers_in_steps):
+        names = " or ".join(name for name, agent in AGENTS.items() if agent.answers_in_steps)
         yield (
-            "step_completions: has no effect but with environment text_to_sql and a policy of"
+            f"step_completions: has no effect but with environment {names} and a policy of"
             " tokens; omit it"
         )
     own = [
@@ -104,5 +107,5 @@ def _problems(config: RunConfig, changed: Collection[str]) -> Iterator[str]:
 
 def _of_another_reward(config: RunConfig, changed: Collection[str]) -> Iterator[str]:
     for name in ("reward_correct", "reward_incorrect", "reward_timeout"):
-        if name in changed and config.reward != "dbbench":
-            yield f"{name}: only of the reward dbbench; omit it"
+        if name in changed and config.reward not in AGENT_REWARDS:
+            yield f"{name}: only of the reward {', '.join(AGENT_REWARDS)}; omit it"

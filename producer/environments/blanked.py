@@ -5,40 +5,25 @@ import io
 from PIL import Image
 
 from producer.environments.environment import Environment, Observation, Screenshot
+from producer.environments.wrapper import EnvironmentWrapper
 from producer.task import Task
 from schemas.actions import Action
 
 
-class BlankedEnvironment:
-    """Wraps an environment and blanks its screenshots."""
+class BlankedEnvironment(EnvironmentWrapper):
+    """Blanks the screenshots of an environment; words stay as they are."""
 
     def __init__(self, inner: Environment) -> None:
-        self._inner = inner
-        self.env_type = inner.env_type
-        self.box_type = inner.box_type
-        self.is_simulated = inner.is_simulated
+        super().__init__(inner)
         self._blank: Screenshot | None = None
 
-    @property
-    def provider_id(self) -> str:
-        """The wrapped environment's."""
-        return self._inner.provider_id
-
     def open(self, task: Task, seed: int) -> Observation:
-        """Open the wrapped environment; a black screenshot. Words stay as they are."""
-        return self._blanked(self._inner.open(task, seed))
+        """A black screenshot."""
+        return self._blanked(self.inner.open(task, seed))
 
     def act(self, action: Action) -> Observation:
-        """Act on the wrapped environment; a black screenshot."""
-        return self._blanked(self._inner.act(action))
-
-    def shell(self, command: str) -> str:
-        """The wrapped environment's output."""
-        return self._inner.shell(command)
-
-    def close(self) -> None:
-        """Close the wrapped environment. Idempotent."""
-        self._inner.close()
+        """A black screenshot."""
+        return self._blanked(self.inner.act(action))
 
     def _blanked(self, screenshot: Observation) -> Observation:
         if not isinstance(screenshot, Screenshot):

@@ -6,7 +6,7 @@ device that hangs fails one attempt and blocks no other. Implementations import 
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from producer.task import Task
 from producer.validators.verdict import EndFacts, Evidence, Verdict
@@ -55,12 +55,12 @@ class TextObservation:
 Observation = Screenshot | TextObservation
 
 
-def said(observation: Observation) -> str | None:
+def text_of(observation: Observation) -> str | None:
     """The words of an observation; None of a screen."""
     return observation.text if isinstance(observation, TextObservation) else None
 
 
-def shown(observation: Observation) -> Screenshot | None:
+def screenshot_of(observation: Observation) -> Screenshot | None:
     """The screen of an observation; None of words."""
     return observation if isinstance(observation, Screenshot) else None
 
@@ -75,9 +75,11 @@ class Environment(Protocol):
     is_simulated: bool
     """Whether it runs in this process and its answers depend on task, seed and actions alone.
 
-    Such devices are waited for, so that batches do not depend on who answers first; their episodes
-    can be played again; and they end with the process. A class without it is none.
+    Such devices are waited for, so that batches do not depend on which answers first; their
+    episodes can be played again; and they end with the process.
     """
+    ends_on_parse_error: bool
+    """Whether a completion without a valid action ends the episode."""
 
     @property
     def provider_id(self) -> str:
@@ -98,34 +100,21 @@ class Environment(Protocol):
         """
         ...
 
-    def shell(self, command: str) -> str:
-        """Run a shell command; its output. Validators use nothing else. EnvironmentFailedError."""
+    def judge(self, task: Task, evidence: Evidence) -> Verdict:
+        """Whether the task is solved; `Verdict.facts` states the episode's end in its own terms.
+
+        EnvironmentFailedError: there is no verdict, through no fault of the agent. ValueError for a
+        task that it cannot judge.
+        """
+        ...
+
+    def failure_facts(self, evidence: Evidence, reason: str) -> EndFacts | None:
+        """The episode's end by the environment's failure, where that is an end in its own terms.
+
+        Asks nothing of what has failed.
+        """
         ...
 
     def close(self) -> None:
         """Release the device. Idempotent; raises nothing."""
-        ...
-
-
-@runtime_checkable
-class JudgingEnvironment(Environment, Protocol):
-    """An environment that judges its episodes itself (validation type `environment`)."""
-
-    ends_on_parse_error: bool
-    """Whether a completion without a valid action ends the episode."""
-
-    def judge(self, task: Task, evidence: Evidence) -> Verdict:
-        """Whether the task is solved; `Verdict.facts` states the episode's end in its own terms.
-
-        EnvironmentFailedError: there is no verdict, through no fault of the agent.
-        """
-        ...
-
-
-@runtime_checkable
-class StatesFailure(Protocol):
-    """An environment whose failure is an end in its own terms (a session's status)."""
-
-    def failure_facts(self, evidence: Evidence, reason: str) -> EndFacts:
-        """The episode's end by the environment's failure. Asks nothing of what has failed."""
         ...

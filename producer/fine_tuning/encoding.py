@@ -40,12 +40,12 @@ def encode(
     max_length: int,
 ) -> list[Encoded | None]:
     """One item per example; None: it has more than `max_length` tokens."""
-    return [_checked(_encode(tokenizer, config, one), max_length) for one in examples]
+    return [_checked(_encode(tokenizer, config, example), max_length) for example in examples]
 
 
 def without_long(items: Sequence[Encoded | None]) -> list[Encoded]:
     """The items that are kept. UsageError when none is."""
-    kept = [one for one in items if one is not None]
+    kept = [item for item in items if item is not None]
     if items and not kept:
         message = f"max_length: all {len(items)} examples are longer; raise it"
         raise UsageError(message)
@@ -59,8 +59,8 @@ def marks_of(config: FineTuningConfig) -> StepMarks:
 
 
 def _encode(tokenizer: Any, config: FineTuningConfig, example: Example) -> Encoded:  # noqa: ANN401
-    conversation: Callable[[Conversation], Masked] = lambda one: encode_conversation(  # noqa: E731
-        tokenizer, one.messages, use_chat_template=config.use_chat_template
+    conversation: Callable[[Conversation], Masked] = lambda item: encode_conversation(  # noqa: E731
+        tokenizer, item.messages, use_chat_template=config.use_chat_template
     )
     match example:
         case Conversation():
@@ -71,10 +71,10 @@ def _encode(tokenizer: Any, config: FineTuningConfig, example: Example) -> Encod
             )
         case Pair():
             chosen, rejected = (
-                tuple(tokenizer.encode(f"{one}{tokenizer.eos_token}", add_special_tokens=False))
-                if isinstance(one, str)
-                else conversation(one).tokens
-                for one in (example.chosen, example.rejected)
+                tuple(tokenizer.encode(f"{item}{tokenizer.eos_token}", add_special_tokens=False))
+                if isinstance(item, str)
+                else conversation(item).tokens
+                for item in (example.chosen, example.rejected)
             )
             return EncodedPair(chosen, rejected)
 

@@ -172,7 +172,7 @@ def _group(row: dict[str, Any]) -> str:
             return json.dumps([row.get("db_id"), row[name], row.get("input")])
     messages = row.get("messages")
     if isinstance(messages, list):
-        return json.dumps([one for one in messages if one.get("role") != "assistant"])
+        return json.dumps([message for message in messages if message.get("role") != "assistant"])
     return json.dumps(row, sort_keys=True)
 
 
@@ -281,7 +281,7 @@ def _answer(row: dict[str, Any], name: str, config: FineTuningConfig) -> Convers
         messages = read_messages(row[name], name)
     else:
         answer = _text(row, name)
-        prompt = next((one for one in PROMPTS if one in row), None)
+        prompt = next((prompt for prompt in PROMPTS if prompt in row), None)
         if prompt is None:
             return answer
         messages = (Message("user", _text(row, prompt)), Message("assistant", answer))

@@ -73,10 +73,10 @@ def executed_accuracy(
     rights: dict[str, list[bool]] = defaultdict(list)
     for group in groups:
         rights[group.plan.stated.task.difficulty or "unknown"] += [
-            one.success for one in group.results
+            result.success for result in group.results
         ]
     return ExecutedAccuracy(
-        _accuracy([one for own in rights.values() for one in own]),
+        _accuracy([item for own in rights.values() for item in own]),
         {name: _accuracy(rights[name]) for name in (*DIFFICULTIES, "unknown") if rights[name]},
     )
 
@@ -123,8 +123,8 @@ def chosen_of(groups: Sequence[GroupOutcome], n: int) -> ChosenAccuracy:
         raise CuaTrainError(message)
     questions = [
         [
-            Candidate(tuple(step.score for step in one.scored_steps), one.success)
-            for one in sorted(group.results, key=lambda one: one.plan.env_index)
+            Candidate(tuple(step.score for step in result.scored_steps), result.success)
+            for result in sorted(group.results, key=lambda result: result.plan.env_index)
         ]
         for group in whole
     ]

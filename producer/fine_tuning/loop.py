@@ -200,7 +200,7 @@ class FineTuningLoop:
         self._state_every_s = max(STATE_EVERY_S, (self._saved_s - began_s) / SAVING_SHARE)
 
     def _write_lines(self) -> None:
-        number = self.manifest.step - sum(isinstance(one, StepFinished) for one in self._waiting)
+        number = self.manifest.step - sum(isinstance(item, StepFinished) for item in self._waiting)
         for payload in self._waiting:
             if isinstance(payload, StepFinished):
                 number += 1

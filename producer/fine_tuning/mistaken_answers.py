@@ -1,8 +1,8 @@
 """Answers as careless annotators write them: some forget the first step's condition or order.
 
 Imitation of such answers learns their form, the names to copy, and to forget as often; rewards of
-executed rows can teach not to. `producer.sql_data.text_to_sql.wrong_answers` proves that an answer
-without its condition or order gives other rows.
+executed rows can teach not to. `producer.agents.text_to_sql.data.wrong_answers` proves
+that an answer without its condition or order gives other rows.
 """
 
 import re

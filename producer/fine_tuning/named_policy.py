@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from producer.agents.text_to_sql.data.layouts import DATA_SPLITS, question_files
 from producer.errors import UsageError
 from producer.policy.adapter_settings import CONFIG, read_adapter_settings
-from producer.sql_data.text_to_sql.layouts import DATA_SPLITS, question_files
 from producer.tasks.sources import load_tasks
 
 

@@ -8,11 +8,11 @@ import logging
 from pathlib import Path
 from typing import NamedTuple
 
-from producer.codecs.text_to_sql import SYSTEM_PROMPT, TextToSqlCodec
+from producer.agents.text_to_sql.codec import SYSTEM_PROMPT, TextToSqlCodec
+from producer.agents.text_to_sql.data.databases import database_sha256
+from producer.agents.text_to_sql.data.layouts import read_questions
+from producer.agents.text_to_sql.data.tasks import database_statements, question_prompt
 from producer.errors import CuaTrainError, UsageError
-from producer.sql_data.text_to_sql.databases import database_sha256
-from producer.sql_data.text_to_sql.layouts import read_questions
-from producer.sql_data.text_to_sql.tasks import database_statements, question_prompt
 from producer.supervised.sequences import Message
 from schemas.actions import Answer
 
@@ -37,7 +37,7 @@ def read_answered(folder: Path, system: str | None) -> list[AnsweredQuestion]:
     """
     try:
         questions = read_questions(folder, "train")
-        statements = {one: database_statements(one) for one in {q.database for q in questions}}
+        statements = {item: database_statements(item) for item in {q.database for q in questions}}
     except CuaTrainError as error:
         message = f"data_path: {error}"
         raise UsageError(message) from error

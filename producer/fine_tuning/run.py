@@ -175,7 +175,9 @@ def _restore_output(trainee: Trainee, place: _Place, output: Path, manifest: Man
     if owner_of(output) == place.name:
         return
     state = next(
-        one for one in resume_state.find_states(place.folder) if one.manifest.step == manifest.step
+        find_state
+        for find_state in resume_state.find_states(place.folder)
+        if find_state.manifest.step == manifest.step
     )
     trainee.load_state(state.folder)
     write_output(output, place.name, trainee.export)

@@ -16,6 +16,7 @@ from random import Random
 from time import monotonic, process_time
 from typing import Any, Final
 
+from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
 from producer.config import read_config
 from producer.durable import write_durably
 from producer.errors import UsageError
@@ -29,7 +30,6 @@ from producer.fine_tuning.sql_demo_recipe import SqlDemoRecipe
 from producer.fine_tuning.step_labels import label_steps
 from producer.process_rewards.best_of_n_plot import best_of_n_svg
 from producer.seeds import derived_seed
-from producer.sql_data.text_to_sql.generate import SyntheticSize, write_synthetic
 from producer.training.run import run
 from schemas.installation import Installation
 
@@ -247,7 +247,7 @@ class SqlDemo:
         return {
             "questions": found.questions,
             "sizes": [
-                {"n": one.num_candidates, **one.by_strategy, "pass_at_n": one.pass_at_n}
-                for one in found.sizes
+                {"n": size.num_candidates, **size.by_strategy, "pass_at_n": size.pass_at_n}
+                for size in found.sizes
             ],
         }

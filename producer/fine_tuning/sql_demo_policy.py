@@ -3,10 +3,10 @@
 import shutil
 from pathlib import Path
 
+from producer.agents.text_to_sql.data.layouts import read_questions
+from producer.agents.text_to_sql.data.tasks import database_statements
 from producer.fine_tuning.questions import read_answered
 from producer.policy.torch_policy.loading import load_base
-from producer.sql_data.text_to_sql.layouts import read_questions
-from producer.sql_data.text_to_sql.tasks import database_statements
 from producer.text_policy.build import TextPolicySize, build_text_policy
 from producer.text_policy.initial_attention import lay_out_copying
 
@@ -20,7 +20,7 @@ def build_demo_policy(folder: Path, data: Path, dim: int, seed: int) -> None:
     Its vocabulary is that of the data's schemas and questions, the held-out ones' names included;
     no held-out answer is read.
     """
-    texts = [message.content for one in read_answered(data, None) for message in one.messages]
+    texts = [message.content for item in read_answered(data, None) for message in item.messages]
     for question in read_questions(data, "dev"):
         texts += [question.question, question.evidence, *database_statements(question.database)]
     shutil.rmtree(folder, ignore_errors=True)

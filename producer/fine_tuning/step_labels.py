@@ -142,7 +142,7 @@ def write_labels(
     show: ShowSteps = as_written,
 ) -> LabelledSteps:
     """The labelled completions of a finished labelling, read from the log, as examples."""
-    tasks = {task_facts(one)[0].id: one for one in load_tasks(config.tasks)}
+    tasks = {task_facts(load_task)[0].id: load_task for load_task in load_tasks(config.tasks)}
     with Emitter.open(installation, clock=utc_now) as emitter:
         recorded = read_recorded_training(emitter, name, find_run_folder(installation, name))
         history = recorded.read_whole(emitter.log).history
@@ -153,7 +153,7 @@ def write_labels(
     labelled = list(_labelled(history))
     numbers = {task_id: number for number, task_id in enumerate(tasks)}
     for created, completion in sorted(
-        labelled, key=lambda one: (numbers[one[0].task_id], one[0].env_index, one[0].attempt)
+        labelled, key=lambda item: (numbers[item[0].task_id], item[0].env_index, item[0].attempt)
     ):
         task = tasks[created.task_id]
         assert task.entry is not None  # noqa: S101  # tasks of this source have one
@@ -203,11 +203,11 @@ def _labelled(history: TrainingHistory) -> Iterator[tuple[RolloutCreated, _Compl
         payloads = [event.payload for event in rollout.events]
         created = payloads[0]
         scored = [
-            one
-            for one in payloads
-            if isinstance(one, CompletionStepsScored) and one.scorer == SCORER
+            payload
+            for payload in payloads
+            if isinstance(payload, CompletionStepsScored) and payload.scorer == SCORER
         ]
-        executed = [one for one in payloads if isinstance(one, CompletionExecuted)]
-        is_finished = any(isinstance(one, RolloutFinished) for one in payloads)
+        executed = [payload for payload in payloads if isinstance(payload, CompletionExecuted)]
+        is_finished = any(isinstance(payload, RolloutFinished) for payload in payloads)
         if isinstance(created, RolloutCreated) and scored and executed and is_finished:
             yield created, _Completion(executed[0], scored[0])

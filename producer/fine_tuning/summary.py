@@ -54,8 +54,11 @@ def summarise(
     output: Path,
 ) -> FineTuningSummary:
     """`sizes`: examples trained on, held out, left out."""
-    before = next((one for one in manifest.evaluations if one.step == 0), None)
-    after = next((one for one in manifest.evaluations if one.step == manifest.step), None)
+    before = next((evaluation for evaluation in manifest.evaluations if evaluation.step == 0), None)
+    after = next(
+        (evaluation for evaluation in manifest.evaluations if evaluation.step == manifest.step),
+        None,
+    )
     examples, held_out, left_out = sizes or (None, None, None)
     losses = _train_losses(folder)
     return FineTuningSummary(

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import torch
 
+from producer.algorithms.learning_rate import ScheduleName
 from producer.errors import UsageError
 from producer.fine_tuning.encoding import (
     Encoded,
@@ -35,7 +36,6 @@ from producer.supervised.batches import steps_per_epoch
 from producer.supervised.example import Example
 from producer.supervised.fit import Fit, FitSettings, FitStep
 from producer.supervised.held_out import Figures, evaluate
-from producer.supervised.learning_rate import ScheduleName
 from producer.supervised.objective import CrossEntropy, LoadedNetwork
 from producer.supervised.pair_scorer import scoring_network
 from producer.supervised.pairwise_reward import BradleyTerry, TokenPair
@@ -140,7 +140,9 @@ def open_trainee(config: FineTuningConfig, examples: Examples) -> Trainee:
     max_length = _longest(config, network)
     kept = without_long(encode(tokenizer, config, examples.training, max_length))
     held_out = [
-        one for one in encode(tokenizer, config, examples.held_out, max_length) if one is not None
+        item
+        for item in encode(tokenizer, config, examples.held_out, max_length)
+        if item is not None
     ]
     config = config.with_data(
         sha256=examples.sha256,
@@ -150,7 +152,7 @@ def open_trainee(config: FineTuningConfig, examples: Examples) -> Trainee:
     if config.num_steps > MAX_STEPS:
         message = f"epochs: {config.epochs} are {config.num_steps:,} steps; at most {MAX_STEPS:,}"
         raise UsageError(message)
-    num_weights = sum(one.numel() for one in network.parameters())
+    num_weights = sum(parameter.numel() for parameter in network.parameters())
     use_threads(config.model_name, num_weights, network.device, config.cpu_threads)
     objective = _objective(config, tokenizer)
     return Trainee(
@@ -162,11 +164,11 @@ def open_trainee(config: FineTuningConfig, examples: Examples) -> Trainee:
         _objective=objective,
         _fit=Fit(
             network,
-            [_item(one) for one in kept],
+            [_item(item) for item in kept],
             InBfloat16(objective) if config.dtype == "bfloat16" else objective,
             _fit_settings(config),
         ),
-        _held_out=[_item(one) for one in held_out],
+        _held_out=[_item(item) for item in held_out],
     )
 
 

@@ -262,7 +262,9 @@ class EventLog:
         """MismatchError when one of these streams, read just now, lies in two partitions."""
         kafka = self._kafka
         topics = (
-            {kafka.misplaced[one] for one in subjects if one in kafka.misplaced} if kafka else ()
+            {kafka.misplaced[subject] for subject in subjects if subject in kafka.misplaced}
+            if kafka
+            else ()
         )
         for topic in topics:
             raise MismatchError(split_message(topic))

@@ -26,8 +26,8 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from producer.errors import UnreachableError, UsageError
 from producer.log.interruptible import interruptible
-from producer.log.knock import knock
-from producer.log.named_wait import NamedWaits
+from producer.log.slow_answers import SlowAnswers
+from producer.log.tcp import check_connects
 from schemas.kafka_fetching import bound
 from schemas.kafka_log import FETCH_BYTES, client_settings, server_addresses
 from schemas.kafka_token import ClientCredentials
@@ -62,9 +62,9 @@ Answer = TypeVar("Answer")
 
 
 @cache
-def _waits_for(servers: str) -> NamedWaits:
+def _waits_for(servers: str) -> SlowAnswers:
     """One for all clients of a process."""
-    return NamedWaits(f"Kafka at {servers}")
+    return SlowAnswers(f"Kafka at {servers}")
 
 
 def _close(consumer: Any) -> None:
@@ -158,7 +158,7 @@ class KafkaClients:
 
     def _client(self, make: Callable[..., Any], **settings: object) -> Any:
         """A client of kafka-python. UnreachableError."""
-        self._knock()
+        self._check_connects()
         started: list[KafkaNetClient] = []
 
         def remember(**configs: object) -> Any:
@@ -182,13 +182,13 @@ class KafkaClients:
                 client._net.stop()
             raise self.unreachable(error, "cannot be reached") from error
 
-    def _knock(self) -> None:
+    def _check_connects(self) -> None:
         """Raise UnreachableError at once when no server takes a connection.
 
         kafka-python would try for ten seconds and leave sockets open.
         """
         try:
-            knock(self._addresses)
+            check_connects(self._addresses)
         except OSError as error:
             raise self.unreachable(error, "cannot be reached") from error
 

@@ -23,7 +23,9 @@ CHECKPOINT_PAGES = 4000
 
 def broken(path: Path, what: str, error: BaseException) -> LogBrokenError:
     """The error for a log that can no longer be used, with what to do."""
-    closed = [one for one in (path.parent, path) if one.exists() and not os.access(one, os.W_OK)]
+    closed = [
+        item for item in (path.parent, path) if item.exists() and not os.access(item, os.W_OK)
+    ]
     if closed:
         message = (
             f"the local log {path} {what}: no permission to write {closed[0]}; correct its rights,"

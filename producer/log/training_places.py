@@ -91,12 +91,14 @@ def ask_tables(
         raise NoAnswerError(message)
     return TrainingPlaces(
         {
-            TopicPartition(one.topic, one.partition): range(*one.indexed)
-            for one in answer.partitions
+            TopicPartition(partition.topic, partition.partition): range(*partition.indexed)
+            for partition in answer.partitions
         },
         {
-            TopicPartition(one.topic, one.partition): [range(*offsets) for offsets in one.found]
-            for one in answer.partitions
+            TopicPartition(partition.topic, partition.partition): [
+                range(*offsets) for offsets in partition.found
+            ]
+            for partition in answer.partitions
         },
         (answer.epoch, answer.sequence),
     )

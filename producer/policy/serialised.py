@@ -65,7 +65,7 @@ class SerialisedLearner:
             version = self._learner.version
         finally:
             self._give_back()
-        return [replace(one, policy_version=version) for one in completions]
+        return [replace(completion, policy_version=version) for completion in completions]
 
     def forget(self, episode: UUID) -> None:
         """Free the episode's state before the next call."""

@@ -82,13 +82,13 @@ def best_of_n(questions: Sequence[Sequence[Candidate]], n: int) -> BestOfN:
         message = f"expected questions with at least {n} completions each, and n of at least 1"
         raise ValueError(message)
     passed = [
-        pass_at_k(len(candidates), sum(one.is_right for one in candidates), n)
+        pass_at_k(len(candidates), sum(candidate.is_right for candidate in candidates), n)
         for candidates in questions
     ]
     return BestOfN(
         n,
         {
-            strategy: math.fsum(_chosen_right(one, strategy, n) for one in questions)
+            strategy: math.fsum(_chosen_right(question, strategy, n) for question in questions)
             / len(questions)
             for strategy in STRATEGIES
         },

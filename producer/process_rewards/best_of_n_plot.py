@@ -25,10 +25,10 @@ def best_of_n_svg(results: Sequence[BestOfN], title: str = "Best-of-N by strateg
         raise ValueError(message)
     results = sorted(results)
     series: dict[str, list[float]] = {
-        **{str(name): [one.by_strategy[name] for one in results] for name in STRATEGIES},
-        CEILING: [one.pass_at_n for one in results],
+        **{str(name): [result.by_strategy[name] for result in results] for name in STRATEGIES},
+        CEILING: [result.pass_at_n for result in results],
     }
-    xs = _xs([one.num_candidates for one in results])
+    xs = _xs([result.num_candidates for result in results])
     lowest, highest = _bounds([value for values in series.values() for value in values])
 
     def y_of(value: float) -> float:

@@ -186,7 +186,9 @@ def _parse(sql: str) -> "exp.Query":
     except Exception as error:  # a parser's bug on a policy's text is the text's mistake
         message = f"expected a query of SQLite: {str(error).splitlines()[0][:200]}"
         raise NotCocteError(message) from error
-    statements = [one for one in trees if one is not None and not isinstance(one, exp.Semicolon)]
+    statements = [
+        tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)
+    ]
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         message = f"expected one query; found {len(statements)} statements or another kind"
         raise NotCocteError(message)

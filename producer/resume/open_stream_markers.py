@@ -22,7 +22,7 @@ from producer.durable import write_durably
 from producer.emit import Emitter
 from producer.errors import LogBrokenError
 from producer.log.writer import TopicPartition
-from producer.resume.living_writer import file_identity
+from producer.resume.active_writer import file_identity
 from producer.resume.resume_state import bounds_from_json, bounds_to_json
 from schemas.catalogue import stream_owner
 

@@ -18,8 +18,7 @@ from producer.errors import MismatchError, UsageError
 from producer.log.event_log import EventLog
 from producer.log.stream_history import StreamHistory
 from producer.resume import resume_state
-from producer.resume.counting_states import counting_states
-from producer.resume.living_writer import add_writer, refuse_living_writer
+from producer.resume.active_writer import add_writer, refuse_active_writer
 from producer.resume.orphans import close_orphans
 from producer.resume.read_history import read_training_history
 from producer.resume.resume_state import Manifest, SavedState
@@ -27,6 +26,7 @@ from producer.resume.same_tasks import check_same_tasks
 from producer.resume.supersede import supersede_generation
 from producer.resume.training_config import ConfigT, TrainingConfig
 from producer.resume.training_history import TrainingHistory
+from producer.resume.valid_states import valid_states
 from schemas import ids
 from schemas.base import Payload
 from schemas.catalogue import stream as stream_of
@@ -125,7 +125,7 @@ def open_training(
     """
     recorded = read_recorded_training(emitter, run_name, run_folder, stop, fetch_drops)
     if recorded.stream.exists and not takeover:
-        refuse_living_writer(
+        refuse_active_writer(
             run_name,
             recorded.stream,
             recorded.status,
@@ -199,7 +199,7 @@ def read_recorded_training(
             has_fetched = True
             if fetch_drops():
                 continue
-        counting = counting_states(states, stream, training_id)
+        counting = valid_states(states, stream, training_id)
         if counting[:1] == states[:1]:
             return RecordedTraining(run_name, history, stream, counting, log_id, log_ends)
         # The bounds of a state that does not count may be too late.
@@ -229,13 +229,13 @@ def plan_training(
     newest_done = max(steps_done, default=0)
     is_complete = recorded.status == "completed" and config.num_steps <= newest_done
     if config.baseline_only:
-        done = sum(one.step == 0 for one in manifest.evaluations)
+        done = sum(evaluation.step == 0 for evaluation in manifest.evaluations)
         is_complete = done >= config.num_baselines
     if is_complete and not overwrite:
         return AlreadyComplete(config, manifest)
     has_failed = recorded.history.has_failed_parts(recorded.stream, generation)
     has_begun = bool(steps_done) or recorded.history.has_evaluations(generation)
-    known = {one.label for one in manifest.evaluations}
+    known = {evaluation.label for evaluation in manifest.evaluations}
     begins_generation = (
         overwrite
         or (folder is None and has_begun)
@@ -297,7 +297,11 @@ def _empty_manifest(
 
 
 def _first_of_generation(manifest: Manifest, generation: int, kept_step: int) -> Manifest:
-    kept = tuple(one for one in manifest.evaluations if kept_step and one.step <= kept_step)
+    kept = tuple(
+        evaluation
+        for evaluation in manifest.evaluations
+        if kept_step and evaluation.step <= kept_step
+    )
     return replace(manifest, generation=generation, step=kept_step, evaluations=kept, pending=())
 
 

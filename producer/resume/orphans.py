@@ -87,7 +87,7 @@ def _end_of_device(history: StreamHistory, now: datetime) -> Payload:
     )
     if is_simulated:
         return EnvironmentTerminated(terminated_at=now, status_message=DEAD_PROCESS)
-    names = [one.gbox_id for one in payloads if isinstance(one, EnvironmentStarted)]
+    names = [payload.gbox_id for payload in payloads if isinstance(payload, EnvironmentStarted)]
     logger.warning(
         "device %s was not released, because %s; it may still run. Release it at its provider",
         names[0] if names else f"of {history.subject}, which has no id yet,",
@@ -132,14 +132,14 @@ def _may_live(marker: OpenStreamMarker, emitter: Emitter, now: datetime) -> bool
     if not emitter.log.is_shared:
         return False  # it writes to the log of that home
     history = emitter.log.read_back(marker.subject, marker.since, timeout_s=TIMEOUT_S)
-    last = max((one.envelope.time for one in history.events), default=now)
+    last = max((event.envelope.time for event in history.events), default=now)
     return now - last < SILENT
 
 
 def _end(marker: OpenStreamMarker, emitter: Emitter, clock: Callable[[], datetime]) -> bool:
     history = emitter.log.read_back(marker.subject, marker.since, timeout_s=TIMEOUT_S)
     kinds = (TrainingCreated, EvaluationCreated)
-    created = next((one for one in history.events if isinstance(one.payload, kinds)), None)
+    created = next((event for event in history.events if isinstance(event.payload, kinds)), None)
     if created is None:
         return False  # killed before its first event, or an operator gave that up
     training_id = created.envelope.training_id

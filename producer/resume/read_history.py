@@ -66,7 +66,7 @@ def read_own_stream(
     subject = stream("training", training_id)
     _read_into(history, training_id, log.read_stream(subject, start))
     own = history.of(subject)
-    if own.exists and not any(isinstance(one.payload, TrainingCreated) for one in own.events):
+    if own.exists and not any(isinstance(event.payload, TrainingCreated) for event in own.events):
         message = (
             f"{subject} cannot be continued: an operator gave up the record that creates it"
             " (cua-project parked drop), so the tables take nothing more of it"

@@ -2,7 +2,12 @@
 
 from collections.abc import Callable, Sequence
 
-from producer.environments.environment import Observation, Screenshot, TextObservation, shown
+from producer.environments.environment import (
+    Observation,
+    Screenshot,
+    TextObservation,
+    screenshot_of,
+)
 from producer.errors import NotFoundError
 from producer.log.stream_history import StreamHistory
 from producer.policy.learner import TrainedTurn
@@ -92,7 +97,7 @@ def recorded_result(
         finished,
         policy_version=taken[0].policy_version if taken else 0,
         turns=tuple(
-            TrainedTurn(shown(turn.observation), turn.completion.tokens)
+            TrainedTurn(screenshot_of(turn.observation), turn.completion.tokens)
             for turn in turns
             if turn.completion.tokens is not None
         ),

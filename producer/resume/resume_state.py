@@ -170,7 +170,7 @@ def find_states(run: Path) -> list[SavedState]:
             continue
         if manifest.format == FORMAT:
             found.append(SavedState(manifest, path.parent))
-    newest_first = sorted(found, key=lambda one: (one.manifest.generation, one.manifest.step))
+    newest_first = sorted(found, key=lambda item: (item.manifest.generation, item.manifest.step))
     return newest_first[::-1]
 
 

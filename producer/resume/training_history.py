@@ -93,7 +93,11 @@ class TrainingHistory:
     def last_configuration(self, own: StreamHistory) -> TrainingCreated | TrainingResumed:
         """The event that recorded the newest configuration. `own`: the training's stream."""
         payloads = (event.payload for event in reversed(own.events))
-        return next(one for one in payloads if isinstance(one, TrainingCreated | TrainingResumed))
+        return next(
+            payload
+            for payload in payloads
+            if isinstance(payload, TrainingCreated | TrainingResumed)
+        )
 
     def step_before_generation(self, own: StreamHistory, generation: int) -> int:
         """The step after which a generation began; 0 for the first generation."""
@@ -178,7 +182,9 @@ class TrainingHistory:
     def evaluation_finished(self, evaluation_id: UUID) -> EvaluationFinished | None:
         """The result of an evaluation; None while it has none."""
         payloads = self.payloads_of(stream("evaluation", evaluation_id))
-        return next((one for one in payloads if isinstance(one, EvaluationFinished)), None)
+        return next(
+            (payload for payload in payloads if isinstance(payload, EvaluationFinished)), None
+        )
 
     def sampled_rollouts(self, training_id: UUID, step_id: UUID) -> set[UUID]:
         """Rollouts of a step whose use is recorded."""

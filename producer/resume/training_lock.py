@@ -85,7 +85,7 @@ def training_lock(folder: Path, name: str, *, takeover: bool = False) -> Iterato
     finally:
         # A run that was refused leaves nothing. Unlinked before the release: whoever has opened
         # the file meanwhile sees that it has no name any more and opens a new one.
-        if is_new and [one.name for one in folder.glob("*")] == [path.name]:
+        if is_new and [path.name for path in folder.glob("*")] == [path.name]:
             path.unlink()
             folder.rmdir()
         lock.release()

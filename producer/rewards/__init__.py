@@ -1,17 +1,17 @@
 """Rewards: from the outcome of an episode to a number. By name, or a function of the user's."""
 
 from producer.rewards.custom import custom_reward, source_sha256
-from producer.rewards.named import REWARDS, dbbench
+from producer.rewards.named import REWARDS
 from producer.rewards.outcome import Outcome, Reward, score
 from producer.rewards.user_code import LIMIT_S, RewardError
 
 __all__ = [
+    "LIMIT_S",
     "REWARDS",
     "Outcome",
     "Reward",
     "RewardError",
     "custom_reward",
-    "dbbench",
     "find_reward",
     "score",
     "source_sha256",

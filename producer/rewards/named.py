@@ -1,4 +1,4 @@
-"""Rewards by name. Formulas: docs/algorithms.md."""
+"""Rewards by name. Formulas: docs/losses.md."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ PARSE, TOOL_NAME, TOOL_ARG = -2.0, -1.8, -1.5
 WRONG, UNFINISHED = -0.5, -1.0
 """The same for one without errors: ended by the agent, or not."""
 CORRECT, INCORRECT, TIMEOUT = 1.0, -0.1, -0.3
-"""Of `dbbench` by default: right and completed; no round was left; everything else."""
+"""Of `session` by default: right and completed; no round was left; everything else."""
 REPEAT: Final = 0.05
 LOWEST, HIGHEST = -2.0, 3.0
 
@@ -37,13 +37,13 @@ def efficiency(outcome: Outcome) -> float:
     )
 
 
-def dbbench(
+def session(
     outcome: Outcome,
     correct: float = CORRECT,
     incorrect: float = INCORRECT,
     timeout: float = TIMEOUT,
 ) -> float:
-    """Agent-PEFT's of a session: `correct` if it is right and the agent ended it.
+    """Agent-PEFT's: `correct` if it is right and the agent ended it.
 
     `timeout` at the limit of rounds. `incorrect` otherwise: a wrong answer, or a completion that
     was neither operation nor answer. A table that is right although the agent never answered is
@@ -71,7 +71,6 @@ REWARDS: Final[dict[str, Reward]] = {
     "completion": completion,
     "efficiency": efficiency,
     "comprehensive": comprehensive,
-    "dbbench": dbbench,
 }
 
 

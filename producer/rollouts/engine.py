@@ -106,7 +106,9 @@ class RolloutEngine:
         """Results as they come, until no plan is left (plans may be submitted between results)."""
         try:
             if not self._repeats_batches():
-                self._pending = deque(one for one in self._pending if isinstance(one, RolloutPlan))
+                self._pending = deque(
+                    item for item in self._pending if isinstance(item, RolloutPlan)
+                )
             while self._pending or self._active:
                 self._check_stop()
                 self._refill()
@@ -130,7 +132,7 @@ class RolloutEngine:
         if first is None or not getattr(self._policy, "repeats_batches", False):
             return False
         environment = self._made[first.id] = self._make_environment(first)
-        return getattr(environment, "is_simulated", False)
+        return environment.is_simulated
 
     def _refill(self) -> None:
         while self._pending and len(self._active) < self._max_concurrent:

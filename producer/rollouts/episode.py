@@ -14,7 +14,13 @@ from uuid import UUID
 from producer.bounded_text import cut
 from producer.codecs.codec import CONTEXT_FULL
 from producer.emit import Emitter
-from producer.environments.environment import Environment, Observation, Screenshot, said, shown
+from producer.environments.environment import (
+    Environment,
+    Observation,
+    Screenshot,
+    screenshot_of,
+    text_of,
+)
 from producer.policy.learner import TrainedTurn
 from producer.policy.policy import Completion, PastTurn, SampleRequest
 from producer.rewards import Reward, RewardError
@@ -137,9 +143,8 @@ class Episode:
         self._actions: list[TakenAction] = []
         self._turn_seconds = self._action_seconds = 0.0
         self._turn_first_success: int | None = None
-        is_simulated = getattr(environment, "is_simulated", False)
-        self._recorded = plan.recorded if is_simulated else ()
-        self._ends_on_parse_error = getattr(environment, "ends_on_parse_error", False)
+        self._recorded = plan.recorded if environment.is_simulated else ()
+        self._ends_on_parse_error = environment.ends_on_parse_error
 
     def run(self) -> Generator[Request, EpisodeAnswer, RolloutResult]:
         """From creation to the end.
@@ -207,7 +212,7 @@ class Episode:
     def _evidence(self, last: Observation) -> Evidence:
         screens = [turn.screenshot for turn in self._turns[1 - NUM_JUDGED_SCREENS :]]
         return Evidence(
-            tuple(screen.png for screen in (*screens, shown(last)) if screen is not None),
+            tuple(screen.png for screen in (*screens, screenshot_of(last)) if screen is not None),
             tuple(self._actions),
             len(self._turns),
             completion_text=self._turns[-1].completion_text if self._turns else "",
@@ -273,7 +278,7 @@ class Episode:
             version = self._policy_version
         if self._first_turn_version is None:
             self._first_turn_version = version
-        for screen in (request.screenshot, shown(acted.observation)):
+        for screen in (request.screenshot, screenshot_of(acted.observation)):
             if screen is not None:
                 self._emitter.put_blob(screen.png, screen.ref)
         self._rollout.emit(
@@ -386,7 +391,9 @@ def _is_same(recorded: Observation, observation: Observation) -> bool:
     """Whether the policy is asked the same; how an action failed is no part of what it is asked."""
     if isinstance(recorded, Screenshot) and isinstance(observation, Screenshot):
         return recorded.ref == observation.ref
-    return shown(recorded) is shown(observation) and said(recorded) == said(observation)
+    return screenshot_of(recorded) is screenshot_of(observation) and text_of(recorded) == text_of(
+        observation
+    )
 
 
 def _is_unparsed(call: TakenAction) -> bool:

@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import islice, pairwise
 
 from producer.bounded_text import cut, cut_json, cut_optional, is_longer
-from producer.environments.environment import Environment, StatesFailure, shown
+from producer.environments.environment import Environment, screenshot_of
 from producer.policy.policy import PastTurn, SampleRequest
 from producer.rewards import Outcome, Reward, score
 from producer.rollouts.plan import RolloutPlan
@@ -58,7 +58,7 @@ def environment_requested(environment: Environment, seed: int) -> EnvironmentReq
     return EnvironmentRequested(
         env_type=environment.env_type,
         box_type=environment.box_type,
-        config={"seed": seed, "is_simulated": getattr(environment, "is_simulated", False)},
+        config={"seed": seed, "is_simulated": environment.is_simulated},
     )
 
 
@@ -74,7 +74,7 @@ def turn_taken(
 ) -> TurnTaken:
     """One turn: the request has what the agent saw, `acted` what came of its actions."""
     completion, seen = sampled.completion, request.screenshot
-    after = shown(acted.observation)
+    after = screenshot_of(acted.observation)
     turn = len(request.history) + 1
     return TurnTaken(
         turn=turn,
@@ -170,9 +170,10 @@ def failure_facts(
     failed_at: datetime,
 ) -> tuple[Payload, ...]:
     """How a failed environment ended the episode in its own terms; empty where it has none."""
-    if plan.entry_row_id is None or not isinstance(environment, StatesFailure):
+    if plan.entry_row_id is None:
         return ()
-    return environment.failure_facts(evidence, reason)(plan.entry_row_id, failed_at)
+    stated = environment.failure_facts(evidence, reason)
+    return () if stated is None else stated(plan.entry_row_id, failed_at)
 
 
 def end_facts(plan: RolloutPlan, judged: Judged, judged_at: datetime) -> tuple[Payload, ...]:

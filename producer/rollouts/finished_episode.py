@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from producer.environments.environment import shown
+from producer.environments.environment import screenshot_of
 from producer.policy.policy import PastTurn
 from producer.rollouts.plan import RecordedTurn, RolloutPlan
 from producer.rollouts.requests import Sample, Sampled, sample_request
@@ -39,7 +39,9 @@ class FinishedEpisode:
         """Go on to the next turn."""
         completion = answer.completion
         observation = self._turns[len(self._history)].observation
-        self._history.append(PastTurn(shown(observation), completion.text, completion.tokens))
+        self._history.append(
+            PastTurn(screenshot_of(observation), completion.text, completion.tokens)
+        )
 
     def cancel(self) -> None:
         """Nothing is left to end."""

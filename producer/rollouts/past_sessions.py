@@ -5,16 +5,11 @@ from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
-from producer.environments.environment import (
-    JudgingEnvironment,
-    Observation,
-    StatesFailure,
-    TextObservation,
-)
+from producer.environments.environment import Environment, Observation, TextObservation
+from producer.environments.wrapper import EnvironmentWrapper
 from producer.rollouts.plan import RolloutResult
 from producer.task import Task
 from producer.validators.verdict import EndFacts, Evidence, Verdict
-from schemas.actions import Action
 from schemas.base import Payload
 from schemas.session import SessionEnded
 
@@ -43,39 +38,22 @@ def _as_text(result: RolloutResult) -> str:
     return "\n".join(lines)
 
 
-class WithPastSessions:
+class WithPastSessions(EnvironmentWrapper):
     """An environment whose first words end with sessions of the past."""
 
-    def __init__(self, inner: JudgingEnvironment, sessions: tuple[str, ...]) -> None:
-        self.inner = inner
+    def __init__(self, inner: Environment, sessions: tuple[str, ...]) -> None:
+        super().__init__(inner)
         self.sessions = sessions
-        self.env_type = inner.env_type
-        self.box_type = inner.box_type
-        self.is_simulated = inner.is_simulated
-        self.ends_on_parse_error = inner.ends_on_parse_error
-
-    @property
-    def provider_id(self) -> str:
-        """The environment's."""
-        return self.inner.provider_id
 
     def open(self, task: Task, seed: int) -> Observation:
-        """What the environment says, after the past."""
+        """What the environment shows first, after the past."""
         observation = self.inner.open(task, seed)
         if not isinstance(observation, TextObservation):
             return observation
-        past = [f"Session {number}\n{one}" for number, one in enumerate(self.sessions, start=1)]
-        said = [] if observation.text is None else [observation.text]
+        past = [f"Session {number}\n{text}" for number, text in enumerate(self.sessions, start=1)]
+        words = [] if observation.text is None else [observation.text]
         introduction = "Right sessions of the past, as examples:"
-        return TextObservation("\n\n".join([*said, introduction, *past]))
-
-    def act(self, action: Action) -> Observation:
-        """The environment's."""
-        return self.inner.act(action)
-
-    def shell(self, command: str) -> str:
-        """The environment's."""
-        return self.inner.shell(command)
+        return TextObservation("\n\n".join([*words, introduction, *past]))
 
     def judge(self, task: Task, evidence: Evidence) -> Verdict:
         """The environment's; its session states how many of the past were shown."""
@@ -84,21 +62,15 @@ class WithPastSessions:
 
     def failure_facts(self, evidence: Evidence, reason: str) -> EndFacts:
         """The environment's, as those of `judge`; none where it states none."""
-        inner = self.inner
-        stated = inner.failure_facts(evidence, reason) if isinstance(inner, StatesFailure) else None
-        return self._counted(stated)
+        return self._counted(self.inner.failure_facts(evidence, reason))
 
     def _counted(self, stated: EndFacts | None) -> EndFacts:
         def facts(entry_id: UUID, ended_at: datetime) -> tuple[Payload, ...]:
             return tuple(
-                one.model_copy(update={"num_replayed": len(self.sessions)})
-                if isinstance(one, SessionEnded)
-                else one
-                for one in (stated(entry_id, ended_at) if stated else ())
+                fact.model_copy(update={"num_replayed": len(self.sessions)})
+                if isinstance(fact, SessionEnded)
+                else fact
+                for fact in (stated(entry_id, ended_at) if stated else ())
             )
 
         return facts
-
-    def close(self) -> None:
-        """The environment's."""
-        self.inner.close()

@@ -125,7 +125,7 @@ def completed_result(
 
     `facts`: others of its stream; of several scorings of its steps the first counts.
     """
-    scored = (one.steps for one in facts if isinstance(one, CompletionStepsScored))
+    scored = (fact.steps for fact in facts if isinstance(fact, CompletionStepsScored))
     num_prompt_tokens = finished.summary.get("num_prompt_tokens")
     token_rewards = finished.summary.get("token_rewards")
     return RolloutResult(
@@ -144,7 +144,7 @@ def completed_result(
         responses=responses,
         words=words,
         scored_steps=next(scored, ()),
-        token_rewards=tuple(float(str(one)) for one in token_rewards)
+        token_rewards=tuple(float(str(token_reward)) for token_reward in token_rewards)
         if isinstance(token_rewards, list)
         else (),
         num_prompt_tokens=num_prompt_tokens if isinstance(num_prompt_tokens, int) else None,

@@ -12,19 +12,18 @@ from time import monotonic
 from producer.environments.environment import (
     ActionRefusedError,
     Environment,
-    JudgingEnvironment,
     Observation,
     TextObservation,
-    said,
-    shown,
+    screenshot_of,
+    text_of,
 )
 from producer.policy.policy import Completion, PastTurn, SampleRequest
 from producer.rewards import RewardError
 from producer.rollouts.plan import RolloutPlan
 from producer.seeds import derived_seed
 from producer.task import Task
-from producer.validators import Evidence, Verdict, judge
 from producer.validators.judges import AskModel, JudgeFailedError, agent_report
+from producer.validators.verdict import NO_EVIDENCE, Evidence, Verdict
 from schemas.actions import Answer, Terminate
 from schemas.completion import StepScore
 from schemas.turn import TakenAction
@@ -78,12 +77,12 @@ def sample_request(
         episode=plan.id,
         task=plan.task,
         history=tuple(history),
-        screenshot=shown(observation),
+        screenshot=screenshot_of(observation),
         temperature=plan.temperature,
         top_p=plan.top_p,
         max_tokens=max_tokens,
         seed=derived_seed(plan.sampling_seed, len(history) + 1),
-        text=said(observation),
+        text=text_of(observation),
     )
 
 
@@ -158,7 +157,9 @@ class Act:
             if isinstance(call.action, Terminate):
                 break
         seconds = monotonic() - begun_s
-        is_solved = None if self.judged is None else judge(self.judged, environment.shell).success
+        is_solved = (
+            None if self.judged is None else environment.judge(self.judged, NO_EVIDENCE).success
+        )
         return Acted(observation, tuple(taken), seconds, is_solved)
 
 
@@ -236,14 +237,9 @@ class Judge:
         match self.task.validation_type:
             case None:
                 return None
-            case "shell":
-                return judge(self.task, environment.shell)
             case "agent":
                 return agent_report(self.evidence)
-            case "environment":
-                if not isinstance(environment, JudgingEnvironment):
-                    message = f"{environment.env_type} cannot judge task {self.task.task_id}"
-                    raise JudgeFailedError(message)
+            case "shell" | "environment":
                 return environment.judge(self.task, self.evidence)
             case "model":
                 if self.ask_model is None:

@@ -41,7 +41,7 @@ class RunningEpisode:
     ) -> None:
         """`done` gets what the environment answers; `max_answer_s`: until it counts as hung."""
         self.plan = episode.plan
-        self.is_simulated: bool = getattr(environment, "is_simulated", False)
+        self.is_simulated = environment.is_simulated
         self._labels_steps: bool = getattr(environment, "labels_steps", False)
         self.sample: Sample | None = None
         """What it waits for, when that is the policy."""

@@ -9,18 +9,19 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Protocol, runtime_checkable
 from uuid import UUID
 
-from producer.environments.environment import TextObservation
-from producer.environments.text_to_sql.environment import TextToSqlEnvironment
+from producer.environments.environment import Environment
+from producer.environments.wrapper import EnvironmentWrapper
 from producer.process_rewards.cocte import split_steps
+from producer.process_rewards.row_sets import Comparison
 from producer.process_rewards.sql_text import find_sql
 from producer.process_rewards.token_spans import token_spans
 from producer.rollouts.events import steps_scored
 from producer.rollouts.requests import StepScores
 from producer.task import Task
 from producer.validators.verdict import Evidence, Verdict
-from schemas.actions import Action
 from schemas.base import Payload
 from schemas.completion import StepScore
 
@@ -29,6 +30,15 @@ CompletePrefix = Callable[[Task, str], Sequence[str]]
 """(task, what the answer begins with) -> whole answers. Deterministic; called by one thread."""
 TokenStarts = Callable[[Sequence[int]], Sequence[int]]
 """Tokens of a completion -> for each the index of its first character."""
+
+
+@runtime_checkable
+class ComparesRows(Environment, Protocol):
+    """An environment of questions that are answered with SQL."""
+
+    def compare(self, task: Task, sql: str | None) -> Comparison:
+        """The query's rows beside the gold's. EnvironmentFailedError."""
+        ...
 
 
 @dataclass(slots=True)
@@ -40,7 +50,7 @@ class StepLabeller:
     _labels: dict[tuple[str, str], float] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def label(self, environment: TextToSqlEnvironment, task: Task, prefix: str) -> float:
+    def label(self, environment: ComparesRows, task: Task, prefix: str) -> float:
         """Share of right completions of the prefix. EnvironmentFailedError."""
         with self._lock:
             key = (task.task_id, prefix)
@@ -51,60 +61,36 @@ class StepLabeller:
             return self._labels[key]
 
 
-def _is_right(environment: TextToSqlEnvironment, task: Task, answer: str) -> bool:
+def _is_right(environment: ComparesRows, task: Task, answer: str) -> bool:
     span = find_sql(answer)
     sql = None if span is None else answer[span.start : span.end]
     return environment.compare(task, sql).outcome == "correct"
 
 
-class StepLabelling:
+class StepLabelling(EnvironmentWrapper):
     """A text-to-SQL environment whose verdict brings the steps' labels."""
 
-    env_type = TextToSqlEnvironment.env_type
-    box_type = TextToSqlEnvironment.box_type
-    is_simulated = True
     labels_steps = True
-    ends_on_parse_error = True
 
-    def __init__(self, inner: TextToSqlEnvironment, labeller: StepLabeller) -> None:
+    def __init__(self, inner: ComparesRows, labeller: StepLabeller) -> None:
         """`labeller`: shared by a run's environments."""
-        self._inner = inner
+        super().__init__(inner)
+        self._compared_by = inner
         self._labeller = labeller
-
-    @property
-    def provider_id(self) -> str:
-        """As the inner environment's."""
-        return self._inner.provider_id
-
-    def open(self, task: Task, seed: int) -> TextObservation:
-        """As the inner environment."""
-        return self._inner.open(task, seed)
-
-    def act(self, action: Action) -> TextObservation:
-        """As the inner environment."""
-        return self._inner.act(action)
-
-    def shell(self, command: str) -> str:
-        """As the inner environment."""
-        return self._inner.shell(command)
-
-    def close(self) -> None:
-        """As the inner environment."""
-        self._inner.close()
 
     def judge(self, task: Task, evidence: Evidence) -> Verdict:
         """The inner verdict, with the labels of the completion's steps. EnvironmentFailedError.
 
         A completion without SQL, and a question whose gold cannot be executed, has none.
         """
-        verdict = self._inner.judge(task, evidence)
+        verdict = self.inner.judge(task, evidence)
         text = evidence.completion_text
         steps = split_steps(text)
         ended = verdict.facts
         if not steps or ended is None or verdict.details.get("outcome") == "unknown":
             return verdict
         labels = [
-            self._labeller.label(self._inner, task, text[: following.start])
+            self._labeller.label(self._compared_by, task, text[: following.start])
             for following in steps[1:]
         ]
         labels.append(float(verdict.success))

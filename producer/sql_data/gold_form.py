@@ -57,7 +57,7 @@ def gold_names(sql: str, dialect: Dialect) -> tuple[str, ...]:
     from sqlglot import exp
 
     found = tree.find_all(exp.Table, exp.Column)
-    return tuple(sorted({one.name.lower() for one in found if one.name}))
+    return tuple(sorted({item.name.lower() for item in found if item.name}))
 
 
 def is_held_out_form(form: str, one_in: int) -> bool:

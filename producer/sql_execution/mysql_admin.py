@@ -49,7 +49,7 @@ def connect(url: ServerUrl, user: str, password: str, database: str | None, time
             local_infile=False,
         )
     except (pymysql.MySQLError, OSError) as error:
-        message = f"the database server {url.shown} cannot be reached: {error}"
+        message = f"the database server {url.redacted} cannot be reached: {error}"
         raise DatabaseFailedError(message) from error
 
 
@@ -122,7 +122,7 @@ class Administrator:
                     cursor.executemany(statement, rows)
                 return cursor.fetchall()
         except (pymysql.MySQLError, OSError) as error:
-            message = f"the database server {self.url.shown} failed: {error}"
+            message = f"the database server {self.url.redacted} failed: {error}"
             raise DatabaseFailedError(message) from error
 
     def _drop_debris(self) -> None:

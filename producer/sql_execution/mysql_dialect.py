@@ -116,13 +116,13 @@ def _check_clauses(tree: exp.Expr) -> None:
     is_change = isinstance(tree, exp.Insert | exp.Update | exp.Delete)
     if is_change and not isinstance(tree.this, exp.Table | exp.Schema):
         _refuse("you have an error in your SQL syntax: it names no table to be changed")
-    aliases = [one.this for one in tree.find_all(exp.TableAlias) if one.this is not None]
+    aliases = [item.this for item in tree.find_all(exp.TableAlias) if item.this is not None]
     conflict = tree.find(exp.OnConflict)
     for clause, is_there in (
         # The parser takes these words as another name of the table.
         *(
-            (one.name, one.name.upper() in CUT_OFF and not one.args.get("quoted"))
-            for one in aliases
+            (aliase.name, aliase.name.upper() in CUT_OFF and not aliase.args.get("quoted"))
+            for aliase in aliases
         ),
         ("RETURNING", tree.find(exp.Returning) is not None),
         ("ON CONFLICT", conflict is not None and not conflict.args.get("duplicate")),
@@ -302,7 +302,7 @@ def _texts(tree: exp.Expr, types: Mapping[str, str]) -> None:
 
 def _distinct_texts(tree: exp.Expr) -> None:
     """DISTINCT compares what is computed as it compares columns: by the collation."""
-    counted = [part for one in tree.find_all(exp.Distinct) for part in one.expressions]
+    counted = [part for item in tree.find_all(exp.Distinct) for part in item.expressions]
     selected = [
         column.this if isinstance(column, exp.Alias) else column
         for select in tree.find_all(exp.Select)
@@ -357,7 +357,7 @@ def _rewritten(node: exp.Expr) -> exp.Expr:
 
 def _arguments(node: exp.Expr) -> list[exp.Expr]:
     given = (node.args.get("this"), node.args.get("expression"), *node.args.get("expressions", ()))
-    return [one for one in given if isinstance(one, exp.Expr)]
+    return [item for item in given if isinstance(item, exp.Expr)]
 
 
 def _functions(tree: exp.Expr) -> exp.Expr:
@@ -376,7 +376,7 @@ def _number(value: int) -> exp.Expr:
 
 
 def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(this=name, expressions=[one.copy() for one in arguments])
+    return exp.Anonymous(this=name, expressions=[argument.copy() for argument in arguments])
 
 
 def _limited_change(tree: exp.Expr) -> exp.Expr:

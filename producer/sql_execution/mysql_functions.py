@@ -124,7 +124,7 @@ def like(pattern: Value, value: Value, escape: Value = None) -> int | None:
         return None
     wanted, mark = str(pattern), "" if escape is None else str(escape)
     _check_length(wanted)
-    return int(_is_like(_like_parts(wanted, mark), [_folded(one) for one in str(value)]))
+    return int(_is_like(_like_parts(wanted, mark), [_folded(item) for item in str(value)]))
 
 
 def _folded(character: str) -> str:

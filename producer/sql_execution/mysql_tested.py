@@ -1,6 +1,6 @@
 """Functions of MySQL that the embedded database is known to answer alike; every other is refused.
 
-`TESTED` is what the statements of tests/producer/environments/dbbench/statements.sql use, which run
+`TESTED` is what the statements of tests/producer/agents/dbbench/statements.sql use, which run
 on both in test_same_on_mysql.py. `python -m tests.support.tested_functions` writes it again.
 """
 

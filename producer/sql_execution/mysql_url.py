@@ -20,7 +20,7 @@ class ServerUrl(NamedTuple):
     """Of the names of sessions' databases and users."""
 
     @property
-    def shown(self) -> str:
+    def redacted(self) -> str:
         """Without the password."""
         return f"mysql://{self.user}@{self.host}:{self.port}"
 

@@ -12,13 +12,13 @@ from typing import Generic
 
 from torch import Tensor, nn
 
+from producer.algorithms.learning_rate import ScheduleName, learning_rate_factor
 from producer.policy.memory_demand import TOKENS_PER_MICRO_BATCH
 from producer.policy.torch_policy.logprobs import length_batches
 from producer.seeds import derived_seed
 from producer.supervised.batches import batch_of_step, steps_per_epoch
 from producer.supervised.fit_state import FitState, hash_of, load_fit_state, save_fit_state
 from producer.supervised.gradients import MAX_GRADIENT_NORM, accumulate_gradients
-from producer.supervised.learning_rate import ScheduleName, learning_rate_factor
 from producer.supervised.objective import Item, LoadedNetwork, Objective
 from producer.supervised.optimizers import make_optimizers, step_optimizers
 

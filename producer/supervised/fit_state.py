@@ -52,7 +52,7 @@ def save_fit_state(
         {
             "done": state.done,
             "identity": state.identity,
-            "optimizers": [one.state_dict() for one in optimizers],
+            "optimizers": [optimizer.state_dict() for optimizer in optimizers],
         },
         folder / _OPTIMIZERS,
     )

@@ -71,14 +71,17 @@ def evaluate(
     parts = [[items[at] for at in part] for part in length_batches(lengths, max_tokens)]
     with torch.no_grad():
         outcomes = [
-            one for found in parallel_map(outcomes_of, parts, network.device) for one in found
+            item for found in parallel_map(outcomes_of, parts, network.device) for item in found
         ]
     num = len(outcomes)
     is_scored = isinstance(objective, StepCrossEntropy)
-    scores, positive = [one.score for one in outcomes], [one.is_positive for one in outcomes]
+    scores, positive = (
+        [outcome.score for outcome in outcomes],
+        [outcome.is_positive for outcome in outcomes],
+    )
     return Figures(
-        loss=sum(one.loss for one in outcomes) / num,
-        accuracy=sum(one.is_right for one in outcomes) / num,
+        loss=sum(outcome.loss for outcome in outcomes) / num,
+        accuracy=sum(outcome.is_right for outcome in outcomes) / num,
         auc=area_under_curve(scores, positive) if is_scored else None,
         num_targets=num,
     )

@@ -35,11 +35,11 @@ def make_optimizers(
 
     Muon: arXiv 2502.16982, its update scaled to AdamW's. `muon_learning_rate` None: AdamW alone.
     """
-    matrices = [one for one in parameters if one.ndim == MATRIX_NDIM]
+    matrices = [parameter for parameter in parameters if parameter.ndim == MATRIX_NDIM]
     if muon_learning_rate is None:
         matrices = []
-    is_matrix = {id(one) for one in matrices}
-    others = [one for one in parameters if id(one) not in is_matrix]
+    is_matrix = {id(matrix) for matrix in matrices}
+    others = [parameter for parameter in parameters if id(parameter) not in is_matrix]
     made = []
     if others:
         adamw = torch.optim.AdamW(others, lr=learning_rate, betas=betas, weight_decay=weight_decay)

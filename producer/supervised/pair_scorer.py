@@ -52,5 +52,7 @@ class PairScorer:
     @torch.no_grad()
     def score(self, prompt: str, completions: Sequence[str]) -> list[float]:
         """Of each completion of the prompt; only their differences mean anything."""
-        sequences = [prompt_and_answer(self._tokenizer, prompt, one) for one in completions]
-        return [float(one) for one in scores(self._network, sequences)]
+        sequences = [
+            prompt_and_answer(self._tokenizer, prompt, completion) for completion in completions
+        ]
+        return [float(score) for score in scores(self._network, sequences)]

@@ -50,6 +50,6 @@ def scores(network: Any, sequences: Sequence[tuple[int, ...]]) -> Tensor:  # noq
     tokens_BT = padded_tokens(sequences, network.device)
     hidden_BTD = network.model(input_ids=tokens_BT, use_cache=False).last_hidden_state
     rows_B = torch.arange(len(sequences), device=tokens_BT.device)
-    last_B = torch.tensor([len(one) - 1 for one in sequences], device=tokens_BT.device)
+    last_B = torch.tensor([len(sequence) - 1 for sequence in sequences], device=tokens_BT.device)
     head: Tensor = network.score(hidden_BTD[rows_B, last_B])
     return head[:, 0].float()

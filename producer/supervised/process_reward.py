@@ -60,7 +60,7 @@ class StepCrossEntropy:
         hidden_BTD = hidden_states(network, tokens_BT)
         places = [(row, at) for row, item in enumerate(items) for at in item.markers]
         rows_M, at_M = (
-            torch.tensor(one, device=tokens_BT.device) for one in zip(*places, strict=True)
+            torch.tensor(item, device=tokens_BT.device) for item in zip(*places, strict=True)
         )
         weight_VD: Tensor = output_layer(network).get_parameter("weight")
         weight_2D = weight_VD[list(self.label_tokens)]

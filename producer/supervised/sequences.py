@@ -70,10 +70,12 @@ def prompt_and_answer(tokenizer: Any, prompt: str, answer: str) -> tuple[int, ..
 
 
 def _template(tokenizer: Any, messages: Sequence[Message]) -> str:  # noqa: ANN401
-    given = [{"role": one.role, "content": one.content} for one in messages]
+    given = [{"role": message.role, "content": message.content} for message in messages]
     text: str = tokenizer.apply_chat_template(given, tokenize=False, add_generation_prompt=True)
     return text
 
 
 def _plain(messages: Sequence[Message], end: str) -> str:
-    return "".join(one.content + (end if one.role == "assistant" else "\n") for one in messages)
+    return "".join(
+        message.content + (end if message.role == "assistant" else "\n") for message in messages
+    )

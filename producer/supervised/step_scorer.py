@@ -68,7 +68,7 @@ class StepScorer:
         def score(part: list[int]) -> list[float]:
             items = [MarkedSteps(marked[index].tokens, marked[index].markers) for index in part]
             right_M = self._objective.logprobs(self._network, items)[:, 0].exp()
-            return [float(one) for one in right_M]
+            return [float(item) for item in right_M]
 
         for part, found in zip(
             parts, parallel_map(score, parts, self._network.device), strict=True

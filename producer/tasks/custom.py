@@ -7,9 +7,9 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from producer.agents.android.queries import find_query
+from producer.agents.android.query_descriptions import describe_unknown_query, describe_wrong_answer
 from producer.task import Split, Task
-from producer.validators.queries import find_query
-from producer.validators.query_descriptions import describe_unknown_query, describe_wrong_answer
 
 Difficulty = Literal["easy", "medium", "hard"]
 DEFAULT_MAX_STEPS = 20

@@ -13,12 +13,12 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from producer.agents.android.queries import find_query
+from producer.agents.android.query_descriptions import describe_unknown_query, describe_wrong_answer
 from producer.errors import CuaTrainError, NotFoundError, UnreachableError, UsageError
 from producer.task import Split, Task
 from producer.tasks.statements import definition_hash
 from producer.validators.judges import AGENT
-from producer.validators.queries import find_query
-from producer.validators.query_descriptions import describe_unknown_query, describe_wrong_answer
 from schemas.entry import EntryContent
 
 logger = logging.getLogger(__name__)
@@ -84,7 +84,12 @@ class _RecordedTask(BaseModel):
         # The tables do not have the split, but the hash covers it.
         candidates = (replace(task, split=split) for split in SPLITS)
         return next(
-            (one for one in candidates if definition_hash(one) == self.definition_hash), task
+            (
+                candidate
+                for candidate in candidates
+                if definition_hash(candidate) == self.definition_hash
+            ),
+            task,
         )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from producer.agents import AGENTS
 from producer.sql_data.gold_form import Dialect, gold_form, gold_names
 from producer.task import Task
 from producer.tasks.goals import goal_of
@@ -99,7 +100,7 @@ def _names(task: Task) -> tuple[str, ...]:
 
 
 def _dialect(entry: EntryContent) -> Dialect:
-    return "mysql" if entry.kind == "dbbench" else "sqlite"
+    return AGENTS[entry.kind].sql_dialect or "sqlite"
 
 
 MEASURES: Final[dict[str, Callable[[Task], tuple[str, ...]]]] = {
@@ -118,18 +119,18 @@ LEAKS: Final = ("task", "instruction", "gold", "goal")
 def overlaps(train: Sequence[Task], evaluation: Sequence[Task]) -> list[Overlap]:
     """One for each of `MEASURES` that evaluation tasks have."""
     found = [_overlap(name, train, evaluation) for name in MEASURES]
-    return [one for one in found if one.num_eval_tasks]
+    return [item for item in found if item.num_eval_tasks]
 
 
 def _overlap(name: str, train: Sequence[Task], evaluation: Sequence[Task]) -> Overlap:
     measure = MEASURES[name]
     trained: dict[str, str] = {}
     for task in train:
-        for one in measure(task):
-            trained.setdefault(one, task.task_id)
+        for item in measure(task):
+            trained.setdefault(item, task.task_id)
     own = [(task.task_id, measure(task)) for task in evaluation]
     having = [(task_id, values) for task_id, values in own if values]
-    values = {one for _, several in having for one in several}
+    values = {item for _, several in having for item in several}
     seen = [(task_id, several) for task_id, several in having if {*several} <= trained.keys()]
     return Overlap(
         of=name,

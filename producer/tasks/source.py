@@ -1,43 +1,31 @@
 """One task source: the fields of the configuration's JSON."""
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, model_validator
 
-from producer.sql_data.text_to_sql.layouts import DATA_SPLITS
+from producer.agents import AGENTS
 from producer.tasks.custom import CustomTask, Difficulty, Name
 from producer.validators.judges import AGENT, NOBODY, Judge
 
-SourceType = Literal[
-    "demo_training",
-    "demo_eval",
-    "demo_all",
-    "ids",
-    "file",
-    "custom",
-    "database",
-    "dbbench",
-    "dbbench_generated",
-    "text_to_sql",
-]
+OWN_SOURCES = {
+    name: source for agent in AGENTS.values() for name, source in agent.task_sources.items()
+}
+"""Source type -> the source of an agent's own tasks."""
 FIELD_OF_TYPE = {
-    "ids": "task_ids",
+    **{name: source.required for name, source in OWN_SOURCES.items() if source.required},
     "file": "file_path",
     "custom": "custom_tasks",
-    "dbbench": "path",
-    "dbbench_generated": "num_samples",
-    "text_to_sql": "path",
 }
 """Source type -> the field that it requires and that types without it refuse."""
-SPLITS_OF_TYPE: dict[str, tuple[str, ...]] = {
-    "dbbench": ("train", "held_out"),
-    "dbbench_generated": ("train", "held_out"),
-    "text_to_sql": DATA_SPLITS,
-}
-"""Source type -> what its `split` may be."""
-JUDGEABLE: tuple[SourceType, ...] = ("custom", "file", "database")
-"""Source types whose tasks a judge may be named for."""
+JUDGEABLE = ("custom", "file", "database")
+"""Source types whose tasks a judge may be named for: those of any agent."""
+OPTIONAL_FIELDS = sorted({field for source in OWN_SOURCES.values() for field in source.fields})
+if TYPE_CHECKING:
+    SourceType = str
+else:
+    SourceType = Literal[(*OWN_SOURCES, *JUDGEABLE)]
 
 
 class Source(BaseModel):
@@ -99,20 +87,18 @@ class Source(BaseModel):
         if self.training_name is not None and self.source_type != "database":
             message = f"training_name: only for source_type 'database', not {self.source_type!r}"
             raise ValueError(message)
-        splits = SPLITS_OF_TYPE.get(self.source_type, ())
+        own = OWN_SOURCES.get(self.source_type)
+        splits = own.splits if own is not None else ()
         if self.split is not None and self.split not in splits:
             of = f"use one of {', '.join(splits)}" if splits else "it has none"
             message = f"split: {self.split!r} is no split of source_type {self.source_type!r}; {of}"
             raise ValueError(message)
-        if self.skills is not None and not self.source_type.startswith("dbbench"):
-            message = (
-                "skills: only for source_type 'dbbench' or 'dbbench_generated', not"
-                f" {self.source_type!r}"
-            )
-            raise ValueError(message)
-        if self.positions is not None and self.source_type != "dbbench":
-            message = f"positions: only for source_type 'dbbench', not {self.source_type!r}"
-            raise ValueError(message)
+        for name in OPTIONAL_FIELDS:
+            having = [kind for kind, source in OWN_SOURCES.items() if name in source.fields]
+            if getattr(self, name) is not None and self.source_type not in having:
+                of_types = " or ".join(map(repr, having))
+                message = f"{name}: only for source_type {of_types}, not {self.source_type!r}"
+                raise ValueError(message)
         if self.judge is not None and self.source_type not in JUDGEABLE:
             message = (
                 f"judge: only for source_type {', '.join(JUDGEABLE)}; the demo tasks have their own"

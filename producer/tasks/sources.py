@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import NamedTuple, NoReturn, cast
+from typing import NamedTuple, NoReturn
 
 from pydantic import (
     JsonValue,
@@ -32,16 +32,12 @@ from pydantic import (
 )
 
 from producer.errors import CuaTrainError, NotFoundError, UsageError, did_you_mean
-from producer.sql_data.dbbench.splits import Split
-from producer.sql_data.text_to_sql.layouts import DataSplit
-from producer.sql_data.text_to_sql.tasks import load_text_to_sql
 from producer.task import Task
 from producer.tasks.custom import text_task_id
 from producer.tasks.database import tasks_from_database
-from producer.tasks.demo import demo_tasks
 from producer.tasks.files import tasks_from_file
 from producer.tasks.mistakes import explain_mistake, explain_reason
-from producer.tasks.source import FIELD_OF_TYPE, JUDGEABLE, Source
+from producer.tasks.source import FIELD_OF_TYPE, JUDGEABLE, OWN_SOURCES, Source
 from producer.tasks.statements import definition_hash
 from producer.validators.judges import AGENT, NOBODY
 
@@ -115,7 +111,7 @@ def _check(tasks: Sequence[Task], source: Source, where: str, check: CheckTask) 
         except ValueError as error:
             place = f"{where}: task {task.task_id!r}"
             if source.source_type in {"custom", "file"}:
-                entries = [one.task_id for one in _candidates(source, where)]
+                entries = [candidate.task_id for candidate in _candidates(source, where)]
                 file = "" if source.file_path is None else f": {source.file_path}"
                 field = FIELD_OF_TYPE[source.source_type]
                 place = f"{where}.{field}{file}[{entries.index(task.task_id)}]"
@@ -237,54 +233,16 @@ def _empty(source: Source, candidates: Sequence[Task], where: str) -> CuaTrainEr
     return UsageError(f"{where}: no task has {' and '.join(filters)}.{hint}{known}")
 
 
-def _candidates(source: Source, where: str) -> Sequence[Task]:  # noqa: PLR0911  # one per type
-    match source.source_type:
-        case "demo_training":
-            return [task for task in demo_tasks() if task.split == "train"]
-        case "demo_eval":
-            return [task for task in demo_tasks() if task.split == "eval"]
-        case "demo_all":
-            return demo_tasks()
-        case "ids":
-            return _by_ids(source.task_ids or (), where)
-        case "custom":
-            return [task.task("custom") for task in source.custom_tasks or ()]
-        case "file":
-            return tasks_from_file(source.file_path or Path(), f"{where}.file_path")
-        case "text_to_sql":
-            return load_text_to_sql(
-                source.path or Path(), cast("DataSplit", source.split or "train"), where
-            )
-        case "database":
-            return tasks_from_database(
-                where,
-                category=source.category,
-                difficulty=source.difficulty,
-                training_name=source.training_name,
-            )
-        case "dbbench" | "dbbench_generated":
-            return _of_dbbench(source, where)
-
-
-def _of_dbbench(source: Source, where: str) -> list[Task]:
-    from producer.sql_data.dbbench.tasks import generated_tasks, load_dbbench
-
-    skills = source.skills or ()
-    split = cast("Split | None", source.split)
-    if source.num_samples is None:
-        path = source.path or Path()
-        return load_dbbench(path, where, split=split, skills=skills, positions=source.positions)
-    return generated_tasks(source.num_samples, source.seed, where, split=split, skills=skills)
-
-
-def _by_ids(task_ids: Sequence[str], where: str) -> list[Task]:
-    known = {task.task_id: task for task in demo_tasks()}
-    unknown = [task_id for task_id in task_ids if task_id not in known]
-    if unknown:
-        names = ", ".join(map(repr, unknown))
-        message = (
-            f"{where}.task_ids: no demo task is called {names}."
-            f"{did_you_mean(unknown[0], known)} `cua-train tasks list` shows them all"
-        )
-        raise UsageError(message)
-    return [known[task_id] for task_id in task_ids]
+def _candidates(source: Source, where: str) -> Sequence[Task]:
+    if (own := OWN_SOURCES.get(source.source_type)) is not None:
+        return own.load(source, where)
+    if source.source_type == "custom":
+        return [task.task("custom") for task in source.custom_tasks or ()]
+    if source.source_type == "file":
+        return tasks_from_file(source.file_path or Path(), f"{where}.file_path")
+    return tasks_from_database(
+        where,
+        category=source.category,
+        difficulty=source.difficulty,
+        training_name=source.training_name,
+    )

@@ -35,7 +35,7 @@ def question_of(task: Task) -> tuple[str, ...]:
 def source_name(source: JsonValue) -> str:
     """A short name of a task source: `demo_eval`, `18 task ids`, `tasks.jsonl`."""
     if isinstance(source, list):
-        return " + ".join(source_name(one) for one in source)
+        return " + ".join(source_name(item) for item in source)
     if not isinstance(source, dict):
         return "default tasks"
     type_ = str(source.get("source_type"))

@@ -83,7 +83,7 @@ def read_annotations(
 def newest_annotation(history: StreamHistory, training_id: UUID) -> TrainingAnnotated:
     """The last annotation of a stream; an empty one when it has none."""
     payloads = (event.payload for event in reversed(history.events))
-    found = next((one for one in payloads if isinstance(one, TrainingAnnotated)), None)
+    found = next((payload for payload in payloads if isinstance(payload, TrainingAnnotated)), None)
     return found or TrainingAnnotated(training_id=training_id)
 
 
@@ -97,7 +97,7 @@ def check_known(installation: Installation, name: str) -> None:
 def unknown_training(installation: Installation, name: str) -> NotFoundError:
     """The error for a training that the log does not have."""
     runs = installation.runs_dir
-    known = [one.name for one in runs.iterdir()] if runs.is_dir() else []
+    known = [path.name for path in runs.iterdir()] if runs.is_dir() else []
     hint = did_you_mean(name, known) or " See `cua-train trainings list`"
     return NotFoundError(f"the log has no training {name!r}.{hint}")
 

@@ -61,9 +61,9 @@ def choose_checkpoint(
 
     NotFoundError when there is none, MismatchError when its weights are not those that were saved.
     """
-    found = [one for one in checkpoints if step in {None, one.step}]
+    found = [checkpoint for checkpoint in checkpoints if step in {None, checkpoint.step}]
     if not found:
-        steps = ", ".join(str(one.step) for one in checkpoints)
+        steps = ", ".join(str(checkpoint.step) for checkpoint in checkpoints)
         of_step = "" if step is None else f" of step {step}"
         known = f"; it has those of step {steps}" if checkpoints else ""
         message = f"training {training_name!r} has no checkpoint{of_step}{known}"
@@ -134,5 +134,5 @@ def _success(recorded: RecordedTraining, saved: CheckpointSaved) -> float | None
         ),
         (),
     )
-    at_step = [one.success for one in evaluations if one.step == saved.step]
+    at_step = [evaluation.success for evaluation in evaluations if evaluation.step == saved.step]
     return at_step[-1] if at_step else None

@@ -69,7 +69,7 @@ def plan_groups(
     tasks: Sequence[StatedTask], evaluation_id: UUID, *, episodes: int, seed: int
 ) -> list[GroupPlan]:
     """One group per task; seeds depend on task and run seed only, so that evaluations compare."""
-    by_id = {one.task.task_id: one for one in tasks}
+    by_id = {task.task.task_id: task for task in tasks}
     return [
         GroupPlan(
             num=num,
@@ -80,7 +80,7 @@ def plan_groups(
             ),
         )
         for num, (task, count) in enumerate(
-            episodes_of_tasks([one.task for one in tasks], episodes)
+            episodes_of_tasks([task.task for task in tasks], episodes)
         )
     ]
 
@@ -252,7 +252,7 @@ def _finished(
     results = _judged(outcomes)
     successes = sum(result.success for result in results)
     metrics = evaluation_metrics(
-        [one for one in outcomes if one.plan.stated.task.is_judged], seconds=seconds
+        [outcome for outcome in outcomes if outcome.plan.stated.task.is_judged], seconds=seconds
     )
     return EvaluationFinished(
         kind=plan.kind,

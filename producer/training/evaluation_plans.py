@@ -34,7 +34,7 @@ class EvaluatedTasks:
 
     def num_tasks(self, episodes: int) -> int:
         """Distinct tasks that are judged in so many episodes."""
-        shares = episodes_of_tasks([one.task for one in self.tasks], episodes)
+        shares = episodes_of_tasks([task.task for task in self.tasks], episodes)
         return len({task.task_id for task, _ in shares if task.is_judged})
 
 
@@ -44,7 +44,8 @@ def plan_evaluations(
     """Those after step `step`; 0: before the first. The main one comes first."""
     kind: Kind = "scheduled" if step else "baseline"
     return tuple(
-        _plan(session, evaluated, kind, step, one) for one in session.config.evaluation_passes
+        _plan(session, evaluated, kind, step, evaluation_evaluation)
+        for evaluation_evaluation in session.config.evaluation_passes
     )
 
 

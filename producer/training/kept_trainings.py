@@ -12,7 +12,7 @@ from producer.errors import CuaTrainError, MismatchError
 from producer.log.reading_back import read_back
 from producer.log.stream_history import StreamHistory
 from producer.resume import resume_state
-from producer.resume.living_writer import ENDED, TAKEOVER_AFTER_S
+from producer.resume.active_writer import ENDED, TAKEOVER_AFTER_S
 from producer.resume.run_folder import find_run_folder
 from producer.training.annotations import LOG_TIMEOUT_S, read_annotations
 from producer.training.preflight import is_unused
@@ -91,7 +91,7 @@ def list_kept(installation: Installation) -> list[KeptTraining]:
                 folder=folder,
             )
         )
-    return sorted(kept, key=lambda one: (one.saved_at, one.training_name), reverse=True)
+    return sorted(kept, key=lambda item: (item.saved_at, item.training_name), reverse=True)
 
 
 def _statuses(installation: Installation, names: Collection[str]) -> dict[str, str]:

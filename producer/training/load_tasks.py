@@ -139,7 +139,7 @@ def _with_judges(
     judge = open_judge(environ, max_s=max_s)
     found = {
         (url, wanted): judge.find_model(url, wanted)
-        for url, wanted in sorted(asked, key=lambda one: (one[0], one[1] or ""))
+        for url, wanted in sorted(asked, key=lambda item: (item[0], item[1] or ""))
     }
 
     def named(task: Task) -> Task:

@@ -11,10 +11,8 @@ from producer.policy.learner import Learner
 from producer.rollouts.engine import EnvironmentFactory
 from producer.task import Task
 from producer.tasks.sources import CheckTask
-from producer.training.agent_kinds import AGENT_KINDS
-from producer.training.built_policies import is_unmade
 from producer.training.load_tasks import LoadedTasks, load_evaluation_tasks, load_run_tasks
-from producer.training.open_policy import check_unmade_demo, open_policy, require_torch
+from producer.training.open_policy import check_unmade_demo, is_unmade, open_policy, require_torch
 from producer.training.reward_trial import try_rewards
 from producer.training.skills import check_skills
 from producer.training.step_scoring import Scorer, load_step_scorer
@@ -92,7 +90,7 @@ def load_policy(
 
 def set_up_check(config: RunConfig) -> CheckTask:
     """Whether the environment can set a task up, and judge it."""
-    check = AGENT_KINDS[config.environment].check_task
+    check = config.agent.check_task
 
     def set_up(task: Task) -> None:
         try:

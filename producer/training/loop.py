@@ -152,7 +152,7 @@ class TrainingLoop:
         Steps from 1, and evaluations by the step that they come after; 0: before the first.
         """
         config, tracker = self.session.config, self.session.progress.tracker
-        max_steps = max(one.task.max_steps for one in (*self.tasks, *self.evaluated.tasks))
+        max_steps = max(task.task.max_steps for task in (*self.tasks, *self.evaluated.tasks))
         max_turns = min(config.max_turns, max_steps)
 
         def planned(step: int) -> tuple[PlannedEvaluation, ...]:
@@ -164,14 +164,14 @@ class TrainingLoop:
 
         steps: dict[int, Unit] = {}
         evaluations = {} if config.skip_baseline else {0: planned(0)}
-        tracker.units.extend(one.unit for one in evaluations.get(0, ()))
+        tracker.units.extend(item.unit for item in evaluations.get(0, ()))
         for step in range(1, 1 if config.baseline_only else config.num_steps + 1):
             steps[step] = Unit(config.rollouts_per_step, max_turns, is_step=True)
             units = [steps[step]]
             is_scheduled = config.eval_every and step % config.eval_every == 0
             if step == config.num_steps or is_scheduled or evaluates_after(config, step):
                 evaluations[step] = planned(step)
-                units += [one.unit for one in evaluations[step]]
+                units += [evaluation.unit for evaluation in evaluations[step]]
             tracker.units.extend(units)
             if step <= self.manifest.step:
                 for unit in units:
@@ -180,13 +180,13 @@ class TrainingLoop:
 
     def _evaluate(self, planned: Sequence[PlannedEvaluation]) -> None:
         """Run what has no result yet, the main one first; skills are measured by that one."""
-        for one in planned:
-            if self._is_recorded(one.plan, is_main=one is planned[0]):
-                one.unit.finish()
+        for item in planned:
+            if self._is_recorded(item.plan, is_main=item is planned[0]):
+                item.unit.finish()
                 continue
-            summary = run_evaluation(self.session, one.plan, self.evaluated.tasks, one.unit)
-            if one is planned[0]:
-                measured = skills_measured(self.session, one.plan, summary)
+            summary = run_evaluation(self.session, item.plan, self.evaluated.tasks, item.unit)
+            if item is planned[0]:
+                measured = skills_measured(self.session, item.plan, summary)
                 if measured is not None:
                     self.session.stream.emit(measured)
             self._keep(summary)
@@ -220,7 +220,7 @@ class TrainingLoop:
         config = self.session.config
         results = [result for outcome in outcomes for result in outcome.results]
         self._past = kept_sessions(self.manifest.past_sessions, results, config.replay_sessions)
-        if config.environment == "dbbench":
+        if config.agent.has_skills:
             write_sessions(self.run_folder, self.session.generation, step, outcomes)
         shown = outcomes[: config.num_groups_to_log]
         if shown:

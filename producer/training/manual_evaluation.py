@@ -36,13 +36,11 @@ from producer.resume.training_history import TrainingHistory
 from producer.rollouts.engine import EnvironmentFactory
 from producer.rollouts.plan import StatedTask
 from producer.tasks.split import source_name, split_of
-from producer.training.agent_kinds import AGENT_KINDS
-from producer.training.built_policies import built_policy
 from producer.training.evaluation import EvaluationPlan, OnOutcomes, run_evaluation
 from producer.training.evaluation_plans import EvaluatedTasks
 from producer.training.load_tasks import LoadedTasks, load_run_tasks
 from producer.training.loaded import evaluation_tasks, load_policy
-from producer.training.open_policy import open_policy, with_adapter_settings
+from producer.training.open_policy import built_policy, open_policy, with_adapter_settings
 from producer.training.own_rewards import rewarding_with
 from producer.training.preflight import check_home, check_services, is_unused
 from producer.training.progress import ProgressTracker, Unit
@@ -154,7 +152,7 @@ def _evaluated(
 ) -> EvaluatedTasks:
     """The tasks, compared with those of the training."""
     config = policy.config
-    seeds_matter = AGENT_KINDS[config.environment].seeds_matter
+    seeds_matter = config.agent.seeds_matter
     split: Split | None = None
     if policy.training_name is not None:
         try:

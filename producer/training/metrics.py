@@ -98,7 +98,7 @@ def environment_metrics(outcomes: Sequence[GroupOutcome]) -> dict[str, JsonValue
     num_turns = sum(result.num_turns for result in results)
     num_tokens = sum(result.num_tokens for result in results)
     prompts = [result.num_prompt_tokens for result in results]
-    num_prompt_tokens = sum(one for one in prompts if one is not None)
+    num_prompt_tokens = sum(prompt for prompt in prompts if prompt is not None)
     is_recorded = None not in prompts
     return {
         "env/all/reward/total": statistics.fmean(result.reward for result in results),

@@ -10,26 +10,20 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from producer.agents.built_policy import BuiltPolicy, OnProgress, OnWait
 from producer.chat_endpoint import ChatEndpoint
 from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig
 from producer.endpoint_url import KEY_VARIABLE
-from producer.environments.android_sim.device.sim import AndroidSim
 from producer.environments.blanked import BlankedEnvironment
 from producer.environments.environment import Environment
 from producer.errors import UsageError
 from producer.policy.adapter_settings import read_adapter_settings
 from producer.policy.compute_settings import ComputeSettings
-from producer.policy.gold_oracle import GoldOracle
 from producer.policy.learner import Learner
 from producer.policy.memory_demand import RunExtent
-from producer.policy.oracle import NoisyOracle
 from producer.policy.served import FORMATS, ServedPolicy
 from producer.rollouts.engine import EnvironmentFactory
-from producer.rollouts.plan import RolloutPlan
-from producer.training.agent_kinds import AGENT_KINDS
-from producer.training.built_policies import built_policy
 from producer.training.step_completions import labelling
-from producer.warm_up.plan import OnProgress, OnWait
 
 TRAIN_EXTRA = ("torch", "torchvision", "transformers", "peft", "safetensors", "numpy")
 """What every policy but the scripted one imports: the extra `train`."""
@@ -64,6 +58,24 @@ def open_policy(
         _compute_as_demo()
         folder = str(built_policy(config).ensure(policies_dir, on_progress, on_wait))
     return _open_folder(config, folder, is_training=is_training, instructions=instructions)
+
+
+def built_policy(config: RunConfig) -> BuiltPolicy:
+    """The policy `demo` of the configuration's agent. UsageError if there is none."""
+    if (built := config.agent.built_policy) is None:
+        message = (
+            f"model_name: there is no policy {DEMO_POLICY!r} for environment"
+            f" {config.environment}; give a folder or a Hugging Face id"
+        )
+        raise UsageError(message)
+    return built
+
+
+def is_unmade(config: RunConfig, policies_dir: Path) -> bool:
+    """Whether the configuration names a built-in policy that has to be made first."""
+    if config.model_name != DEMO_POLICY:
+        return False
+    return not (policies_dir / built_policy(config).name).is_dir()
 
 
 def check_unmade_demo(config: RunConfig, *, is_training: bool, instructions: Sequence[str]) -> None:
@@ -106,12 +118,11 @@ def _open_folder(
 ) -> tuple[Learner, EnvironmentFactory]:
     from producer.policy.torch_policy.open import open_in_process
 
-    kind = AGENT_KINDS[config.environment]
-    is_auto = config.renderer_name == "auto" and kind.renderer_name is not None
+    agent = config.agent
     learner = open_in_process(
         folder,
         lora_rank=config.lora_rank,
-        renderer_name=str(kind.renderer_name) if is_auto else config.renderer_name,
+        renderer_name=config.renderer_name,
         seed=config.seed,
         adapter=config.load_checkpoint_path,
         compute=ComputeSettings(
@@ -127,24 +138,27 @@ def _open_folder(
         target_modules=config.target_modules,
         max_recent_turns=config.max_recent_turns,
         instructions=instructions,
-        needs_screens=kind.screen_px is not None,
+        screen_px=agent.screen_px,
+        text_format=agent.text_format() if config.renderer_name == "auto" else None,
         has_values=config.advantage == "gae",
         lora_dropout=config.lora_dropout,
         has_reward_model=config.advantage == "prime",
         trains_all=config.train_type == "full",
     )
-    make = labelling(config, learner, lambda: kind.make_environment(config))
+    make = labelling(config, learner, lambda: agent.make_environment(config))
     return learner, lambda _plan: _ablated(config, make())
 
 
 def _extent(config: RunConfig, *, is_training: bool) -> RunExtent:
-    evaluated = (one.episodes for one in config.evaluation_passes)
+    evaluated = (
+        evaluation_evaluation.episodes for evaluation_evaluation in config.evaluation_passes
+    )
     num_rollouts = max(config.rollouts_per_step, *evaluated)
     return RunExtent(
         concurrent_rollouts=min(config.max_concurrent_rollouts, num_rollouts),
         batch_size=config.rollouts_per_step,
         max_turns=config.max_turns,
-        screen_px=AGENT_KINDS[config.environment].screen_px,
+        screen_px=config.agent.screen_px,
         max_tokens=config.max_tokens,
         is_training=is_training and config.num_steps > 0 and not config.baseline_only,
         max_recent_turns=config.max_recent_turns,
@@ -201,23 +215,8 @@ def require_torch(model_name: str) -> None:
 
 
 def _open_oracle(config: RunConfig) -> tuple[Learner, EnvironmentFactory]:
-    kind = AGENT_KINDS[config.environment]
-    if kind.gold_codec is not None:
-        gold = GoldOracle(
-            kind.gold_codec(),
-            noise=config.oracle_noise,
-            seed=config.seed,
-            asks_first=kind.asks_first,
-        )
-        return gold, lambda _plan: kind.make_environment(config)
-    oracle = NoisyOracle(noise=config.oracle_noise, seed=config.seed)
-
-    def make_environment(plan: RolloutPlan) -> Environment:
-        device = AndroidSim()
-        oracle.attach(plan.id, device)
-        return _ablated(config, device)
-
-    return oracle, make_environment
+    oracle, make_environment = config.agent.open_oracle(config)
+    return oracle, lambda plan: _ablated(config, make_environment(plan.id))
 
 
 def _open_served(config: RunConfig, url: str) -> tuple[Learner, EnvironmentFactory]:
@@ -231,7 +230,7 @@ def _open_served(config: RunConfig, url: str) -> tuple[Learner, EnvironmentFacto
         max_recent_turns=config.max_recent_turns,
     )
     policy.check_answers()
-    return policy, lambda _plan: _ablated(config, AndroidSim())
+    return policy, lambda _plan: _ablated(config, config.agent.make_environment(config))
 
 
 def _ablated(config: RunConfig, environment: Environment) -> Environment:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from producer.agents.text_to_sql.data.databases import DataFolder, data_folders, find_database
 from producer.config import ORACLE_POLICY, RunConfig
 from producer.errors import UsageError
 from producer.policy.policy import Completion
@@ -21,7 +22,6 @@ from producer.process_rewards.user_module import load_user_module
 from producer.rewards import RewardError
 from producer.rewards.user_code import UserCode, finite_number
 from producer.rollouts.requests import OwnReward, RewardCompletion, StepScores
-from producer.sql_data.text_to_sql.databases import DataFolder, data_folders, find_database
 from producer.task import Task
 
 
@@ -113,7 +113,9 @@ def rewarding_with(config: RunConfig, policy: object) -> RewardCompletion | None
         try:
             if manager is None:
                 return OwnReward(finite_number(code.call(lambda: function(**asked)), called))
-            return code.call(lambda: _of_tokens(manager, called, completion, asked, scores))
+            return code.call(
+                lambda: _of_tokens(manager, called, completion, asked, scores, config.environment)
+            )
         except RewardError as error:
             return error
 
@@ -192,6 +194,7 @@ def _of_tokens(
     completion: Completion,
     asked: dict[str, Any],
     scores: StepScores | None,
+    data_source: str,
 ) -> OwnReward:
     """A batch of one response, so that a reward does not depend on who is rewarded beside it."""
     import torch
@@ -223,7 +226,7 @@ def _of_tokens(
             {
                 "db_id": [asked["db_id"]],
                 "index": [asked["question_id"]],
-                "data_source": ["text_to_sql"],
+                "data_source": [data_source],
                 "reward_model": [{"style": "rule", "ground_truth": asked["ground_truth"]}],
                 "extra_info": [asked["extra_info"]],
             },
@@ -238,5 +241,5 @@ def _of_tokens(
             f" found {shape}"
         )
         raise RewardError(message)
-    rewards = tuple(finite_number(one, called) for one in found[0].tolist())
+    rewards = tuple(finite_number(item, called) for item in found[0].tolist())
     return OwnReward(sum(rewards), rewards)

@@ -118,7 +118,7 @@ def _trajectories(
     groups = [GroupPlan(0, group_id, _ANY_TASK, ()) for group_id in group_ids]
     recalled = history.finished_rollouts(source, groups, read_blob)
     results = {result.plan.id: result for result in recalled.results.values()}
-    missing = [one for one in samples if one.rollout_id not in results]
+    missing = [sample for sample in samples if sample.rollout_id not in results]
     if missing:
         message = (
             f"step {step.number} cannot be trained again: {len(missing)} of its"
@@ -235,7 +235,7 @@ def _manifest(
     )
     older = empty if before is None else before.manifest
     events = recorded.stream.events
-    envelope = next(one.envelope for one in events if one.payload is newest.finished)
+    envelope = next(event.envelope for event in events if event.payload is newest.finished)
     return replace(
         older,
         generation=newest.generation,
@@ -253,7 +253,7 @@ def _evaluations(
     history: TrainingHistory, newest: RecordedStep, known: Sequence[EvaluationSummary]
 ) -> tuple[EvaluationSummary, ...]:
     """Finished evaluations up to the step, oldest first."""
-    found = {one.label: one for one in known}
+    found = {item.label: item for item in known}
     for subject, own in history.evaluations():
         created = own.events[0].payload
         if not isinstance(created, EvaluationCreated) or created.kind == "manual":
@@ -276,7 +276,7 @@ def _evaluations(
             created.task_source,
         )
         found[label] = evaluation_summary(plan, finished)
-    return tuple(sorted(found.values(), key=lambda one: one.step))
+    return tuple(sorted(found.values(), key=lambda item: item.step))
 
 
 def describe(differences: Mapping[str, tuple[float | None, float]]) -> str:

@@ -100,8 +100,8 @@ def redo(
     read_blob = open_blobs(installation.blobs_url).get
     redone = []
     again = [steps[number] for number in range(begins_at + 1, step + 1)]
-    for one in redo_steps(whole, config, learner, again, read_blob):
-        redone.append(one)
+    for redo_step in redo_steps(whole, config, learner, again, read_blob):
+        redone.append(redo_step)
         if stop.is_set():
             raise StopRequestedError
     with TemporaryDirectory() as temporary:
@@ -109,9 +109,9 @@ def redo(
         folder.mkdir(parents=True, exist_ok=True)
         sha256 = learner.save_checkpoint(folder)
     saved = [
-        one.adapter_sha256
-        for one in lineage.checkpoints
-        if (one.generation, one.step) == (wanted.generation, wanted.number)
+        checkpoint.adapter_sha256
+        for checkpoint in lineage.checkpoints
+        if (checkpoint.generation, checkpoint.step) == (wanted.generation, wanted.number)
     ]
     is_same = saved[-1] == sha256 if saved else None
     return Redone(begins_at, tuple(redone), sha256, is_same)

@@ -106,7 +106,10 @@ def rescore(
         history = read_training_history(emitter.log, training_id, start={}, since={})
         if not history.training_stream(training_id).exists:
             raise unknown_training(installation, training_name)
-        rollouts = sorted(_finished_rollouts(history), key=lambda one: one.created.rollout_id)
+        rollouts = sorted(
+            _finished_rollouts(history),
+            key=lambda finished_rollout: finished_rollout.created.rollout_id,
+        )
         if not rollouts:
             message = f"training {training_name!r} has no finished rollout in the log"
             raise NotFoundError(message)
@@ -188,7 +191,7 @@ def _judge(
 ) -> tuple[bool, dict[str, JsonValue]]:
     """JudgeFailedError; NotFoundError for a screenshot that the blob store does not have."""
     payloads = (event.payload for event in rollout.history.events)
-    turns = [one for one in payloads if isinstance(one, TurnTaken)]
+    turns = [payload for payload in payloads if isinstance(payload, TurnTaken)]
     actions = tuple(call for turn in turns for call in turn.actions)
     if scorer.judge == AGENT:
         return agent_report(Evidence((), actions)).success, {}
@@ -271,10 +274,10 @@ def _summary(
         scoring_id=str(scoring_id),
         rollouts=len(scored),
         failed=finished.failed_rollouts,
-        reward_mean_before=statistics.fmean(one.reward for one in before) if before else None,
+        reward_mean_before=statistics.fmean(item.reward for item in before) if before else None,
         reward_mean=finished.reward_mean,
         success_rate_before=(
-            statistics.fmean(float(one.task_success) for one in before) if before else None
+            statistics.fmean(float(item.task_success) for item in before) if before else None
         ),
         success_rate=finished.success_rate,
     )

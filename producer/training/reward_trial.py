@@ -6,7 +6,7 @@ reward manager, which rewards the tokens of a policy, is called with the policy'
 
 from collections.abc import Sequence
 
-from producer.codecs.text_to_sql import TextToSqlCodec
+from producer.agents.text_to_sql.codec import TextToSqlCodec
 from producer.config import RunConfig
 from producer.config.reward import configured_reward
 from producer.errors import UsageError

@@ -36,12 +36,11 @@ from producer.resume.run_folder import (
 from producer.resume.training_lock import TrainingLock, training_lock
 from producer.rollouts.engine import EnvironmentFactory
 from producer.tasks.split import source_name, split_of
-from producer.training.agent_kinds import AGENT_KINDS
-from producer.training.built_policies import built_policy
 from producer.training.evaluation_plans import EvaluatedTasks
 from producer.training.loaded import Loaded, load, load_policy
 from producer.training.loop import TrainingLoop, save_checkpoint
 from producer.training.open_policy import (
+    built_policy,
     check_reads_threads,
     open_policy,
     with_adapter_settings,
@@ -285,7 +284,7 @@ class _Process:
             past_sessions=manifest.past_sessions,
             moving_baseline=manifest.moving_baseline,
         )
-        seeds_matter = AGENT_KINDS[config.environment].seeds_matter
+        seeds_matter = config.agent.seeds_matter
         evaluated = EvaluatedTasks(
             stated_eval,
             split_of(tasks, eval_tasks, seeds_matter=seeds_matter),

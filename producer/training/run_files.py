@@ -42,14 +42,16 @@ class RunFiles:
         lineage = recorded_lineage(payloads)
         lines = [
             *(
-                (one.number, 0, step_line(one.number, one.finished))
-                for one in lineage.steps.values()
+                (step.number, 0, step_line(step.number, step.finished))
+                for step in lineage.steps.values()
             ),
-            *((one.step, 1, evaluation_line(one)) for one in evaluations),
+            *((evaluation.step, 1, evaluation_line(evaluation)) for evaluation in evaluations),
         ]
-        ordered = [line for *_, line in sorted(lines, key=lambda one: one[:2])]
+        ordered = [line for *_, line in sorted(lines, key=lambda line: line[:2])]
         self._replace(METRICS, ordered)
-        self._replace(CHECKPOINTS, [checkpoint_line(one) for one in lineage.checkpoints])
+        self._replace(
+            CHECKPOINTS, [checkpoint_line(checkpoint) for checkpoint in lineage.checkpoints]
+        )
 
     def step(self, number: int, finished: StepFinished) -> None:
         """A step has finished."""
@@ -90,7 +92,7 @@ def open_run_files(folder: Path, opened: OpenedTraining[Any]) -> RunFiles:
     """The files of a training that this process owns, with what was recorded until now."""
     files, plan = RunFiles(folder), opened.plan
     recorded = opened.history.payloads_of(opened.stream.subject)
-    replayed = [pending_from_json(one) for one in plan.manifest.pending]
+    replayed = [pending_from_json(item) for item in plan.manifest.pending]
     files.rewrite([*recorded, *replayed, plan.first], plan.manifest.evaluations)
     return files
 

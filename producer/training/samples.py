@@ -140,13 +140,18 @@ def with_token_means(
         one.result.plan.id: mean for one, mean in zip(measured, computed.advantages, strict=True)
     }
     return [
-        [replace(one, advantage=means.get(one.result.plan.id)) for one in group] for group in groups
+        [replace(item, advantage=means.get(item.result.plan.id)) for item in group]
+        for group in groups
     ]
 
 
 def measured_samples(samples: Sequence[SelectedSample]) -> list[SelectedSample]:
     """Those that the update sees: as in tinker-cookbook, KL is of groups of one reward too."""
-    return [one for one in samples if one.drop_reason not in NOT_IN_UPDATE and one.result.turns]
+    return [
+        sample
+        for sample in samples
+        if sample.drop_reason not in NOT_IN_UPDATE and sample.result.turns
+    ]
 
 
 def emit_samples(
@@ -164,7 +169,7 @@ def emit_samples(
     sampled = session.history.sampled_rollouts(session.own_training_id, step_id)
     dropped = session.history.dropped_groups(session.own_training_id)
     for outcome, group in zip(outcomes, groups, strict=True):
-        missing = [one for one in group if one.result.plan.id not in sampled]
+        missing = [item for item in group if item.result.plan.id not in sampled]
         for start in range(0, len(missing), SAMPLES_PER_EVENT):
             part = missing[start : start + SAMPLES_PER_EVENT]
             session.stream.emit(_samples_chosen(version, step_id, part))
@@ -177,9 +182,9 @@ def _drop_reason(config: RunConfig, outcome: GroupOutcome, version: int) -> Drop
     if outcome.is_failed:
         return "group_failed"
     every = [*outcome.results, *([] if outcome.baseline is None else [outcome.baseline])]
-    if any(version - one.policy_version > max_staleness(config) for one in every):
+    if any(version - item.policy_version > max_staleness(config) for item in every):
         return "stale"
-    is_constant = not has_signal([compared_reward(config, one) for one in every])
+    is_constant = not has_signal([compared_reward(config, item) for item in every])
     return "zero_variance" if is_constant and config.remove_constant_reward_groups else None
 
 
@@ -220,16 +225,16 @@ def _samples_chosen(version: int, step_id: UUID, group: Sequence[SelectedSample]
         step_id=step_id,
         samples=tuple(
             Sample(
-                rollout_id=one.result.plan.id,
-                group_id=one.result.plan.group_id,
-                advantage=one.advantage,
-                reward=one.result.reward,
-                policy_version=one.result.policy_version,
-                staleness=max(0, version - one.result.policy_version),
-                num_tokens=one.result.num_tokens,
-                used=one.drop_reason is None,
-                drop_reason=one.drop_reason,
+                rollout_id=item.result.plan.id,
+                group_id=item.result.plan.group_id,
+                advantage=item.advantage,
+                reward=item.result.reward,
+                policy_version=item.result.policy_version,
+                staleness=max(0, version - item.result.policy_version),
+                num_tokens=item.result.num_tokens,
+                used=item.drop_reason is None,
+                drop_reason=item.drop_reason,
             )
-            for one in group
+            for item in group
         ),
     )

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from producer.config import RunConfig
 from producer.emit import Emitter, StreamWriter
-from producer.environments.environment import Environment, JudgingEnvironment
+from producer.environments.environment import Environment
 from producer.errors import StopRequestedError
 from producer.policy.learner import Learner
 from producer.resume.training_history import TrainingHistory
@@ -89,7 +89,7 @@ class Session:
 
     def _make_environment(self, plan: RolloutPlan) -> Environment:
         environment = self.make_environment(plan)
-        if not self.past_sessions or not isinstance(environment, JudgingEnvironment):
+        if not self.past_sessions:
             return environment
         return WithPastSessions(environment, self.past_sessions)
 

@@ -13,7 +13,7 @@ def skills_measured(
     by_skill = summary.by_skill
     stated = session.history.payloads_of(session.stream.subject)
     if not by_skill or any(
-        isinstance(one, SkillsMeasured) and one.evaluation_id == plan.id for one in stated
+        isinstance(item, SkillsMeasured) and item.evaluation_id == plan.id for item in stated
     ):
         return None
     config, step = session.config, plan.step or 0

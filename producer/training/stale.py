@@ -80,18 +80,18 @@ def _drop(
     recorded = session.history.sampled_rollouts(session.own_training_id, source.id)
     samples = tuple(
         Sample(
-            rollout_id=one.plan.id,
+            rollout_id=result.plan.id,
             group_id=group.id,
             advantage=None,
-            reward=one.reward,
-            policy_version=one.policy_version,
-            staleness=version - one.policy_version,
-            num_tokens=one.num_tokens,
+            reward=result.reward,
+            policy_version=result.policy_version,
+            staleness=version - result.policy_version,
+            num_tokens=result.num_tokens,
             used=False,
             drop_reason="stale",
         )
-        for one in results
-        if one.plan.id not in recorded
+        for result in results
+        if result.plan.id not in recorded
     )
     if samples:
         session.stream.emit(SamplesChosen(step_id=source.id, samples=samples))

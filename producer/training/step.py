@@ -108,16 +108,18 @@ def train_step(
 
     def record(groups: Sequence[Sequence[SelectedSample]]) -> None:
         emit_samples(session, plan.id, outcomes, groups, version=version)
-        samples = [one for group in groups for one in group]
+        samples = [item for group in groups for item in group]
         defined = {
-            one.result.plan.name: one.advantage for one in samples if one.advantage is not None
+            sample.result.plan.name: sample.advantage
+            for sample in samples
+            if sample.advantage is not None
         }
         on_collected(plan.number, outcomes, defined)
 
     is_known_after = session.config.advantage in OF_THE_UPDATE
     if not is_known_after:
         record(groups)
-    samples = [one for group in groups for one in group]
+    samples = [item for group in groups for item in group]
     update = _update(session, collected, samples, unit)
     if is_known_after:
         record(with_token_means(groups, measured_samples(samples), update.computed))
@@ -134,8 +136,8 @@ def plan_step(session: Session, number: int, tasks: Sequence[StatedTask]) -> Ste
     source = RolloutSource(
         "step", step_id, f"step-{number}", generation, batch, session.stream.subject
     )
-    by_id = {one.task.task_id: one for one in tasks}
-    chosen = tasks_of_step(config, [one.task for one in tasks], number)
+    by_id = {task.task.task_id: task for task in tasks}
+    chosen = tasks_of_step(config, [task.task for task in tasks], number)
     has_baseline = config.advantage == "remax"
     groups = tuple(
         GroupPlan(
@@ -257,7 +259,7 @@ def _finished(
 ) -> StepFinished:
     """`version`: of the policy before the update."""
     plan, outcomes, rollouts_s = collected.plan, collected.outcomes, collected.rollouts_s
-    results = [one.result for one in samples if one.drop_reason != "baseline"]
+    results = [sample.result for sample in samples if sample.drop_reason != "baseline"]
     rewards = [result.reward for result in results]
     return StepFinished(
         step_id=plan.id,
@@ -293,7 +295,7 @@ def _baseline_metrics(session: Session, samples: Sequence[SelectedSample]) -> di
     config = session.config
     if config.baseline != "moving":
         return {}
-    used = [one.result.reward for one in samples if one.drop_reason is None]
+    used = [sample.result.reward for sample in samples if sample.drop_reason is None]
     after = moved(session.moving_baseline, used, config.baseline_momentum)
     return {"optim/baseline": session.moving_baseline, NEXT_BASELINE: after}
 

@@ -6,9 +6,8 @@ from uuid import UUID, uuid5
 
 from producer.config import RunConfig
 from producer.environments.environment import Environment
-from producer.environments.text_to_sql import TextToSqlEnvironment
 from producer.policy.policy import Completion, SampleRequest
-from producer.rollouts.step_labels import StepLabeller, StepLabelling
+from producer.rollouts.step_labels import ComparesRows, StepLabeller, StepLabelling
 from producer.seeds import derived_seed
 from producer.task import Task
 
@@ -61,13 +60,13 @@ def labelling(
         completions = policy.sample(requests)
         for request in requests:
             policy.forget(request.episode)
-        return [one.text for one in completions]
+        return [completion.text for completion in completions]
 
     labeller = StepLabeller(complete, policy.token_starts)
 
     def make_labelling() -> Environment:
         environment = make()
-        assert isinstance(environment, TextToSqlEnvironment)  # noqa: S101  # the configuration is checked
+        assert isinstance(environment, ComparesRows)  # noqa: S101  # the configuration is checked
         return StepLabelling(environment, labeller)
 
     return make_labelling

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from producer.agents.text_to_sql.data.databases import data_folders, find_database
 from producer.config import RunConfig
 from producer.environments.environment import EnvironmentFailedError
 from producer.policy.policy import Completion
 from producer.process_rewards.step_and_outcome import score_completion
 from producer.process_rewards.step_results import with_results
 from producer.rollouts.requests import ScoreSteps, StepScores
-from producer.sql_data.text_to_sql.databases import data_folders, find_database
 from producer.sql_execution import DatabaseFailedError
 from producer.task import Task
 from schemas.completion import StepScore

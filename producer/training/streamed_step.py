@@ -56,11 +56,11 @@ class StreamedStep:
     def group_ended(self, outcome: GroupOutcome) -> None:
         """Pass on every minibatch whose groups, and those before it, have ended."""
         self._outcomes[outcome.plan.id] = outcome
-        while self._waiting and all(one in self._outcomes for one in self._waiting[0]):
-            outcomes = [self._outcomes[one] for one in self._waiting.popleft()]
+        while self._waiting and all(item in self._outcomes for item in self._waiting[0]):
+            outcomes = [self._outcomes[item] for item in self._waiting.popleft()]
             selected = select_samples(self._config, outcomes, version=self._version)
             self._update.add(
-                trajectories_of(self._config, [one for group in selected for one in group])
+                trajectories_of(self._config, [item for group in selected for item in group])
             )
 
     def work(self) -> bool:

@@ -117,14 +117,18 @@ def summarise(manifest: Manifest, *, status: str, seconds: float, folder: Path) 
 
 def last_evaluation(evaluations: Sequence[EvaluationSummary]) -> EvaluationSummary | None:
     """The newest greedy one; without any, the newest; None without evaluations."""
-    return max(evaluations, key=lambda one: (one.temperature == GREEDY, one.step), default=None)
+    return max(
+        evaluations,
+        key=lambda evaluation: (evaluation.temperature == GREEDY, evaluation.step),
+        default=None,
+    )
 
 
 def comparison(evaluations: Sequence[EvaluationSummary], temperature: float) -> Comparison:
     """The first and the last of those at this temperature."""
-    own = [one for one in evaluations if one.temperature == temperature]
-    before = next((one for one in own if one.step == 0), None)
-    last = max(own, key=lambda one: one.step, default=None)
+    own = [evaluation for evaluation in evaluations if evaluation.temperature == temperature]
+    before = next((item for item in own if item.step == 0), None)
+    last = max(own, key=lambda item: item.step, default=None)
     return Comparison(before, None if last is before else last)
 
 

@@ -49,11 +49,13 @@ def advantages_of_tokens(
     from producer.algorithms.core_functions import call_core_function
 
     rewards = [rewards_of_tokens(config, result) for result in results]
-    longest = max((len(one) for one in rewards), default=0)
+    longest = max((len(reward) for reward in rewards), default=0)
     if not longest:
         return [tuple(() for _ in result.turns) for result in results]
-    rewards_BT = torch.tensor([one + [0.0] * (longest - len(one)) for one in rewards])
-    mask_BT = torch.tensor([[1.0] * len(one) + [0.0] * (longest - len(one)) for one in rewards])
+    rewards_BT = torch.tensor([reward + [0.0] * (longest - len(reward)) for reward in rewards])
+    mask_BT = torch.tensor(
+        [[1.0] * len(reward) + [0.0] * (longest - len(reward)) for reward in rewards]
+    )
     try:
         found_BT, _ = call_core_function(
             find_core_function(config), rewards_BT, mask_BT, list(groups)

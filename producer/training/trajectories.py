@@ -14,12 +14,12 @@ def trajectories_of(config: RunConfig, samples: Sequence[SelectedSample]) -> lis
     return [
         trajectory(
             config,
-            one.result,
-            advantage=one.advantage,
-            is_trained=one.drop_reason is None,
-            token_advantages=one.token_advantages,
+            measured_sample.result,
+            advantage=measured_sample.advantage,
+            is_trained=measured_sample.drop_reason is None,
+            token_advantages=measured_sample.token_advantages,
         )
-        for one in measured_samples(samples)
+        for measured_sample in measured_samples(samples)
     ]
 
 
@@ -48,7 +48,7 @@ def _attempt(result: RolloutResult) -> Attempt:
 
 
 def _rewards(config: RunConfig, result: RolloutResult) -> TokenNumbers:
-    if config.environment == "text_to_sql":
+    if config.agent.answers_in_steps:
         return by_turn(result, rewards_of_tokens(config, result))
     return outcome_rewards(result)
 

@@ -16,7 +16,7 @@ def check_writable(folder: Path, name: str) -> None:
     the folder is impossible, CuaTrainError when its disk is full.
     """
     try:
-        nearest = next(one for one in (folder, *folder.parents) if one.exists())
+        nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
         with TemporaryFile(dir=nearest, prefix=".probe-", buffering=0) as file:
             file.write(b"\0" * PROBE_BYTES)
     except OSError as error:
@@ -30,7 +30,7 @@ def check_writable(folder: Path, name: str) -> None:
 def _reason(folder: Path, error: OSError) -> str:
     if error.errno == errno.ENAMETOOLONG:
         return "the name is too long"
-    blocking = next((one for one in (folder, *folder.parents) if one.exists()), folder)
+    blocking = next((parent for parent in (folder, *folder.parents) if parent.exists()), folder)
     if not blocking.is_dir():
         return f"{blocking} is a file, not a folder"
     if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:

@@ -1,6 +1,5 @@
-"""Validators: judge a task by a device's shell alone, so that any Android device will do."""
+"""Verdicts, and the judges of tasks that no environment judges: the agent, a model."""
 
-from producer.validators.judge import judge
 from producer.validators.verdict import Evidence, Verdict
 
-__all__ = ["Evidence", "Verdict", "judge"]
+__all__ = ["Evidence", "Verdict"]

@@ -14,6 +14,10 @@ EndFacts = Callable[[UUID, datetime], tuple[Payload, ...]]
 """(row id of the task's entry, when it was judged) -> events of the rollout's stream."""
 
 
+EQUALS = "equals"
+"""How answers are compared: as text, ignoring case and surrounding whitespace."""
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What an episode leaves to judge."""
@@ -29,6 +33,10 @@ class Evidence:
     """What the policy wrote in the last turn; empty: there was none."""
     completion_tokens: tuple[int, ...] = ()
     """Its tokens; empty of a scripted policy."""
+
+
+NO_EVIDENCE = Evidence(screens=(), actions=())
+"""For a judge that looks at the device alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from producer.agents.built_policy import OnProgress, OnStep, OnWait
 from producer.policy.torch_policy.state import sync_files
 from producer.warm_up.making_progress import MakingProgress
 from producer.warm_up.making_turn import making_turn
-from producer.warm_up.plan import OnProgress, OnStep, OnWait
 
 logger = logging.getLogger(__name__)
 

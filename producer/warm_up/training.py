@@ -13,12 +13,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from producer.agents.built_policy import WarmUpPlan
 from producer.console import ProgressBar, progress_bar
 from producer.emit import Emitter, StreamWriter
 from producer.emit.heartbeat import HEARTBEAT_S, heartbeat
 from producer.errors import LogBrokenError, StopRequestedError
 from producer.resume.open_stream_markers import mark_open
-from producer.warm_up.plan import WarmUpPlan
 from schemas import ids
 from schemas.base import Payload, Progress
 from schemas.catalogue import stream, stream_owner

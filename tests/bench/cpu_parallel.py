@@ -21,7 +21,9 @@ from uuid import UUID
 
 import torch
 
-from producer.environments.android_sim import AndroidSim
+from producer.agents.android.demo_tasks import demo_tasks
+from producer.agents.android.preset_tasks import PRESET_TASK_IDS
+from producer.agents.android.sim.device.sim import AndroidSim
 from producer.environments.environment import ActionRefusedError, Screenshot
 from producer.policy.learner import Learner, TrainedTurn, Trajectory, UpdateSettings
 from producer.policy.policy import Completion, PastTurn, SampleRequest
@@ -29,8 +31,6 @@ from producer.policy.torch_policy import merged_adapter
 from producer.policy.torch_policy.memory import keep_freed_memory
 from producer.policy.torch_policy.open import open_in_process
 from producer.task import Task
-from producer.tasks.demo import demo_tasks
-from producer.tasks.preset import PRESET_TASK_IDS
 
 NUM_GROUPS, GROUP_SIZE, MAX_TURNS, MAX_TOKENS = 16, 8, 6, 14
 SETTINGS = UpdateSettings(
@@ -80,7 +80,9 @@ class Episode:
     def trajectory(self) -> Trajectory:
         """With an advantage of 1 or -1, so that there is a gradient."""
         turns = tuple(
-            TrainedTurn(one.screenshot, one.tokens) for one in self.past if one.tokens is not None
+            TrainedTurn(item.screenshot, item.tokens)
+            for item in self.past
+            if item.tokens is not None
         )
         return Trajectory(self.task, turns, 1.0 if self.id.int % 2 else -1.0)
 
@@ -154,7 +156,7 @@ def main() -> int:
             if seed:  # the first round warms caches
                 rows.setdefault(num_cores, []).append(measured)
     for num_cores, row in rows.items():
-        medians = {name: round(statistics.median(one[name] for one in row), 2) for name in row[0]}
+        medians = {name: round(statistics.median(item[name] for item in row), 2) for name in row[0]}
         sys.stdout.write(json.dumps({"cores": num_cores, **medians}) + "\n")
     used = resource.getrusage(resource.RUSAGE_SELF)
     sys.stdout.write(

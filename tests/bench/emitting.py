@@ -156,7 +156,7 @@ def recorded(events: int) -> list[tuple[str, bytes]]:
     )
     said: list[tuple[str, bytes]] = []
     for seed in count():
-        said += [(one.subject, one.value) for one in history(f"bench-{seed}", seed, shape)]
+        said += [(event.subject, event.value) for event in history(f"bench-{seed}", seed, shape)]
         if len(said) >= events:
             return said
     raise AssertionError  # count() does not end

@@ -50,7 +50,10 @@ def run() -> dict[str, float]:
             with closing(LocalLog(path)) as log:
                 _append(
                     log,
-                    [Record(topic_of(one.subject, "cua."), one.subject, one.value) for one in said],
+                    [
+                        Record(topic_of(item.subject, "cua."), item.subject, item.value)
+                        for item in said
+                    ],
                     appended,
                 )
             watcher.join(DEADLINE_S)

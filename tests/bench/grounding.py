@@ -17,15 +17,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from producer.demo_policy.alignment import encode_patches
-from producer.demo_policy.demonstrations import DemonstratedTurn, Demonstration
-from producer.demo_policy.examples import build_examples, encode_demonstrations
-from producer.demo_policy.grounding import GroundingSampler
-from producer.demo_policy.imitation import target_logits
-from producer.environments.android_sim import AndroidSim
+from producer.agents.android.demo_tasks import demo_tasks
+from producer.agents.android.policy.alignment import encode_patches
+from producer.agents.android.policy.demonstrations import DemonstratedTurn, Demonstration
+from producer.agents.android.policy.examples import build_examples, encode_demonstrations
+from producer.agents.android.policy.grounding import GroundingSampler
+from producer.agents.android.policy.imitation import target_logits
+from producer.agents.android.sim.device.sim import AndroidSim
 from producer.policy.torch_policy.loading import load_base
 from producer.seeds import derived_seed
-from producer.tasks.demo import demo_tasks
 
 HALF_WIDTH, HALF_HEIGHT = 12, 6
 """Of an icon's cell (at least 90 x 80 px), in hundredths of the screen."""

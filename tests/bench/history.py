@@ -185,7 +185,8 @@ def print_costs(costs: dict[int, list[Cost]]) -> None:
     lines = [f"{'CPU-ms / wall-ms with':36}{columns}"]
     for row in zip(*costs.values(), strict=True):
         figures = "".join(
-            f"{one.cpu_s * 1e3:10.1f} /{one.wall_s * 1e3:8.1f}".replace("nan", "  -") for one in row
+            f"{item.cpu_s * 1e3:10.1f} /{item.wall_s * 1e3:8.1f}".replace("nan", "  -")
+            for item in row
         )
         lines.append(f"{row[0].what:36}{figures}   x {row[-1].cpu_s / max(row[0].cpu_s, 1e-3):.1f}")
     sys.stdout.write("\n".join(lines) + "\n")
@@ -212,7 +213,7 @@ def main() -> None:
         else:
             costs = run(options.events, home)
     if options.as_json:
-        report = {length: [one._asdict() for one in found] for length, found in costs.items()}
+        report = {length: [item._asdict() for item in found] for length, found in costs.items()}
         sys.stdout.write(json.dumps(report) + "\n")
     else:
         print_costs(costs)

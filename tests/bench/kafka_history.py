@@ -109,8 +109,8 @@ def _fill(kafka: KafkaService, num_events: int, home: Path) -> Blocks:
     KafkaLog(installation, [prefix + name for name in TOPIC_NAMES]).close()
     blocks: Blocks = {}
     records = (
-        Record(topic_of(one.subject, prefix), one.subject, one.value)
-        for one in long_history(num_events)
+        Record(topic_of(item.subject, prefix), item.subject, item.value)
+        for item in long_history(num_events)
     )
     with KafkaLoader("127.0.0.1", kafka.port) as loader:
         for sent in _batches(records):

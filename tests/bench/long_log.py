@@ -68,7 +68,7 @@ def _others(num_events: int, num_trainings: int) -> Iterator[LoggedEvent]:
     recorded = history("recorded", 2, SHAPE)
     given = 0
     for number in count(0, AT_ONCE):
-        names = [f"other-{(number + one) % num_trainings}" for one in range(AT_ONCE)]
+        names = [f"other-{(number + index) % num_trainings}" for index in range(AT_ONCE)]
         copies = [_copy(recorded, name, number) for name in names]
         for events in zip(*copies, strict=True):
             yield from events

@@ -194,7 +194,9 @@ def project(
 def run(*, with_kafka: bool, large: bool) -> dict[str, Cost]:
     """Every figure."""
     events = recorded_run(NUM_TRAININGS_LARGE if large else NUM_TRAININGS)
-    records = [Record(topic_of(one.subject, "cua."), one.subject, one.value) for one in events]
+    records = [
+        Record(topic_of(event.subject, "cua."), event.subject, event.value) for event in events
+    ]
     costs: dict[str, Cost] = {}
     with tempfile.TemporaryDirectory() as folder, database() as (url, server):
         installation = Installation(Path(folder), "cua.", None, (), folder)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import torch
 
-from producer.demo_policy.alignment import encode_patches
-from producer.demo_policy.examples import encode_demonstrations
+from producer.agents.android.policy.alignment import encode_patches
+from producer.agents.android.policy.examples import encode_demonstrations
 from producer.policy.torch_policy.loading import load_base
 from tests.bench.grounding import home_screen
 
@@ -35,12 +35,12 @@ def main() -> int:
         episodes = encode_demonstrations(screens, processor.image_processor)
         preprocessed_s = time.process_time()
         with torch.no_grad():
-            for one in episodes:
+            for episode in episodes:
                 encode_patches(
                     network.model.visual,
-                    one.patches_INC,
-                    rows=one.grid.rows,
-                    columns=one.grid.columns,
+                    episode.patches_INC,
+                    rows=episode.grid.rows,
+                    columns=episode.grid.columns,
                 )
         ended_s = time.process_time()
         report = {

@@ -131,8 +131,8 @@ def planned_events(seed: int, trainings: dict[int, int]) -> dict[str, list[int]]
     """Fingerprints by stream of everything that each emitter had to say; emitter -> trainings."""
     return {
         subject: [
-            _fingerprint(one.TYPE, json.loads(one.__pydantic_serializer__.to_json(one)))
-            for one in payloads
+            _fingerprint(payload.TYPE, json.loads(payload.__pydantic_serializer__.to_json(payload)))
+            for payload in payloads
         ]
         for emitter, number in trainings.items()
         for at in range(number)

@@ -84,7 +84,7 @@ class EmittingProcess:
         # A predecessor that woke up may have opened streams meanwhile, and been first.
         self._settle(0)
         after = self._read_back(subjects, since)
-        return sum(len(one.events) for one in after.values()) == len(planned)
+        return sum(len(item.events) for item in after.values()) == len(planned)
 
     def _emit(
         self,
@@ -95,7 +95,7 @@ class EmittingProcess:
         owner: str,
     ) -> None:
         """In batches; the training's own stream is claimed first."""
-        first = next((one for one in left if one.subject == owner), None)
+        first = next((item for item in left if item.subject == owner), None)
         training_id = stream_owner(owner)
         if first is not None and not self._owns_for_good:
             history = histories.get(owner) or StreamHistory(owner)
@@ -109,15 +109,15 @@ class EmittingProcess:
                 None if subject == owner and first else _existing(histories.get(subject)),
                 training_id=training_id,
             )
-            for subject in dict.fromkeys(one.subject for one in left)
+            for subject in dict.fromkeys(item.subject for item in left)
         }
         for start in range(0, len(left), BATCH):
             batch = left[start : start + BATCH]
             self._wait_for_turn(len(batch))
-            for one in batch:
-                acknowledgement = streams[one.subject].emit(one.payload)
+            for item in batch:
+                acknowledgement = streams[item.subject].emit(item.payload)
             self._at += len(batch)
-            points = {one.subject: _pair(streams[one.subject].point) for one in batch}
+            points = {item.subject: _pair(streams[item.subject].point) for item in batch}
             report = Report(self._emitter.source, number, self._at, points)
             self._pending.append((acknowledgement, report))
             # Every other one is waited for at once: an acknowledgement too early is then seen.

@@ -43,7 +43,9 @@ def plan() -> dict[str, list[int]]:
 
 def folded(home: Path, events: list[LoggedEvent]) -> Folded:
     log = LocalLog(installation_at(home).local_log_path)
-    log.append([Record(topic_of(one.subject, "cua."), one.subject, one.value) for one in events])
+    log.append(
+        [Record(topic_of(event.subject, "cua."), event.subject, event.value) for event in events]
+    )
     log.close()
     return fold_log(installation_at(home))
 
@@ -86,10 +88,10 @@ def test_an_event_missing_from_the_log_is_lost_and_leaves_its_stream_short(
 def test_an_event_told_twice_by_two_writers_is_found(
     tmp_path: Path, said: list[LoggedEvent], plan: dict[str, list[int]]
 ) -> None:
-    rollout = next(one for one in by_stream(training(SEED, EMITTER, 0)) if "rollout/" in one)
+    rollout = next(item for item in by_stream(training(SEED, EMITTER, 0)) if "rollout/" in item)
     payloads = by_stream(training(SEED, EMITTER, 0))[rollout]
-    mine = [one for one in said if one.subject == rollout]
-    turn = next(one for one in payloads if one.TYPE == "cua.rollout.phase_entered")
+    mine = [item for item in said if item.subject == rollout]
+    turn = next(payload for payload in payloads if payload.TYPE == "cua.rollout.phase_entered")
     again = encode(
         turn,
         id=uuid7(BEGAN),
@@ -140,7 +142,7 @@ def test_half_a_commit_in_the_wal_takes_nothing_acknowledged_away(
 ) -> None:
     path = installation_at(tmp_path).local_log_path
     log = LocalLog(path)
-    records = [Record("cua.rollouts", one.subject, one.value) for one in said[:300]]
+    records = [Record("cua.rollouts", item.subject, item.value) for item in said[:300]]
     for start in range(0, 300, 20):
         log.append(records[start : start + 20])
     # Copied while it is open: closing would checkpoint the WAL.

@@ -25,12 +25,12 @@ def training(seed: int, emitter: int, number: int) -> list[Planned]:
     """The events of an emitter's training, in the order in which they happen."""
     name = f"chaos-{seed}-{emitter}-{number}"
     said = history(name, (seed * 100 + emitter) * 10_000 + number, SHAPE)
-    return [Planned(one.subject, read_payload(read_envelope(one.value))) for one in said]
+    return [Planned(item.subject, read_payload(read_envelope(item.value))) for item in said]
 
 
 def by_stream(planned: list[Planned]) -> dict[str, list[Payload]]:
     """Each stream's payloads, in order."""
     streams: dict[str, list[Payload]] = {}
-    for one in planned:
-        streams.setdefault(one.subject, []).append(one.payload)
+    for item in planned:
+        streams.setdefault(item.subject, []).append(item.payload)
     return streams

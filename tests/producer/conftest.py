@@ -26,12 +26,12 @@ def read_log(installation: Installation) -> Callable[[], list[dict[str, Any]]]:
             while records := reader.poll(10_000, 0.0):
                 events += [
                     {
-                        **json.loads(one.value),
-                        "topic": one.topic,
-                        "partition": one.partition,
-                        "offset": one.offset,
+                        **json.loads(record.value),
+                        "topic": record.topic,
+                        "partition": record.partition,
+                        "offset": record.offset,
                     }
-                    for one in records
+                    for record in records
                 ]
             return events
         finally:

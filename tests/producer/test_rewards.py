@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from producer.config import differences, read_config
+from producer.config.reward import named_reward
 from producer.errors import UsageError
 from producer.rewards import REWARDS, Outcome, RewardError, find_reward, score
 
@@ -79,7 +80,7 @@ ERRORS: dict[str, Any] = {
     ],
 )
 def test_a_reward_by_name(name: str, outcome: Outcome, expected: float) -> None:
-    assert REWARDS[name](outcome) == pytest.approx(expected)
+    assert named_reward(name)(outcome) == pytest.approx(expected)
 
 
 counts = st.integers(0, 50)

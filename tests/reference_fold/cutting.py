@@ -22,11 +22,11 @@ def cut_streams_at(events: list[LoggedEvent], number: int) -> list[LoggedEvent]:
 
 
 def _prefixes(events: list[LoggedEvent], choose: Callable[[int], int]) -> list[LoggedEvent]:
-    lengths = Counter(one.subject for one in events)
+    lengths = Counter(event.subject for event in events)
     left = {subject: choose(length) for subject, length in lengths.items()}
     found = []
-    for one in events:
-        left[one.subject] -= 1
-        if left[one.subject] >= 0:
-            found.append(one)
+    for event in events:
+        left[event.subject] -= 1
+        if left[event.subject] >= 0:
+            found.append(event)
     return found

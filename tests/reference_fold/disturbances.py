@@ -130,10 +130,10 @@ def speak_for_others(events: list[LoggedEvent], random: Random) -> None:
     readable = _readable(events)
     subjects = sorted({events[at].subject for at in readable})
     said = [
-        one
-        for one in (events[at] for at in readable)
-        if one.subject.partition("/")[0] in {"training", "evaluation"}
-        and json.loads(one.value)["type"] in FACTS_ABOUT_ENTITIES
+        item
+        for item in (events[at] for at in readable)
+        if item.subject.partition("/")[0] in {"training", "evaluation"}
+        and json.loads(item.value)["type"] in FACTS_ABOUT_ENTITIES
     ]
     if not said:
         return
@@ -171,7 +171,7 @@ FACTS_ABOUT_ENTITIES |= {
 def pose_as_step(events: list[LoggedEvent], random: Random) -> None:
     """An evaluation runs under a step's id, so that its group has the id of the step's group."""
     told = [json.loads(events[at].value) for at in _readable(events)]
-    steps = [one["data"]["step_id"] for one in told if one["type"] == "cua.step.created"]
+    steps = [item["data"]["step_id"] for item in told if item["type"] == "cua.step.created"]
     if not steps:
         return
     step = UUID(random.choice(steps))
@@ -189,7 +189,7 @@ def pose_as_step(events: list[LoggedEvent], random: Random) -> None:
         )
         for number, fact in enumerate(posing_facts(step, random), start=1)
     ]
-    tasks = [one for one in told if one["type"] == "cua.task.stated"]
+    tasks = [item for item in told if item["type"] == "cua.task.stated"]
     if tasks and random.random() < 0.5:
         # Nobody's row, which shows how far the stream got.
         own = {"source": "//stranger/1", "subject": stream, "epoch": 1, "trainingid": None}

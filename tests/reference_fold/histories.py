@@ -390,8 +390,8 @@ def interleaved(histories: list[list[LoggedEvent]], random: Random) -> Iterator[
     """Several trainings at once; each stream keeps its order, streams do not."""
     streams: dict[str, list[LoggedEvent]] = {}
     for events in histories:
-        for one in events:
-            streams.setdefault(one.subject, []).append(one)
+        for event in events:
+            streams.setdefault(event.subject, []).append(event)
     queues = [list(reversed(queue)) for queue in streams.values()]
     while queues:
         index = random.randrange(min(len(queues), 6))

@@ -80,7 +80,7 @@ def make_logs(num_logs: int = NUM_LOGS, shape: Shape = SHAPE) -> list[Log]:
         for effect in effects(events):
             for operation in effect.operations:
                 writes[_key(operation)].append((effect.type, operation))
-        reference = fold((one.subject, one.value) for one in events)
+        reference = fold((event.subject, event.value) for event in events)
         assert reference.count("parked") == reference.count("fenced") == 0
         logs.append(Log(dict(writes), plain_tables(reference.tables)))
     return logs

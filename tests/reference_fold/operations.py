@@ -43,8 +43,8 @@ class Installation:
     def grow(self, *, whole: bool = False) -> None:
         """Append some of what is left, or all of it."""
         size = len(self.left) if whole else self.random.randint(0, len(self.left) * 2 // 3 + 1)
-        for one in self.left[:size]:
-            self.log.append(one.subject, one.value, topic_of(one.subject, "cua."))
+        for item in self.left[:size]:
+            self.log.append(item.subject, item.value, topic_of(item.subject, "cua."))
         del self.left[:size]
 
 
@@ -135,7 +135,9 @@ def drop_record(home: Installation) -> None:
     def decide(operator: Operator) -> None:
         if parked := operator.list_held("parked"):
             rest = home.random.random() < 0.5
-            chosen = home.random.choice([one for one in parked if one.kind != "behind"] or parked)
+            chosen = home.random.choice(
+                [item for item in parked if item.kind != "behind"] or parked
+            )
             operator.drop_record(chosen.id, rest=rest and chosen.stream is not None, **BY)
             home.num_drops += 1
 
@@ -146,8 +148,8 @@ def drop_gap(home: Installation) -> None:
     """The operator gives up what a stream waits for."""
 
     def decide(operator: Operator) -> None:
-        parked = {one.stream for one in operator.list_held("parked")}
-        waiting = {str(one.stream) for one in operator.list_held("waiting")}
+        parked = {item.stream for item in operator.list_held("parked")}
+        waiting = {str(item.stream) for item in operator.list_held("waiting")}
         if streams := sorted(waiting - parked):
             operator.drop_gap(home.random.choice(streams), **BY)
             home.num_drops += 1

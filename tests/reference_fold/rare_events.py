@@ -288,7 +288,7 @@ def _rollout_that_fails(
 
 def score_rollouts(history: RolloutHistory) -> None:
     """New rewards of every rollout, in a stream of its own; it draws nothing."""
-    rollouts = [one.subject for one in history.events if one.subject.startswith("rollout/")]
+    rollouts = [event.subject for event in history.events if event.subject.startswith("rollout/")]
     owner = named("scoring", history.run_name, "rewards")
     writer = StreamWriter(history, stream("scoring", owner))
     scored = sorted(set(rollouts))
@@ -319,7 +319,7 @@ def score_rollouts(history: RolloutHistory) -> None:
 
 def _score_again(history: RolloutHistory) -> None:
     """A person's opinion on a rollout, in a stream of its own."""
-    rollouts = [one.subject for one in history.events if one.subject.startswith("rollout/")]
+    rollouts = [event.subject for event in history.events if event.subject.startswith("rollout/")]
     owner = named("scoring", history.run_name)
     writer = StreamWriter(history, stream("scoring", owner))
     for number in range(2):

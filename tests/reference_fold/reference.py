@@ -163,7 +163,7 @@ class StreamFold:
             and type_ != "cua.environment.requested"
         ):
             raise ParkedError(type_)
-        if any(one not in self.statuses for one in presupposed(type_, data, owner)):
+        if any(item not in self.statuses for item in presupposed(type_, data, owner)):
             raise ParkedError(type_)
         moved = False
         if entity and new:
@@ -283,10 +283,10 @@ def presupposed(  # noqa: PLR0911  # one case per event
         case "cua.group.created":
             return [(data["source_type"], data["source_id"])]
         case "cua.training.step_superseded":
-            return [("step", data["step_id"]), *(("group", one) for one in data["group_ids"])]
+            return [("step", data["step_id"]), *(("group", datum) for datum in data["group_ids"])]
         case "cua.evaluation.superseded":
             table = "baseline" if data["kind"] == "baseline" else "eval"
-            return [(table, owner), *(("group", one) for one in data["group_ids"])]
+            return [(table, owner), *(("group", datum) for datum in data["group_ids"])]
         case "cua.checkpoint.saved":
             step = data["step_id"]
             return [("training", owner)] + ([("step", step)] if step else [])

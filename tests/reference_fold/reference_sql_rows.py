@@ -84,8 +84,8 @@ def completion_steps(tables: Tables, data: Row, event: Row, owner: str) -> None:
 
 def skills(tables: Tables, data: Row, event: Row, owner: str) -> None:
     evaluation = UUID(data["evaluation_id"])
-    for one in data["skills"]:
-        key = ids.natural_id("skill_success", UUID(owner), evaluation, one["skill"])
+    for datum in data["skills"]:
+        key = ids.natural_id("skill_success", UUID(owner), evaluation, datum["skill"])
         put(
             tables,
             "skill_success",
@@ -94,5 +94,5 @@ def skills(tables: Tables, data: Row, event: Row, owner: str) -> None:
             training_id=owner,
             measured_at=time(data["measured_at"]),
             **pick(data, "evaluation_id generation step stage trained_skill"),
-            **pick(one, "skill num_sessions num_correct success_rate"),
+            **pick(datum, "skill num_sessions num_correct success_rate"),
         )

@@ -12,7 +12,7 @@ SMALL = Shape(steps=1, groups=1, group_size=1, turns=1)
 
 
 def cut_short(events: list[LoggedEvent]) -> int:
-    return sum(not one.value.endswith(b"}") for one in events)
+    return sum(not event.value.endswith(b"}") for event in events)
 
 
 @pytest.mark.parametrize("disturb", DISTURBANCES)
@@ -31,6 +31,10 @@ def test_an_undisturbed_log_is_drawn_from_as_before_so_that_a_seed_keeps_its_mea
     expected = Random(5).randrange(len(events))
     changed = list(events)
 
-    next(one for one in DISTURBANCES if one.__name__ == "come_from_later_code")(changed, Random(5))
+    next(
+        disturbance
+        for disturbance in DISTURBANCES
+        if disturbance.__name__ == "come_from_later_code"
+    )(changed, Random(5))
 
     assert [at for at, one in enumerate(changed) if one != events[at]] == [expected]

@@ -104,8 +104,8 @@ def test_the_tables_equal_the_reference_fold(
     for disturb in disturbances:
         disturb(events, random)
     log = MemoryLog(num_partitions=partitions)
-    for one in events:
-        log.append(one.subject, one.value)
+    for event in events:
+        log.append(event.subject, event.value)
 
     project_in_pieces(connection, log, random)
 
@@ -124,7 +124,7 @@ def said_by_a_stranger(fact: dict[str, Any], stranger: str) -> list[LoggedEvent]
     shape = Shape(steps=1, groups=1, group_size=1, turns=1, has_trouble=False)
     events = history(stranger, 1, shape)
     kind = fact["subject"].partition("/")[0]
-    own = [one for one in events if one.subject.startswith(f"{kind}/")]
+    own = [event for event in events if event.subject.startswith(f"{kind}/")]
     last = json.loads(own[-1].value)
     said = {name: fact[name] for name in ("type", "dataschema", "data")}
     event = last | said | {"sequence": last["sequence"] + 1}
@@ -151,7 +151,7 @@ def test_a_fact_about_another_streams_row_is_parked_in_whatever_order_it_comes(
     strangers = [
         said_by_a_stranger(fact, f"stranger-{number}") for number, fact in enumerate(facts.values())
     ]
-    own = [one for events in strangers for one in events[:-1]]
+    own = [event for events in strangers for event in events[:-1]]
     said = [events[-1] for events in strangers]
     log = MemoryLog(num_partitions=1)
     for one in [*own, *said, *rightful] if comes_first else [*own, *rightful, *said]:
@@ -165,7 +165,7 @@ def test_a_fact_about_another_streams_row_is_parked_in_whatever_order_it_comes(
     assert sorted(held) == sorted(
         (one.subject, type_) for one, type_ in zip(said, facts, strict=True)
     )
-    alone = fold((one.subject, one.value) for one in [*own, *rightful])
+    alone = fold((item.subject, item.value) for item in [*own, *rightful])
     assert alone.count("parked") == 0
     assert differences(plain_tables(alone.tables), database_tables(migrated_url)) == []
 
@@ -176,16 +176,16 @@ def stated_again(
     """The first fact of a type once more, so many events of its stream later."""
     at = next(at for at, one in enumerate(events) if f'"{type_}"'.encode() in one.value)
     event = json.loads(events[at].value)
-    stream = [one for one in events if one.subject == event["subject"]]
+    stream = [item for item in events if item.subject == event["subject"]]
     index = min(stream.index(events[at]) + distance, len(stream))
     again = event | {"data": event["data"] | data}
-    told = [json.loads(one.value) for one in stream]
+    told = [json.loads(item.value) for item in stream]
     told = [*told[:index], again, *told[index:]]
     numbered = [
         LoggedEvent(event["subject"], json.dumps(one | {"sequence": number}).encode())
         for number, one in enumerate(told, start=1)
     ]
-    return [one for one in events if one.subject != event["subject"]] + numbered
+    return [item for item in events if item.subject != event["subject"]] + numbered
 
 
 @pytest.mark.parametrize("distance", [1, 3, 1000])
@@ -200,8 +200,8 @@ def test_what_has_ended_may_be_said_again_and_is_no_transition(
     for number, type_ in enumerate(("cua.group.finished", "cua.step.finished")):
         events = history(f"run-{number}", number, shape)
         changed = {"metrics": {"said": "again"}}
-        for one in stated_again(events, type_, distance, **changed):
-            log.append(one.subject, one.value)
+        for item in stated_again(events, type_, distance, **changed):
+            log.append(item.subject, item.value)
 
     schema = ProjectedSchema(connection, "cua", log.log_id)
     schema.load()
@@ -231,7 +231,7 @@ def said_by_its_own_stream(
         "sequence": event["sequence"] + 1,
         "data": {"group_id": event["data"]["group_id"]} | data,
     }
-    stream = [one for one in events if one.subject == event["subject"]]
+    stream = [item for item in events if item.subject == event["subject"]]
     until = stream.index(events[at]) + 1
     return [*stream[:until], LoggedEvent(event["subject"], json.dumps(said).encode())]
 
@@ -245,14 +245,14 @@ def test_what_has_ended_does_not_end_in_another_way(connection: Connection, size
         history("run", 1, shape), "cua.group.finished", "cua.group.failed", **failed
     )
     log = MemoryLog(num_partitions=1)
-    for one in events:
-        log.append(one.subject, one.value)
+    for event in events:
+        log.append(event.subject, event.value)
     schema = ProjectedSchema(connection, "cua", log.log_id)
     schema.load()
     for start in range(0, len(log.records), size):
         schema.apply([parse_record(record) for record in log.records[start : start + size]])
 
-    assert fold((one.subject, one.value) for one in events).count("parked") == 1
+    assert fold((event.subject, event.value) for event in events).count("parked") == 1
     with connection, connection.cursor() as cursor:
         cursor.execute("SELECT reason FROM cua.held_record")
         assert cursor.fetchall() == [("group cannot go from completed to failed",)]
@@ -266,14 +266,14 @@ def test_turns_of_the_first_version_have_the_rows_of_the_reference(
     for _ in range(40):
         come_from_older_code(events, random)
     versions = [
-        one.value.split(b"urn:cua:cua.rollout.turn_taken:")[1][:1]
-        for one in events
-        if b"urn:cua:cua.rollout.turn_taken:" in one.value
+        event.value.split(b"urn:cua:cua.rollout.turn_taken:")[1][:1]
+        for event in events
+        if b"urn:cua:cua.rollout.turn_taken:" in event.value
     ]
     assert set(versions) == {b"1", b"2"}
     log = MemoryLog()
-    for one in events:
-        log.append(one.subject, one.value)
+    for event in events:
+        log.append(event.subject, event.value)
 
     project_in_pieces(connection, log, random)
 
@@ -289,8 +289,8 @@ def test_the_comparison_finds_a_single_changed_value(
     migrated_url: str, connection: Connection
 ) -> None:
     log = MemoryLog()
-    for one in history("run", 1):
-        log.append(one.subject, one.value)
+    for event in history("run", 1):
+        log.append(event.subject, event.value)
     project_in_pieces(connection, log, Random(1))
     with connection, connection.cursor() as cursor:
         cursor.execute(
@@ -341,8 +341,8 @@ def test_a_row_that_is_made_twice_at_a_logs_end_leaves_nothing_in_the_reference(
     again["sequence"] += 1
     told = [*events[: at + 1], LoggedEvent(events[at].subject, json.dumps(again).encode())]
 
-    reference = fold((one.subject, one.value) for one in told)
+    reference = fold((item.subject, item.value) for item in told)
 
     assert reference.count("parked") == 1
-    alone = fold((one.subject, one.value) for one in told[:-1])
+    alone = fold((item.subject, item.value) for item in told[:-1])
     assert reference.tables == alone.tables

@@ -62,7 +62,7 @@ def test_every_history_tells_every_type_and_every_event_is_applied() -> None:
         told = list(effects(events))
         assert {effect.type for effect in told} == {payload.TYPE for payload in PAYLOADS}
         assert [effect.type for effect in told if not effect.operations] == []
-        kinds = {one.subject.partition("/")[0] for one in events}
+        kinds = {event.subject.partition("/")[0] for event in events}
         assert kinds == {
             "training",
             "evaluation",
@@ -86,8 +86,8 @@ class Mutated(NamedTuple):
     def project(self, payload: Payload, context: EventContext) -> Sequence[Operation]:
         operations = self.projector.project(payload, context)
         mutated = [
-            one if isinstance(one, RemoveEvaluation) else self.mutant.apply(one)
-            for one in operations
+            operation if isinstance(operation, RemoveEvaluation) else self.mutant.apply(operation)
+            for operation in operations
         ]
         return [operation for operation in mutated if operation is not None]
 
@@ -117,7 +117,7 @@ def test_a_wrong_projector_in_the_registry_gives_other_tables(
     columns: tuple[str, ...],
 ) -> None:
     events = history("run", 1, SHAPE)
-    expected = plain_tables(fold((one.subject, one.value) for one in events).tables)
+    expected = plain_tables(fold((event.subject, event.value) for event in events).tables)
 
     def folded() -> list[str]:
         tables: dict[str, dict[str, dict[str, object]]] = {name: {} for name in expected}

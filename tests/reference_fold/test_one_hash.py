@@ -94,7 +94,7 @@ def check(
     if is_cut:
         events = cut_streams(events, random)
     # What cannot be read cannot be disturbed further.
-    for disturb in sorted(disturbances, key=lambda one: one is garble):
+    for disturb in sorted(disturbances, key=lambda disturbance: disturbance is garble):
         disturb(events, random)
     home = Installation(url, MemoryLog(num_partitions=partitions), events, random)
 

@@ -81,11 +81,11 @@ def test_a_released_schema_is_kept_and_only_widened(one: Released) -> None:
 
 def test_a_version_that_is_past_stays_as_its_release_had_it() -> None:
     past = {(type_, version) for type_, version in WRITTEN if (type_, version + 1) in WRITTEN}
-    newest = {(one.type, one.version): one.schema for one in RELEASED}
+    newest = {(item.type, item.version): item.schema for item in RELEASED}
     assert past == {("cua.rollout.turn_taken", 1)}
     # No class writes it any more: a wider file would describe events that nobody wrote.
     assert past <= newest.keys()
-    assert [incompatibilities(read_schema(*one), newest[one]) for one in past] == [[]]
+    assert [incompatibilities(read_schema(*item), newest[item]) for item in past] == [[]]
 
 
 @pytest.mark.parametrize(("type_", "version"), WRITTEN, ids=name_of)
@@ -125,7 +125,8 @@ def errors(event: dict[str, Any]) -> list[str]:
         read_schema(type_, int(version)), format_checker=FormatChecker()
     )
     return [
-        f"{type_} {one.json_path}: {one.message}" for one in validator.iter_errors(event["data"])
+        f"{type_} {iter_error.json_path}: {iter_error.message}"
+        for iter_error in validator.iter_errors(event["data"])
     ]
 
 
@@ -140,7 +141,7 @@ def test_a_schema_is_valid_and_describes_its_golden_event(type_: str, version: i
 
 
 def test_the_schemas_describe_what_a_training_writes() -> None:
-    said = [json.loads(one.value) for seed in range(3) for one in history(f"run-{seed}", seed)]
+    said = [json.loads(event.value) for seed in range(3) for event in history(f"run-{seed}", seed)]
     assert [line for event in said for line in errors(event)] == []
 
 

@@ -64,9 +64,11 @@ def test_what_a_right_client_writes_is_read_as_kafka_python_reads_it(
     for offset, (key, value, milliseconds, headers) in enumerate(records):
         builder.append(offset, milliseconds, key, value, headers)
     data = bytes(builder.build())
-    theirs = [KafkaRecord(one.offset, one.timestamp, one.key, one.value) for one in parsed(data)]
+    theirs = [
+        KafkaRecord(item.offset, item.timestamp, item.key, item.value) for item in parsed(data)
+    ]
     assert read(data) == theirs
-    assert [(one.key, one.value) for one in theirs] == [one[:2] for one in records]
+    assert [(their.key, their.value) for their in theirs] == [item[:2] for item in records]
 
 
 @pytest.mark.parametrize("codec", COMPRESS)
@@ -149,16 +151,16 @@ def test_a_batch_that_lies_is_one_record_that_says_so(data: bytes, problem: str)
 def test_records_before_the_lie_are_read_and_no_offset_is_given_twice() -> None:
     lies = record(b"a") + record(b"b", delta=1) + record(b"c", delta=1)
     found = read(batch(lies, 3, base_offset=70))
-    assert [(one.offset, one.value) for one in found[:2]] == [(70, b"a"), (71, b"b")]
-    assert [one.offset for one in found] == [70, 71, 72]
+    assert [(item.offset, item.value) for item in found[:2]] == [(70, b"a"), (71, b"b")]
+    assert [item.offset for item in found] == [70, 71, 72]
     jump = record(b"a") + record(b"b", delta=2) + record(b"c", delta=1)
-    assert [one.offset for one in read(batch(jump, 3, base_offset=70))] == [70, 72]
+    assert [item.offset for item in read(batch(jump, 3, base_offset=70))] == [70, 72]
 
 
 def test_offsets_that_compaction_left_out_are_no_lie() -> None:
     left = record(b"b", delta=2) + record(b"c", delta=5)
     found = read(batch(left, 2, last_delta=9, base_offset=100))
-    assert [(one.offset, one.value) for one in found] == [(102, b"b"), (105, b"c")]
+    assert [(item.offset, item.value) for item in found] == [(102, b"b"), (105, b"c")]
     assert read(batch(b"", 0, last_delta=9)) == []
 
 
@@ -175,7 +177,7 @@ def test_offsets_that_compaction_left_out_are_no_lie() -> None:
 def test_headers_are_not_read(headers: bytes) -> None:
     data = batch(record(b"value", b"key", headers=headers))
     tracemalloc.start()
-    assert [(one.key, one.value) for one in read(data)] == [(b"key", b"value")]
+    assert [(item.key, item.value) for item in read(data)] == [(b"key", b"value")]
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak_bytes < 6 * len(data) + MIB
@@ -185,14 +187,14 @@ def test_headers_are_not_read(headers: bytes) -> None:
 def test_what_follows_compressed_records_is_ignored_as_brokers_ignore_it(codec: str) -> None:
     number, compress = COMPRESS[codec]
     data = batch(compress(record(b"x")) + b"garbage", codec=number)
-    assert [one.value for one in read(data)] == [b"x"]
+    assert [item.value for item in read(data)] == [b"x"]
 
 
 def test_gzip_data_may_have_several_members_but_not_hundreds_of_thousands() -> None:
     """Each of them copies the rest: 700,000 empty ones of 16 MB would copy for hours."""
     _, compress = COMPRESS["gzip"]
     parts = compress(record(b"x")) + compress(record(b"y", delta=1))
-    assert [one.value for one in read(batch(parts, 2, codec=1))] == [b"x", b"y"]
+    assert [item.value for item in read(batch(parts, 2, codec=1))] == [b"x", b"y"]
     began = time.process_time()
     assert held(batch(compress(b"") * 500_000, codec=1))[1] == "its records are damaged"
     assert time.process_time() - began < 2
@@ -200,9 +202,9 @@ def test_gzip_data_may_have_several_members_but_not_hundreds_of_thousands() -> N
 
 def test_times_are_any_number() -> None:
     largest = batch(record(b"x", delta_ms=2**62), first_ms=2**63 - 1, max_ms=2**63 - 1)
-    assert [one.timestamp for one in read(largest)] == [2**63 - 1 + 2**62]
+    assert [item.timestamp for item in read(largest)] == [2**63 - 1 + 2**62]
     appended = batch(record(b"x", delta_ms=7), attributes=8, first_ms=5, max_ms=-(2**63))
-    assert [one.timestamp for one in read(appended)] == [-(2**63)]
+    assert [item.timestamp for item in read(appended)] == [-(2**63)]
 
 
 @pytest.mark.parametrize("magic", [0, 1])
@@ -210,7 +212,7 @@ def test_of_formats_before_kafka_0_11_only_single_records_are_read(magic: int) -
     plain = LegacyRecordBatchBuilder(magic, 0, 1 << 20)
     plain.append(0, 12, b"k", b"v")
     found = read(bytes(plain.build()))
-    assert [(one.offset, one.key, one.value) for one in found] == [(0, b"k", b"v")]
+    assert [(item.offset, item.key, item.value) for item in found] == [(0, b"k", b"v")]
     compressed = LegacyRecordBatchBuilder(magic, 1, 1 << 20)
     compressed.append(0, 12, b"k", b"v")
     compressed.append(1, 12, b"k", b"v")
@@ -225,8 +227,8 @@ def test_of_formats_before_kafka_0_11_only_single_records_are_read(magic: int) -
 def test_garbage_is_read_or_held(garbage: bytes, codec: int, count: int) -> None:
     data = batch(garbage, count, codec=codec, last_delta=4, base_offset=10)
     found = read(data)
-    assert all(type(one.value) is bytes or one.value is None for one in found)
-    offsets = [one.offset for one in found]
+    assert all(type(item.value) is bytes or item.value is None for item in found)
+    offsets = [item.offset for item in found]
     assert offsets == sorted(set(offsets))
     assert set(offsets) <= set(range(10, 15))
 
@@ -239,5 +241,5 @@ def test_a_flipped_bit_in_compressed_records_is_read_or_held(data: st.DataObject
     bit = data.draw(st.integers(0, 8 * len(records) - 1))
     records[bit // 8] ^= 1 << bit % 8
     found = read(batch(bytes(records), 2, codec=codec))
-    offsets = [one.offset for one in found]
+    offsets = [item.offset for item in found]
     assert offsets in ([0, 1], [1])

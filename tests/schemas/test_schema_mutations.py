@@ -159,8 +159,8 @@ MUTATIONS: dict[Mutation, set[bool]] = {
 def rules_of(node: object) -> Iterator[Schema]:
     """Every schema in a document, the document first."""
     if isinstance(node, list):
-        for one in node:
-            yield from rules_of(one)
+        for item in node:
+            yield from rules_of(item)
     elif isinstance(node, dict):
         if not isinstance(node.get("properties"), dict) or "type" in node:
             yield node
@@ -212,5 +212,8 @@ def test_what_is_called_compatible_reads_every_event_of_before(mutation: Mutatio
         validator = Draft202012Validator(as_readers_do(new))
         for _ in range(NUM_EVENTS):
             event = json.loads(json.dumps(draw(old, random)))
-            assert [one.message for one in validator.iter_errors(event)] == [], (type_, version)
+            assert [iter_error.message for iter_error in validator.iter_errors(event)] == [], (
+                type_,
+                version,
+            )
     assert outcomes == MUTATIONS[mutation]

@@ -20,12 +20,12 @@ def record(
 
 def read(position: StreamPosition, *records: Envelope) -> list[str]:
     verdicts = []
-    for one in records:
-        verdict = position.classify(one)
+    for item in records:
+        verdict = position.classify(item)
         if verdict is RecordOrder.NEXT:
-            position.advance(one)
+            position.advance(item)
         elif verdict is RecordOrder.FENCED:
-            position.refuse(one)
+            position.refuse(item)
         verdicts.append(verdict.value)
     return verdicts
 
@@ -126,21 +126,21 @@ def test_any_redelivery_applies_every_record_once_and_in_order(
     for index in range(len(history)):
         delivered.append(history[index])
         again = rng.randint(0, index)
-        delivered += [replace(one) for one in history[rng.randint(0, again) : again + 1]]
+        delivered += [replace(event) for event in history[rng.randint(0, again) : again + 1]]
     position, applied = StreamPosition(), []
-    for one in delivered:
-        verdict = position.classify(one)
+    for item in delivered:
+        verdict = position.classify(item)
         assert verdict in {RecordOrder.NEXT, RecordOrder.DUPLICATE}
         if verdict is RecordOrder.NEXT:
-            position.advance(one)
-            applied.append(one.point)
-    assert applied == [one.point for one in history]
+            position.advance(item)
+            applied.append(item.point)
+    assert applied == [event.point for event in history]
 
 
 def wait(position: StreamPosition, records: list[Envelope]) -> WaitingRecords[Envelope]:
     waiting: WaitingRecords[Envelope] = WaitingRecords()
-    for one in records:
-        waiting.add(one, one, position)
+    for item in records:
+        waiting.add(item, item, position)
     return waiting
 
 
@@ -162,7 +162,7 @@ def test_for_any_order_of_waiting_records_all_are_released_in_stream_order(
     history = history_of(epochs, length)
     position = StreamPosition()
     waiting = wait(position, data.draw(st.permutations(history)))
-    assert apply_released(position, waiting) == [one.point for one in history]
+    assert apply_released(position, waiting) == [event.point for event in history]
     assert not waiting
 
 
@@ -175,9 +175,9 @@ def test_for_any_order_a_missing_record_holds_back_exactly_what_follows_it(
     position = StreamPosition()
     left = data.draw(st.permutations(history[:missing] + history[missing + 1 :]))
     waiting = wait(position, left)
-    assert apply_released(position, waiting) == [one.point for one in history[:missing]]
-    assert {one.point for one in waiting} == {one.point for one in history[missing + 1 :]}
-    assert {position.classify(one) for one in waiting} <= {RecordOrder.GAP}
+    assert apply_released(position, waiting) == [event.point for event in history[:missing]]
+    assert {item.point for item in waiting} == {event.point for event in history[missing + 1 :]}
+    assert {position.classify(item) for item in waiting} <= {RecordOrder.GAP}
 
 
 @given(st.integers(1, 4), st.integers(1, 5), st.data())
@@ -191,12 +191,12 @@ def test_for_any_order_and_any_missing_records_skipping_gaps_applies_all_others_
     waiting = wait(position, data.draw(st.permutations(kept)))
     applied = apply_released(position, waiting)
     while waiting:
-        first = min(waiting, key=lambda one: one.point)
+        first = min(waiting, key=lambda item: item.point)
         assert position.classify(first) is RecordOrder.GAP
         position.skip_gap(first)
         assert position.classify(first) is RecordOrder.NEXT
         applied += apply_released(position, waiting)
-    assert applied == [one.point for one in kept]
+    assert applied == [item.point for item in kept]
 
 
 def test_what_a_skipped_gap_gave_up_is_not_applied_when_it_arrives_late() -> None:
@@ -263,8 +263,8 @@ def test_each_waiting_record_is_looked_at_a_fixed_number_of_times() -> None:
 
 def first_released(position: StreamPosition, waiting: list[Envelope]) -> Envelope | None:
     """The rule in one line: the first in stream order that is no longer beyond a gap."""
-    ordered = sorted(waiting, key=lambda one: one.point)
-    return next((one for one in ordered if position.classify(one) is not RecordOrder.GAP), None)
+    ordered = sorted(waiting, key=lambda item: item.point)
+    return next((item for item in ordered if position.classify(item) is not RecordOrder.GAP), None)
 
 
 ENVELOPES = st.builds(
@@ -342,7 +342,7 @@ def test_a_claim_by_the_next_epoch_is_next_wherever_the_stream_ends(
     epochs: int, length: int
 ) -> None:
     position = StreamPosition()
-    for one in history_of(epochs, length):
-        position.advance(one)
+    for item in history_of(epochs, length):
+        position.advance(item)
     number, continues = position.next_epoch()
     assert position.classify(record(number, 1, "new", continues)) is RecordOrder.NEXT

@@ -19,7 +19,9 @@ class CreatedTensors(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         self.sizes += [
-            (one.dtype, one.numel()) for one in tree_leaves(result) if isinstance(one, torch.Tensor)
+            (tree_leave.dtype, tree_leave.numel())
+            for tree_leave in tree_leaves(result)
+            if isinstance(tree_leave, torch.Tensor)
         ]
         return result
 

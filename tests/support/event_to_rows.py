@@ -118,7 +118,9 @@ class EventToRows:
         assert self._event is not None, "when() comes before then()"
         subject, payload = self._event
         sequence = 1 + sum(subject == earlier for earlier, _ in self.history)
-        rows = [one(payload.TYPE, subject, sequence) if callable(one) else one for one in expected]
+        rows = [
+            item(payload.TYPE, subject, sequence) if callable(item) else item for item in expected
+        ]
         records = _records([*self.history, self._event])
         self._append_and_project(records[:-1])
         before = self._rows()
@@ -189,7 +191,9 @@ def _records(events: list[tuple[str, Payload]]) -> list[LoggedEvent]:
 
 def _effect(before: Rows, after: Rows, expected: list[Row]) -> list[Row]:
     """What the event did; without the ids of new rows in tables where the case names none."""
-    with_ids = {one.table for one in expected if isinstance(one, Inserted) and "id" in one.columns}
+    with_ids = {
+        item.table for item in expected if isinstance(item, Inserted) and "id" in item.columns
+    }
     assert before.keys() <= after.keys(), "a row disappeared"
     effect: list[Row] = []
     for (table, key), row in after.items():

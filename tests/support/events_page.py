@@ -122,8 +122,8 @@ def _kind(field: Schema) -> str:
         return "any JSON" if name == "JsonValue" else f"[{name}](#{name.lower()})"
     if choices := field.get("anyOf") or field.get("oneOf"):
         # "NaN" and the infinities are said once, at the top.
-        shown = [_kind(one) for one in choices if "NaN" not in one.get("enum", [])]
-        return " or ".join(one for one in shown if one != '"Infinity"')
+        shown = [_kind(choice) for choice in choices if "NaN" not in choice.get("enum", [])]
+        return " or ".join(item for item in shown if item != '"Infinity"')
     if "const" in field:
         return f'"{field["const"]}"'
     if "enum" in field:
@@ -139,7 +139,7 @@ def _type(field: Schema) -> str:  # noqa: PLR0911  # one case per type
             return f"{name}{_range(field)}"
         case "array":
             if "prefixItems" in field:
-                return "[" + ", ".join(_kind(one) for one in field["prefixItems"]) + "]"
+                return "[" + ", ".join(_kind(item) for item in field["prefixItems"]) + "]"
             return f"list of {_kind(field.get('items', {}))}"
         case "object":
             return f"map of {_kind(field.get('additionalProperties', {}))}"

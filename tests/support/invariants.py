@@ -25,7 +25,9 @@ def accepted(events: list[dict[str, Any]]) -> tuple[dict[str, list[dict[str, Any
     """
     streams: dict[str, list[dict[str, Any]]] = defaultdict(list)
     seen: set[str] = set()
-    for event in sorted(events, key=lambda one: (one["topic"], one["partition"], one["offset"])):
+    for event in sorted(
+        events, key=lambda event: (event["topic"], event["partition"], event["offset"])
+    ):
         if event["id"] not in seen:
             seen.add(event["id"])
             streams[event["subject"]].append(event)

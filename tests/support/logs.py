@@ -23,8 +23,8 @@ def logged_events(*run_names: str, seed: int = 1, shape: Shape | None = None) ->
 def memory_log(events: list[LoggedEvent], log: MemoryLog | None = None) -> MemoryLog:
     """A history in memory, in the topics where it belongs."""
     log = log or MemoryLog()
-    for one in events:
-        log.append(one.subject, one.value, topic_of(one.subject, "cua."))
+    for event in events:
+        log.append(event.subject, event.value, topic_of(event.subject, "cua."))
     return log
 
 
@@ -32,7 +32,9 @@ def write_local_log(path: Path, events: list[LoggedEvent], at_once: int = 100) -
     """Append a history to the local log of an installation."""
     log = LocalLog(path)
     try:
-        records = [Record(topic_of(one.subject, "cua."), one.subject, one.value) for one in events]
+        records = [
+            Record(topic_of(event.subject, "cua."), event.subject, event.value) for event in events
+        ]
         for start in range(0, len(records), at_once):
             log.append(records[start : start + at_once])
     finally:

@@ -115,7 +115,8 @@ class MemoryReader:
     def replaced(self, last: Mapping[TopicPartition, LastRecord]) -> dict[TopicPartition, datetime]:
         """Where another time is at the offset before."""
         times = {
-            (one.topic, one.partition, one.offset): one.appended_at for one in self._log.records
+            (record.topic, record.partition, record.offset): record.appended_at
+            for record in self._log.records
         }
         found = {tp: times.get((*tp, one.next_offset - 1)) for tp, one in last.items()}
         return {tp: at for tp, at in found.items() if at not in {None, last[tp].appended_at} and at}

@@ -2,9 +2,9 @@
 
 import sys
 
-from producer.environments.android_sim.device.answers import ANSWERS
-from producer.tasks.demo import demo_tasks
-from producer.validators.query_descriptions import describe_queries
+from producer.agents.android.demo_tasks import demo_tasks
+from producer.agents.android.query_descriptions import describe_queries
+from producer.agents.android.sim.device.answers import ANSWERS
 from tests.support.paths import ROOT
 
 PAGE = ROOT / "docs" / "queries.md"
@@ -27,7 +27,7 @@ SETUP = """
 
 `setup` is a list of shell commands that run before the agent's first turn, so that the task is not
 solved yet. A task with a command that fails is refused. The demo tasks use these; the phone
-understands more of them: `producer/environments/android_sim/device/shell.py`.
+understands more of them: `producer/agents/android/sim/device/shell.py`.
 
 | command | example |
 |---|---|"""
@@ -36,9 +36,9 @@ understands more of them: `producer/environments/android_sim/device/shell.py`.
 def render() -> str:
     """The whole page."""
     lines = [HEAD]
-    for one in describe_queries():
-        commands = "; ".join(f"`{command}`" for command in one.commands)
-        lines.append(f"| `{one.query}` | {one.answers} | {commands} |")
+    for describe_query in describe_queries():
+        commands = "; ".join(f"`{command}`" for command in describe_query.commands)
+        lines.append(f"| `{describe_query.query}` | {describe_query.answers} | {commands} |")
     lines += [PHONE, *(f"| `{name}` | {', '.join(found)} |" for name, found in ANSWERS.items())]
     lines += [SETUP, *(f"| `{name}` | `{example}` |" for name, example in setup_commands().items())]
     return "\n".join([*lines, ""])

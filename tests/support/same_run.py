@@ -71,7 +71,7 @@ def _recorded(events: list[dict[str, Any]], name: str) -> Iterator[tuple[Place, 
         if event["type"] == "cua.step.created" and event["subject"] in own:
             # A supervised training's steps have no rollouts.
             labels.setdefault(event["data"]["step_id"], f"step-{event['data']['step']}")
-    ended = {one["subject"] for one in events if one["type"] == "cua.rollout.finished"}
+    ended = {event["subject"] for event in events if event["type"] == "cua.rollout.finished"}
     place_of = {subject.split("/")[1]: rollouts[subject] for subject in ended & rollouts.keys()}
     for event in events:
         owner = event["subject"].split("/")[1]

@@ -61,18 +61,18 @@ class _Comparison:
     def _alternatives(self, old: Schema, new: Schema, at: str) -> Iterator[str]:
         """Each old alternative needs a new one that accepts it."""
         choices = _choices(new, self._new)
-        for one in _choices(old, self._old):
-            found = [list(self.compare(one, choice, at)) for choice in choices]
+        for item in _choices(old, self._old):
+            found = [list(self.compare(item, choice, at)) for choice in choices]
             if all(found):
                 alike = [
                     lines
                     for lines, choice in zip(found, choices, strict=True)
-                    if self._kind(one, self._old) == self._kind(choice, self._new)
+                    if self._kind(item, self._old) == self._kind(choice, self._new)
                 ]
                 if len(alike) == 1:
                     yield from alike[0]
                 else:
-                    shown = _short(_resolved(one, self._old))
+                    shown = _short(_resolved(item, self._old))
                     yield f"{at or 'the payload'}: {shown} is not allowed any more"
 
     def _kind(self, schema: Schema, document: Schema) -> object:
@@ -166,7 +166,7 @@ def _choices(schema: Schema, document: Schema) -> list[Schema]:
     found: list[Schema] | None = resolved.get("anyOf") or resolved.get("oneOf")
     if found is None:
         return [schema]
-    return [choice for one in found for choice in _choices(one, document)]
+    return [choice for item in found for choice in _choices(item, document)]
 
 
 def _values(schema: Schema) -> list[Any] | None:

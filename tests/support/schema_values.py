@@ -37,7 +37,9 @@ class _Drawing:
             return self.value(self._document["$defs"][name])
         if (choices := schema.get("anyOf") or schema.get("oneOf")) is not None:
             # What carries a value more often than null, NaN and the infinities.
-            weights = [1 if one.get("type") == "null" or "enum" in one else 4 for one in choices]
+            weights = [
+                1 if choice.get("type") == "null" or "enum" in choice else 4 for choice in choices
+            ]
             return self.value(self._random.choices(choices, weights)[0])
         if "const" in schema:
             return schema["const"]

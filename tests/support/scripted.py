@@ -11,6 +11,7 @@ from uuid import UUID
 
 from PIL import Image
 
+from producer.agents.android.shell_judge import JudgedByShell
 from producer.environments.environment import ActionRefusedError, EnvironmentFailedError, Screenshot
 from producer.policy.policy import Completion, SampledTokens, SampleRequest
 from producer.rollouts.episode import EpisodeSettings
@@ -43,7 +44,7 @@ class Devices:
             self.most = max(self.most, self.open_now)
 
 
-class ScriptedEnvironment:
+class ScriptedEnvironment(JudgedByShell):
     """A device with one setting: a click anywhere turns wifi on.
 
     Fails or hangs at its n-th action when told to; a hanging action ends when `released` is set.

@@ -53,8 +53,8 @@ SHOWN_BY: dict[str, str] = {
     "_train_with_its_flags",
     "reward_model_sees_results": "tests/producer/training/test_rewardsql.py::test_with_enable"
     "_exreward_the_reward_model_reads_what_each_step_returns",
-    "oracle_noise": "tests/producer/tasks/test_demo_tasks.py::test_a_noisy_oracle_says_the_same"
-    "_for_the_same_seed_and_is_an_oracle_without_noise",
+    "oracle_noise": "tests/producer/agents/android/test_demo_tasks.py"
+    "::test_a_noisy_oracle_says_the_same_for_the_same_seed_and_is_an_oracle_without_noise",
     "ablate": "tests/producer/training/test_settings.py::test_devices_are_blanked_where_it_is"
     "_asked_for",
     "tasks": "tests/producer/tasks/test_sources.py::test_a_list_is_its_sources_one_after_the_other",
@@ -183,7 +183,7 @@ SHOWN_BY: dict[str, str] = {
     "_the_project_and_name_that_it_was_given",
     "environment": "tests/test_contributing.py::test_every_environment_keeps_the_contract_and_can"
     "_be_chosen",
-    "dbbench_database": "tests/producer/environments/dbbench/test_same_on_mysql.py"
+    "dbbench_database": "tests/producer/agents/dbbench/test_same_on_mysql.py"
     "::test_a_run_has_its_sessions_on_the_server_that_is_named",
     "skill_sequence": "tests/producer/training/test_skills.py::test_each_stage_trains_on_the_tasks"
     "_that_need_its_skill",

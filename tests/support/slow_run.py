@@ -24,7 +24,7 @@ from producer.policy.policy import Completion, SampleRequest
 from producer.rollouts.engine import EnvironmentFactory
 from producer.training.loaded import Loaded, load
 from schemas.installation import Installation
-from tests.support.slow_device import slowed
+from tests.support.slow_device import SlowDevice
 
 LIMIT_S = 60.0
 NUM_PARTS = 20
@@ -99,7 +99,7 @@ class Slow:
         return loaded._replace(policy=(learner, self._slow_factory(make_environment)))
 
     def _slow_factory(self, make_environment: EnvironmentFactory) -> EnvironmentFactory:
-        return lambda plan: slowed(
+        return lambda plan: SlowDevice(
             make_environment(plan),
             opening=self._opening_s,
             acting=lambda: 2 * self._means["acting"] * self._random.random(),

@@ -210,7 +210,7 @@ class SqlRun(Writers):
 
     def end_group(self, writer: StreamWriter, group: UUID, done: Sequence[Done]) -> None:
         """All of its rollouts have ended."""
-        rewards = [one.reward for one in done]
+        rewards = [item.reward for item in done]
         mean = sum(rewards) / len(rewards)
         writer.emit(
             GroupFinished(
@@ -219,7 +219,7 @@ class SqlRun(Writers):
                 reward_mean=mean,
                 reward_std=0.0,
                 success_count=sum(reward > 0 for reward in rewards),
-                rollout_ids=tuple(one.rollout for one in done),
+                rollout_ids=tuple(item.rollout for item in done),
                 ended_at=self.now,
                 progress=self.progress(100.0),
                 metrics={},
@@ -240,5 +240,6 @@ def executed(sql: str, error: str | None = None) -> TakenAction:
 def answered(text: str) -> tuple[TakenAction, ...]:
     actions: tuple[Action, ...] = (Answer(text=text), Terminate())
     return tuple(
-        TakenAction(tool_name="Answer", tool_args={"text": text}, action=one) for one in actions
+        TakenAction(tool_name="Answer", tool_args={"text": text}, action=action)
+        for action in actions
     )

@@ -9,11 +9,11 @@ import threading
 from hashlib import sha256
 from pathlib import Path
 
+from producer.agents.dbbench.policy.recipe import TextRecipe
+from producer.agents.dbbench.policy.warm_up import ensure_text_policy
 from producer.fine_tuning.run import fine_tune
 from producer.fine_tuning.sql_demo import SqlDemo
 from producer.fine_tuning.sql_demo_recipe import SqlDemoRecipe
-from producer.text_policy.recipe import TextRecipe
-from producer.text_policy.warm_up import ensure_text_policy
 from schemas.installation import read_installation
 
 DEMO = SqlDemoRecipe(

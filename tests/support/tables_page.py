@@ -28,7 +28,10 @@ a rebuild; the functions below decode what the tables keep as text.
 
 def render() -> str:
     """The whole page."""
-    tables = [commented_metadata().tables[f"{SCHEMA}.{one.__tablename__}"] for one in ROW_TABLES]
+    tables = [
+        commented_metadata().tables[f"{SCHEMA}.{row_table.__tablename__}"]
+        for row_table in ROW_TABLES
+    ]
     functions = [f"- `{each.signature}`: {each.comment}" for each in DECODERS]
     return "\n".join([HEAD, *map(_section, tables), VIEWS_HEAD, *map(_view, VIEWS), *functions, ""])
 
@@ -53,8 +56,12 @@ def _section(table: sa.Table) -> str:
 
 
 def _keys(table: sa.Table) -> str:
-    unique = [one for one in table.constraints if isinstance(one, sa.UniqueConstraint)]
-    names = ["(" + ", ".join(column.name for column in one.columns) + ")" for one in unique]
+    unique = [
+        constraint
+        for constraint in table.constraints
+        if isinstance(constraint, sa.UniqueConstraint)
+    ]
+    names = ["(" + ", ".join(column.name for column in item.columns) + ")" for item in unique]
     return ", ".join(sorted(names))
 
 

@@ -10,7 +10,7 @@ import sqlglot
 from producer.sql_execution.mysql_tested import function_of
 from tests.support.paths import ROOT
 
-STATEMENTS = ROOT / "tests/producer/environments/dbbench/statements.sql"
+STATEMENTS = ROOT / "tests/producer/agents/dbbench/statements.sql"
 MODULE = ROOT / "producer/sql_execution/mysql_tested.py"
 LIST = re.compile(r"TESTED: Final = frozenset\(\n    \{\n(.*?)    \}\n\)", re.DOTALL)
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import torch
 
+from producer.agents.dbbench.data.generate import generate
+from producer.agents.dbbench.policy.demonstrations import Demonstration, build_examples, demonstrate
+from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
 from producer.fine_tuning.questions import read_answered
 from producer.fine_tuning.run import fine_tune
 from producer.fine_tuning.settings import Objective
 from producer.policy.torch_policy.loading import load_base
-from producer.sql_data.dbbench.generate import generate
-from producer.sql_data.text_to_sql.generate import SyntheticSize, write_synthetic
 from producer.supervised.fit import Fit, FitSettings
 from producer.supervised.objective import CrossEntropy
 from producer.text_policy.build import TextPolicySize, build_text_policy
-from producer.text_policy.demonstrations import Demonstration, build_examples, demonstrate
 from tests.support.reading import installation_at
 
 SEED = 5
@@ -57,7 +57,7 @@ def build_knowing_policy(folder: Path, num_steps: int = 80) -> None:
     """Fewer steps know less: with 80 about half of the sessions are right at temperature 1."""
     torch.set_num_threads(1)
     sessions = known_sessions()
-    build_text_policy(folder, [text for one in sessions for text in one.texts], SEED, SIZE)
+    build_text_policy(folder, [text for session in sessions for text in session.texts], SEED, SIZE)
     (folder / "cua_policy.json").write_text(json.dumps({"codec": "dbbench"}))
     network, tokenizer = load_base(str(folder))
     network.requires_grad_(requires_grad=True)
@@ -73,7 +73,9 @@ def build_answering_policy(folder: Path) -> dict[str, Any]:
     """
     torch.set_num_threads(1)
     write_synthetic(folder / "data", 0, SyntheticSize(1, 1, 1, templates=("count", "filter")))
-    texts = [one.content for row in read_answered(folder / "data", None) for one in row.messages]
+    texts = [
+        message.content for row in read_answered(folder / "data", None) for message in row.messages
+    ]
     size = TextPolicySize(dim=32, layers=2, heads=2, ffn=64)
     build_text_policy(folder / "base", texts * 5, 0, size, extra_tokens=[*STEP_MARKS])
     _fit(folder, "sft", "base", folder / "data", "policy", epochs=40, learning_rate=1e-2)

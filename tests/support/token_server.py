@@ -49,8 +49,8 @@ class TokenServer:
         now = time.time()
         claims = {"sub": CLIENT_ID, "iat": now, "exp": now + 300, "jti": len(self.forms)}
         parts = [
-            base64.urlsafe_b64encode(json.dumps(one).encode()).decode().rstrip("=")
-            for one in ({"alg": "none"}, claims)
+            base64.urlsafe_b64encode(json.dumps(item).encode()).decode().rstrip("=")
+            for item in ({"alg": "none"}, claims)
         ]
         return {"access_token": ".".join([*parts, ""]), "expires_in": self.life_s}
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from producer.demo_policy.recipe import ImitationPhase, WarmUpRecipe
-from producer.demo_policy.warm_up import ensure_demo_policy
+from producer.agents.android.policy.recipe import ImitationPhase, WarmUpRecipe
+from producer.agents.android.policy.warm_up import ensure_demo_policy
 from tests.support.postgres import PostgresServer
 
 BARELY_WARM = WarmUpRecipe(

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
+from producer.agents.dbbench.data.tasks import task_of
 from producer.emit import Emitter
 from producer.errors import NotFoundError, UnreachableError
-from producer.sql_data.dbbench.tasks import task_of
 from producer.tasks.sources import load_tasks
 from producer.tasks.statements import definition_hash, entry_fact, task_facts
 from producer.training.run import run

@@ -129,6 +129,6 @@ def test_a_trainer_and_a_projector_work_with_what_the_page_allows_them(
         reader = open_reader(read_installation(os.environ))
         assert isinstance(reader, KafkaLogReader)
         reader.seek(dict.fromkeys(reader.partitions(), 0))
-        assert [one.key for one in reader.poll(10, 10)] == [subject]
+        assert [item.key for item in reader.poll(10, 10)] == [subject]
         assert len(reader.topic_settings()) == 2
         reader.close()

@@ -244,10 +244,10 @@ def test_a_run_fills_every_table_and_all_of_it_is_rebuilt_from_kafka_alone(
         "DELETE FROM cua.validation WHERE id = (SELECT min(id::text)::uuid FROM cua.validation)",
     )
     found = project_json("verify", environ=anew, code=4)
-    assert {(one["table"], one["column"]) for one in found["differences"]} >= {
+    assert {(item["table"], item["column"]) for item in found["differences"]} >= {
         ("rollout", "reward")
     }
-    assert {one["table"] for one in found["differences"]} == {"rollout", "validation"}
+    assert {item["table"] for item in found["differences"]} == {"rollout", "validation"}
     assert project_json("rebuild", environ=anew)["equal"] is False
     assert hashes(anew) == live
     postgres.drop(other)

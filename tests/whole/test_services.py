@@ -73,9 +73,9 @@ def test_services_name_what_the_files_together_define() -> None:
         volumes |= set(content["volumes"])
     for service in services.values():
         assert set(service.get("depends_on", [])) <= services.keys()
-        assert {one.partition(":")[0] for one in service.get("volumes", [])} <= volumes
+        assert {item.partition(":")[0] for item in service.get("volumes", [])} <= volumes
     # With `network_mode: host` the projector meets what the others publish.
-    published = {one for name in ("kafka", "postgres") for one in services[name]["ports"]}
+    published = {item for name in ("kafka", "postgres") for item in services[name]["ports"]}
     assert published == {"127.0.0.1:9092:9092", "127.0.0.1:5432:5432"}
 
 
@@ -250,7 +250,7 @@ def test_the_projectors_unit_projects_with_the_variables_that_it_names(
 def test_the_unit_of_one_machine_shows_a_training_and_stops_its_database(tmp_path: Path) -> None:
     port = str(free_port())
     settings = unit("cua-up.service", {"8321": port, HOME: str(tmp_path / "home")})
-    environ = dict(one.split("=", 1) for one in settings["Environment"])
+    environ = dict(setting.split("=", 1) for setting in settings["Environment"])
     assert settings["StateDirectory"] == [HOME.removeprefix("/var/lib/")]
     installation = read_installation(environ)
     write_local_log(installation.local_log_path, history("served", 1))

@@ -11,10 +11,10 @@ from consumers.fold.operator_drops import Drops
 from consumers.fold.parse import parse_record
 from consumers.fold.rows import Insert, Operation, Upsert
 from consumers.fold.stream import Stream, new_stream
+from producer.agents.dbbench.data.generate import generate
+from producer.agents.dbbench.data.layout import write_entries
+from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
 from producer.config import read_config
-from producer.sql_data.dbbench.generate import generate
-from producer.sql_data.dbbench.layout import write_entries
-from producer.sql_data.text_to_sql.generate import SyntheticSize, write_synthetic
 from producer.training.run import run
 from schemas.installation import Installation, read_installation
 from tests.support.reading import read_all
@@ -32,14 +32,16 @@ def rows_of(installation: Installation) -> dict[str, list[dict[str, Any]]]:
     """The rows that the fold inserts, by table. Fails when a record is parked."""
     operations: list[Operation] = []
     records = read_all(installation)
-    streams: dict[str, Stream] = {str(one.key): new_stream(str(one.key)) for one in records}
+    streams: dict[str, Stream] = {
+        str(record.key): new_stream(str(record.key)) for record in records
+    }
     fold = Fold(streams, log_id="local", drops=Drops(), write=operations.extend)
     batch = fold.take_all([parse_record(record) for record in records])
     assert [held.reason for held in batch.held.values()] == []
     rows: dict[str, list[dict[str, Any]]] = {}
-    for one in operations:
-        if isinstance(one, Insert | Upsert):
-            rows.setdefault(one.table, []).append(dict(one.row))
+    for operation in operations:
+        if isinstance(operation, Insert | Upsert):
+            rows.setdefault(operation.table, []).append(dict(operation.row))
     return rows
 
 

@@ -78,7 +78,7 @@ def text_to_sql(folder: Path) -> Kind:
 
 def ends_of(home: Path, kind: Kind) -> dict[str, tuple[float, str]]:
     """Rollout -> (reward, outcome), of the log of an undisturbed training."""
-    events = [json.loads(one.value) for one in read_all(installation_at(home))]
+    events = [json.loads(record.value) for record in read_all(installation_at(home))]
     of_type: dict[str, dict[str, Any]] = {}
     for event in events:
         of_type.setdefault(event["type"], {})[event["subject"]] = event["data"]

@@ -17,9 +17,9 @@ class SkillsProjector:
         """One row for each skill."""
         assert isinstance(payload, SkillsMeasured)  # noqa: S101  # the registry names the class
         operations = []
-        for one in payload.skills:
-            check_key_text("skill", one.skill)
-            key = skill_success_id(UUID(context.owner), payload.evaluation_id, one.skill)
+        for skill in payload.skills:
+            check_key_text("skill", skill.skill)
+            key = skill_success_id(UUID(context.owner), payload.evaluation_id, skill.skill)
             operations.append(
                 Insert(
                     "skill_success",
@@ -31,10 +31,10 @@ class SkillsProjector:
                         "step": payload.step,
                         "stage": payload.stage,
                         "trained_skill": payload.trained_skill,
-                        "skill": one.skill,
-                        "num_sessions": one.num_sessions,
-                        "num_correct": one.num_correct,
-                        "success_rate": one.success_rate,
+                        "skill": skill.skill,
+                        "num_sessions": skill.num_sessions,
+                        "num_correct": skill.num_correct,
+                        "success_rate": skill.success_rate,
                         "measured_at": payload.measured_at,
                         "created_at": context.time,
                     },

@@ -30,8 +30,8 @@ _LAYERS_WITH_TOWER: Final = r".*language_model\.layers\.\d+\."
 _LAYERS: Final = r"model\.layers\.\d+\."
 
 ARCHITECTURES: Final = {
-    one.model_type: one
-    for one in (
+    item.model_type: item
+    for item in (
         Architecture("qwen3_vl", "Qwen3-VL", sees_screens=True, layers=_LAYERS_WITH_TOWER),
         Architecture(
             "qwen3_vl_moe",

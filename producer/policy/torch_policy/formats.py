@@ -1,15 +1,12 @@
 """The format of a policy's prompts and actions: a codec, and the system prompt that explains it."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
-from producer.codecs import dbbench, text_to_sql
-from producer.codecs.codec import Codec
 from producer.codecs.compact import CompactCodec
-from producer.codecs.dbbench import DbBenchCodec
+from producer.codecs.format import Format
 from producer.codecs.qwen import OWN_PROMPT, QwenCodec
 from producer.codecs.qwen_tools import QwenToolCodec, Scale, ToolName, resized, tools_prompt
 from producer.codecs.recipe import RECIPE_PROMPT, RecipeCodec
-from producer.codecs.text_to_sql import TextToSqlCodec
 from producer.errors import UsageError
 from producer.policy.torch_policy.network import Network
 
@@ -18,20 +15,12 @@ IN_PIXELS = frozenset({"qwen2_vl", "qwen2_5_vl"})
 TOOLS: dict[str, ToolName] = {"qwen_mobile": "mobile_use", "qwen_computer": "computer_use"}
 
 
-class Format(NamedTuple):
-    """How a policy is asked and answers."""
-
-    codec: Codec
-    system_prompt: str | None
-    """None for a policy that was trained to know its actions."""
-
-
 def open_format(
-    renderer_name: str, network: Network, *, is_compact: bool, screen_px: tuple[int, int]
+    renderer_name: str, network: Network, *, is_compact: bool, screen_px: tuple[int, int] | None
 ) -> Format:
     """The format of this name; `auto` chooses by the policy. UsageError.
 
-    `screen_px`: the device's width and height, which Qwen2.5-VL is told.
+    `screen_px`: the device's width and height, which Qwen2.5-VL is told; None: there is no screen.
     """
     if renderer_name == "auto":
         renderer_name = "compact" if is_compact else "qwen_mobile"
@@ -40,10 +29,6 @@ def open_format(
             return Format(CompactCodec(), None)
         case "qwen":
             return Format(QwenCodec(), OWN_PROMPT)
-        case "dbbench":
-            return Format(DbBenchCodec(), dbbench.SYSTEM_PROMPT)
-        case "text_to_sql":
-            return Format(TextToSqlCodec(), text_to_sql.SYSTEM_PROMPT)
         case "recipe":
             return Format(RecipeCodec(), RECIPE_PROMPT)
         case "qwen_mobile" | "qwen_computer":
@@ -57,8 +42,8 @@ def open_format(
             raise UsageError(message)
 
 
-def _official(tool: ToolName, network: Network, screen_px: tuple[int, int]) -> Format:
-    if network.base.config.model_type not in IN_PIXELS:
+def _official(tool: ToolName, network: Network, screen_px: tuple[int, int] | None) -> Format:
+    if screen_px is None or network.base.config.model_type not in IN_PIXELS:
         return Format(QwenToolCodec(tool), tools_prompt(tool))
     scale = _resized(network.processor.image_processor)
     width, height = scale(*screen_px)

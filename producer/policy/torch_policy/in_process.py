@@ -310,7 +310,7 @@ class InProcessPolicy:
         capacity = (
             max(prompt.num_cached for prompt in distinct)
             + max(len(prompt.segment.tokens) for prompt in distinct)
-            + max(one.max_tokens for one in parameters)
+            + max(parameter.max_tokens for parameter in parameters)
         )
         shared = self._caches.load([prompt.slot for prompt in distinct], capacity)
         prefilled = prefill(

@@ -25,7 +25,7 @@ def merge_adapter(base_name: str, adapter: Path, output: Path) -> int:
     network = base.network.float()  # the sum is rounded once
     adapted: PeftModel = plain_adapter(network, adapter, base.fingerprint)
     merged = adapted.merge_and_unload(safe_merge=True)
-    if not all(torch.isfinite(one).all() for one in merged.parameters()):
+    if not all(torch.isfinite(parameter).all() for parameter in merged.parameters()):
         message = f"the adapter {adapter} makes weights that are not numbers; nothing is written"
         raise UsageError(message)
     merged.to(_DTYPES.get(base.stored_dtype, torch.bfloat16)).save_pretrained(output)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from producer.codecs.compact import COMPACT_MARK
-from producer.environments.android_sim.screens.widget import HEIGHT_PX, WIDTH_PX
+from producer.codecs.format import Format
 from producer.errors import UsageError
 from producer.policy.compute_settings import DEFAULT_COMPUTE, ComputeSettings
 from producer.policy.memory_demand import RunExtent
@@ -30,7 +30,8 @@ def open_in_process(
     extent: RunExtent | None = None,
     lora_alpha: float | None = None,
     target_modules: tuple[str, ...] | None = None,
-    needs_screens: bool = True,
+    screen_px: tuple[int, int] | None = (1, 1),
+    text_format: Format | None = None,
     max_recent_turns: int | None = None,
     instructions: Sequence[str] = (),
     has_values: bool = False,
@@ -42,10 +43,12 @@ def open_in_process(
 
     `has_values`: of a saved adapter its value head is taken too, if there is one;
     `has_reward_model`: the same of its reward model, for which there is memory in any case.
-    `trains_all`: all weights are trained, in float32, in place of an adapter.
+    `screen_px`: width and height of the environment's screen; None: it has none. `text_format`: of
+    an environment without one; None: `renderer_name` decides. `trains_all`: all weights are
+    trained, in float32, in place of an adapter.
 
     NotFoundError if there is no such policy or adapter; UsageError if it cannot be loaded whole,
-    sees no screens although the environment `needs_screens`, the renderer is unknown, the device is
+    sees no screens although the environment has some, the renderer is unknown, the device is
     not there, or what `extent` asks for does not fit into its memory or, with one of the
     `instructions`, into its context (None: not checked).
     """
@@ -65,20 +68,17 @@ def open_in_process(
         trains_all=trains_all,
     )
     use_threads(folder, network.num_weights, network.device, compute.cpu_threads)
-    if needs_screens and not network.architecture.sees_screens:
+    if screen_px is not None and not network.architecture.sees_screens:
         message = (
             f"policy {folder!r} ({network.architecture.title}) sees no screens, which this"
             " environment shows; choose a model_name with a vision tower, such as Qwen3-VL"
         )
         raise UsageError(message)
-    own_format = _own_format(folder)
-    written = open_format(
-        renderer_name,
-        network,
-        is_compact=own_format == "compact",
-        screen_px=(WIDTH_PX, HEIGHT_PX),
+    warmed_up_with = _own_format(folder)
+    written = text_format or open_format(
+        renderer_name, network, is_compact=warmed_up_with == "compact", screen_px=screen_px
     )
-    if written.codec.name == own_format:
+    if written.codec.name == warmed_up_with:
         # It was trained to know its actions.
         written = written._replace(system_prompt=None)
     if extent is not None:

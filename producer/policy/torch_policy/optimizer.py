@@ -24,7 +24,7 @@ def optimizer_step(
 
     CuaTrainError, and no weight is changed, when the norm is not finite.
     """
-    parameters = [one for group in optimizer.param_groups for one in group["params"]]
+    parameters = [item for group in optimizer.param_groups for item in group["params"]]
     norm = float(nn.utils.clip_grad_norm_(parameters, max_gradient_norm or float("inf")))
     if not math.isfinite(norm):
         message = (

@@ -30,7 +30,7 @@ from producer.policy.torch_policy.update_passes import UpdatePasses
 
 def needs_reward_model(trajectories: Sequence[Trajectory]) -> bool:
     """Whether advantages come from outcomes; ValueError if only some of the trained have one."""
-    given = {one.attempt is not None for one in trajectories if one.is_trained}
+    given = {trajectory.attempt is not None for trajectory in trajectories if trajectory.is_trained}
     if len(given) > 1:
         message = "attempt is given for some of the trained trajectories; give it for all"
         raise ValueError(message)
@@ -64,8 +64,10 @@ def with_prime_advantages(
     )
     rows = trajectory_rows(sequences)
     attempts = [_attempt(trajectories[at]) for at in rows.trajectories]
-    is_right_B = torch.tensor([float(one.is_right) for one in attempts], dtype=torch.float64)
-    rewards_B = torch.tensor([one.reward for one in attempts], dtype=torch.float64)
+    is_right_B = torch.tensor(
+        [float(attempt.is_right) for attempt in attempts], dtype=torch.float64
+    )
+    rewards_B = torch.tensor([attempt.reward for attempt in attempts], dtype=torch.float64)
     reference_BT = rows.rows(passes.base_logprobs(sequences))
     with model.active():
         before = passes.logprobs(sequences)
@@ -79,7 +81,7 @@ def with_prime_advantages(
             for one, weights_N in zip(sequences, rows.parts(weights_BT, before), strict=True)
         ]
         model.begin_step()
-        size = BatchSize(sum(len(one) for one in before), len(sequences))
+        size = BatchSize(sum(len(item) for item in before), len(sequences))
         for one in passes.backward(
             weighted, size, gradient_checkpointing, None, dropout_seed=settings.seed
         ):
@@ -91,7 +93,7 @@ def with_prime_advantages(
         process_BT,
         rewards_B,
         rows.mask_BT,
-        [one.group for one in attempts],
+        [attempt.group for attempt in attempts],
         PrimeWeights(process=settings.prime_process_coef, outcome=settings.prime_outcome_coef),
     )
     found = [

@@ -114,8 +114,8 @@ def prefill(
     ]
     return Prefilled(
         logits_BV=torch.cat([part.logits_BV for part in parts]),
-        num_cached=[one for part in parts for one in part.num_cached],
-        next_positions=[one for part in parts for one in part.next_positions],
+        num_cached=[item for part in parts for item in part.num_cached],
+        next_positions=[next_position for part in parts for next_position in part.next_positions],
     )
 
 
@@ -146,15 +146,15 @@ def decode(
     """Sample every row until an end token or its `max_tokens`. Writes to `cache`."""
     device = network.device
     num_rows = len(parameters)
-    max_tokens = max(one.max_tokens for one in parameters)
+    max_tokens = max(parameter.max_tokens for parameter in parameters)
     uniforms_BT = torch.from_numpy(
-        np.stack([_uniforms(one.seed, max_tokens) for one in parameters])
+        np.stack([_uniforms(parameter.seed, max_tokens) for parameter in parameters])
     )
     uniforms_BT = uniforms_BT.to(device)
-    temperature_B = torch.tensor([one.temperature for one in parameters], device=device)
-    top_p_B = torch.tensor([one.top_p for one in parameters], device=device)
-    nucleus_B = top_p_B if any(one.top_p < 1 for one in parameters) else None
-    limits_B = torch.tensor([one.max_tokens for one in parameters], device=device)
+    temperature_B = torch.tensor([parameter.temperature for parameter in parameters], device=device)
+    top_p_B = torch.tensor([parameter.top_p for parameter in parameters], device=device)
+    nucleus_B = top_p_B if any(parameter.top_p < 1 for parameter in parameters) else None
+    limits_B = torch.tensor([parameter.max_tokens for parameter in parameters], device=device)
     end_E = torch.tensor(sorted(network.end_tokens), device=device)
     cached_B = torch.tensor(prefilled.num_cached, device=device)
     position_B = torch.tensor(prefilled.next_positions, device=device)

@@ -64,7 +64,7 @@ class ScreenEncoder:
         encoded = {ref: features for ref, features in kept.items() if features is not None}
         missing = [shot for ref, shot in screenshots.items() if ref not in encoded]
         for features in parallel_map(self._run_tower, self._calls(missing), self._device):
-            encoded |= {one.ref: one for one in features}
+            encoded |= {feature.ref: feature for feature in features}
         for ref in screenshots:
             self._cache.put(encoded[ref])
         return encoded

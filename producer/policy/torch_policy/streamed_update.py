@@ -116,11 +116,11 @@ class StreamedPolicyGradient:
             ]
             yield
         self._measured += sequences
-        others = [one for one in sequences if not one.is_trained]
+        others = [sequence for sequence in sequences if not sequence.is_trained]
         for part in passes.measure_in_parts(others, part_by_part):
             self._done.logprobs += part
             yield
-        trained = [one for one in sequences if one.is_trained]
+        trained = [sequence for sequence in sequences if sequence.is_trained]
         num_steps, seed = len(self._done.losses), passes.settings.seed
         backward = passes.backward_in_parts(
             trained,
@@ -137,7 +137,7 @@ class StreamedPolicyGradient:
                 ]
             yield
         self._size = BatchSize(
-            self._size.num_tokens + sum(len(one.advantages_N) for one in trained),
+            self._size.num_tokens + sum(len(item.advantages_N) for item in trained),
             self._size.num_sequences + len(trained),
         )
 

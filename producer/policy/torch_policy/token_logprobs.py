@@ -67,6 +67,6 @@ def _in_chunks(
     return torch.cat(
         [
             checkpoint(of_chunk, *chunk, use_reentrant=False, preserve_rng_state=False)
-            for chunk in zip(*(torch.split(one, rows) for one in given), strict=True)
+            for chunk in zip(*(torch.split(item, rows) for item in given), strict=True)
         ]
     )

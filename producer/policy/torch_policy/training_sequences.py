@@ -79,7 +79,7 @@ def training_sequences(
 
 def pad(sequences: Sequence[TrainingSequence], *, is_per_sequence: bool) -> PaddedBatch:
     """A row per sequence, padded with 0 to the longest; otherwise all tokens as one row."""
-    lengths = [len(one.sampled_logprobs_N) for one in sequences]
+    lengths = [len(sequence.sampled_logprobs_N) for sequence in sequences]
     if not is_per_sequence:
         lengths = [sum(lengths)]
     device = sequences[0].sampled_logprobs_N.device
@@ -91,11 +91,13 @@ def pad(sequences: Sequence[TrainingSequence], *, is_per_sequence: bool) -> Padd
         return unflatten(given, mask_BT) if given else None
 
     return PaddedBatch(
-        sampled_logprobs_BT=unflatten([one.sampled_logprobs_N for one in sequences], mask_BT),
-        advantages_BT=unflatten([one.advantages_N for one in sequences], mask_BT),
-        base_logprobs_BT=optional([one.base_logprobs_N for one in sequences]),
-        values_BT=optional([one.values_N for one in sequences]),
-        returns_BT=optional([one.returns_N for one in sequences]),
+        sampled_logprobs_BT=unflatten(
+            [sequence.sampled_logprobs_N for sequence in sequences], mask_BT
+        ),
+        advantages_BT=unflatten([sequence.advantages_N for sequence in sequences], mask_BT),
+        base_logprobs_BT=optional([sequence.base_logprobs_N for sequence in sequences]),
+        values_BT=optional([sequence.values_N for sequence in sequences]),
+        returns_BT=optional([sequence.returns_N for sequence in sequences]),
         mask_BT=mask_BT,
     )
 

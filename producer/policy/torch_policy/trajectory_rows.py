@@ -68,8 +68,8 @@ def mean_advantages(
 ) -> tuple[float | None, ...]:
     """Of each trajectory the mean over its tokens; None where it has none among these."""
     advantages: dict[int, list[Tensor]] = {}
-    for one in sequences:
-        advantages.setdefault(one.trajectory, []).append(one.advantages_N)
+    for sequence in sequences:
+        advantages.setdefault(sequence.trajectory, []).append(sequence.advantages_N)
     return tuple(
         float(torch.cat(advantages[at]).mean()) if at in advantages else None
         for at in range(num_trajectories)

@@ -93,7 +93,7 @@ def policy_gradient(
             replace(one, base_logprobs_N=base_N)
             for one, base_N in zip(sequences, passes.base_logprobs(sequences), strict=True)
         ]
-    trained = [one for one in sequences if one.is_trained]
+    trained = [sequence for sequence in sequences if sequence.is_trained]
     if value_head is not None:
         values = passes.values(value_head, trained, lend)
         trained = with_value_targets(trained, values, settings)
@@ -108,7 +108,9 @@ def policy_gradient(
     shuffled = random.Random(settings.seed).sample(trained, len(trained))  # noqa: S311  # order, not secrets
     substeps = split_evenly(shuffled, settings.num_substeps)
     num_first = len(substeps)
-    others = split_evenly([one for one in sequences if not one.is_trained], max(1, len(substeps)))
+    others = split_evenly(
+        [sequence for sequence in sequences if not sequence.is_trained], max(1, len(substeps))
+    )
     done = Measured()
     for number, (substep, measured) in enumerate(
         zip_longest(substeps * settings.ppo_epochs, others, fillvalue=())
@@ -120,7 +122,7 @@ def policy_gradient(
                 *(passes, optimizer, substep, gradient_checkpointing, done, may_lend),
                 is_first=number < num_first,
             )
-    num_tokens = sum(len(one.advantages_N) for one in trained)
+    num_tokens = sum(len(item.advantages_N) for item in trained)
     result = update_result(passes, sequences, done, num_tokens=num_tokens, began_s=began)
     result = replace(result, prime=prime)
     if value_head is None or not num_tokens:
@@ -186,17 +188,17 @@ def _substep(
     `is_first`: of the first pass over the batch.
     """
     settings, head = passes.settings, passes.value_head
-    size = BatchSize(sum(len(one.advantages_N) for one in substep), len(substep))
+    size = BatchSize(sum(len(item.advantages_N) for item in substep), len(substep))
     optimizer.zero_grad(set_to_none=True)
     if head is not None:
         head.begin_step()
     loss = 0.0
     dropout_seed = derived_seed(settings.seed, "dropout", len(done.losses))
-    for one in passes.backward(
+    for item in passes.backward(
         substep, size, gradient_checkpointing, lend, dropout_seed=dropout_seed
     ):
-        add_gradients(passes.parameters, one.gradients)
-        loss += done.add(one, is_first=is_first)
+        add_gradients(passes.parameters, item.gradients)
+        loss += done.add(item, is_first=is_first)
     done.losses.append(loss)
     max_norm = settings.max_gradient_norm
     done.gradient_norms.append(
@@ -210,16 +212,18 @@ def _with_kl_penalty(
     settings: UpdateSettings, sequences: list[TrainingSequence]
 ) -> list[TrainingSequence]:
     """The sequences with advantages penalised by their KL divergence from the base policy."""
-    base = [one.base_logprobs_N for one in sequences if one.base_logprobs_N is not None]
+    base = [
+        sequence.base_logprobs_N for sequence in sequences if sequence.base_logprobs_N is not None
+    ]
     if settings.kl_in == "loss" or not base:
         return sequences
-    sampled_N = torch.cat([one.sampled_logprobs_N for one in sequences])
+    sampled_N = torch.cat([sequence.sampled_logprobs_N for sequence in sequences])
     penalized_N = kl_penalized(
-        torch.cat([one.advantages_N for one in sequences]),
+        torch.cat([sequence.advantages_N for sequence in sequences]),
         KL_ESTIMATORS[settings.kl_estimator](sampled_N, torch.cat(base)),
         settings.kl_penalty_coef,
     )
-    lengths = [len(one.sampled_logprobs_N) for one in sequences]
+    lengths = [len(sequence.sampled_logprobs_N) for sequence in sequences]
     return [
         replace(one, advantages_N=own_N)
         for one, own_N in zip(sequences, torch.split(penalized_N, lengths), strict=True)
@@ -229,9 +233,9 @@ def _with_kl_penalty(
 def _kl_policy_base(sequences: Sequence[TrainingSequence]) -> float | None:
     """Mean of log p_sampled - log p_base; None: not measured."""
     differences = [
-        one.sampled_logprobs_N - one.base_logprobs_N
-        for one in sequences
-        if one.base_logprobs_N is not None
+        sequence.sampled_logprobs_N - sequence.base_logprobs_N
+        for sequence in sequences
+        if sequence.base_logprobs_N is not None
     ]
     return float(torch.cat(differences).mean()) if differences else None
 

@@ -90,7 +90,7 @@ class UpdatePasses:
         self, sequences: Sequence[TrainingSequence], lend: Lend | None = None
     ) -> list[Tensor]:
         """Current and sampled log-probs [2, N] of each micro-batch; no gradients."""
-        return [one for part in self.measure_in_parts(sequences, lend) for one in part]
+        return [item for part in self.measure_in_parts(sequences, lend) for item in part]
 
     def measure_in_parts(
         self, sequences: Sequence[TrainingSequence], lend: Lend | None
@@ -99,7 +99,7 @@ class UpdatePasses:
         batches = _micro_batches(sequences)
         for part, measured in self._without_gradients(self._logprobs, batches, lend):
             yield [
-                torch.stack([logprobs_N, torch.cat([one.sampled_logprobs_N for one in own])])
+                torch.stack([logprobs_N, torch.cat([item.sampled_logprobs_N for item in own])])
                 for own, logprobs_N in zip(part, measured, strict=True)
             ]
 
@@ -161,7 +161,7 @@ class UpdatePasses:
     ) -> Iterator[tuple[list[tuple[int, list[TrainingSequence]]], bool]]:
         """Parts of the numbered micro-batches, and whether layers are checkpointed."""
         batches = _micro_batches(sequences)
-        padded = [_num_padded(one) for one in batches]
+        padded = [_num_padded(batch) for batch in batches]
         enabled = is_checkpointed(gradient_checkpointing, self.network, padded)
         for part in _parts(self.network, self.max_workers, list(enumerate(batches)), lend):
             yield part, enabled
@@ -174,7 +174,9 @@ class UpdatePasses:
             return self._backward(sequences, size)
 
     def _states(self, sequences: Sequence[TrainingSequence]) -> CompletionStates:
-        return completion_states(self.network, self.encoder, [one.tokens for one in sequences])
+        return completion_states(
+            self.network, self.encoder, [sequence.tokens for sequence in sequences]
+        )
 
     def _logprobs(self, sequences: Sequence[TrainingSequence]) -> Tensor:
         return state_logprobs(self.network, self._states(sequences), self.settings.temperature)
@@ -204,7 +206,7 @@ class UpdatePasses:
         value = self._value_loss(states, batch)
         whole = loss if value is None else loss + aggregate(value.loss_BT, mask_BT, size)
         gradients = torch.autograd.grad(whole, self.parameters, allow_unused=True)
-        sampled_N = torch.cat([one.sampled_logprobs_N for one in sequences])
+        sampled_N = torch.cat([sequence.sampled_logprobs_N for sequence in sequences])
         return BackwardPass(
             gradients=gradients,
             loss=float(loss.detach()),
@@ -231,7 +233,7 @@ class UpdatePasses:
         lend: Lend | None,
     ) -> list[Tensor]:
         """A number per completion token, [N] of each sequence, in the order of `sequences`."""
-        rows = list(micro_batches([one.tokens for one in sequences]))
+        rows = list(micro_batches([sequence.tokens for sequence in sequences]))
         batches = [[sequences[row] for row in own] for own in rows]
         found: list[Tensor] = [torch.zeros(0)] * len(sequences)
         parts = self._without_gradients(compute, batches, lend)
@@ -276,9 +278,9 @@ def _parts(
 def _micro_batches(sequences: Sequence[TrainingSequence]) -> list[list[TrainingSequence]]:
     return [
         [sequences[row] for row in rows]
-        for rows in micro_batches([one.tokens for one in sequences])
+        for rows in micro_batches([sequence.tokens for sequence in sequences])
     ]
 
 
 def _num_padded(sequences: Sequence[TrainingSequence]) -> int:
-    return len(sequences) * max(len(one.tokens.tokens) for one in sequences)
+    return len(sequences) * max(len(sequence.tokens.tokens) for sequence in sequences)

@@ -17,7 +17,9 @@ from producer.policy.torch_policy.trajectory_rows import mean_advantages, trajec
 
 def needs_values(trajectories: Sequence[Trajectory]) -> bool:
     """Whether advantages are computed from rewards of tokens; ValueError if only some are."""
-    given = {one.token_rewards is not None for one in trajectories if one.is_trained}
+    given = {
+        trajectory.token_rewards is not None for trajectory in trajectories if trajectory.is_trained
+    }
     if len(given) > 1:
         message = "token_rewards are given for some of the trained trajectories; give them for all"
         raise ValueError(message)
@@ -38,7 +40,7 @@ def with_value_targets(
     rows = trajectory_rows(sequences)
     # A loop over tokens: on the processor, in float64.
     result = gae(
-        rows.rows([one.rewards_N for one in sequences if one.rewards_N is not None]),
+        rows.rows([sequence.rewards_N for sequence in sequences if sequence.rewards_N is not None]),
         rows.rows(values),
         rows.mask_BT,
         gamma=settings.gae_gamma,
@@ -65,7 +67,10 @@ def value_result(
     """Measurements of an update with a value head; `sequences` are those that were trained on."""
     values_N, returns_N = (
         torch.cat([tensor for tensor in tensors if tensor is not None]).double()
-        for tensors in ([one.values_N for one in sequences], [one.returns_N for one in sequences])
+        for tensors in (
+            [sequence.values_N for sequence in sequences],
+            [sequence.returns_N for sequence in sequences],
+        )
     )
     variance = float(returns_N.var(correction=0))
     unexplained = float((returns_N - values_N).var(correction=0))

@@ -230,7 +230,7 @@ def test_a_folder_with_other_things_is_not_taken_for_an_archive(tmp_path: Path, 
             archive(reader, tmp_path / "file")
         with pytest.raises(NotFoundError, match="no archive"):
             ArchivedLogReader(reader, tmp_path / "letters")
-    assert [one.name for one in (tmp_path / "letters").iterdir()] == ["dear.txt"]
+    assert [path.name for path in (tmp_path / "letters").iterdir()] == ["dear.txt"]
 
 
 KILLED = """
@@ -304,7 +304,10 @@ def test_what_retention_deleted_from_kafka_is_read_from_the_archive(
     topics = [prefix + name for name in TOPIC_NAMES]
     with contextlib.closing(KafkaLog(installation, topics)) as writer:
         writer.append(
-            [Record(topic_of(one.subject, prefix), one.subject, one.value) for one in events]
+            [
+                Record(topic_of(event.subject, prefix), event.subject, event.value)
+                for event in events
+            ]
         )
     with contextlib.closing(open_reader(installation)) as reader:
         whole = read_all(reader, 2.0)

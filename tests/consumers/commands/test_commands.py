@@ -88,7 +88,7 @@ def test_run_status_verify_and_rebuild_report_what_scripts_rely_on(call: Call) -
     ]
     (training,) = status["trainings"]
     assert training.pop("heartbeat_age_s") > 0
-    told = {event["type"]: event["data"] for event in (json.loads(one.value) for one in events)}
+    told = {event["type"]: event["data"] for event in (json.loads(event.value) for event in events)}
     said = told["cua.annotation.recorded"]
     assert training == {
         "run_name": "a",
@@ -204,14 +204,14 @@ def test_an_abandoned_stream_is_listed_known_to_a_trainer_and_taken_up_again(cal
     code, result, _ = call("parked", "undrop", stream, "--json")
 
     # It is as before the drop: parked at the record that cannot be read.
-    behind = sum(one.subject == stream for one in events[index:])
+    behind = sum(event.subject == stream for event in events[index:])
     assert (code, result) == (0, {"streams": 1, "events": 0, "still_parked": 1 + behind})
     assert read_operator_drops(drops).scope(stream, bad) is None
     assert call("verify", "--json")[0] == 0
     again = call("parked", "list", "--json")[1]
     assert [held["kind"] for held in again] == ["unreadable"] + ["behind"] * behind
     assert call("parked", "drop", culprit["id"], "--json")[1]["still_parked"] == 0
-    reference = fold((one.subject, one.value) for one in events)
+    reference = fold((event.subject, event.value) for event in events)
     found = database_tables(os.environ["DATABASE_URL"])
     assert differences(plain_tables(reference.tables), found) == []
     code, _, errors = call("parked", "undrop", stream)
@@ -314,7 +314,7 @@ def test_a_projector_killed_again_and_again_applies_everything_exactly_once(call
 
     assert call("run", "--once", "--json")[0] == 0
 
-    reference = fold((one.subject, one.value) for one in events)
+    reference = fold((event.subject, event.value) for event in events)
     assert (
         differences(plain_tables(reference.tables), database_tables(os.environ["DATABASE_URL"]))
         == []

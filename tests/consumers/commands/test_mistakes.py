@@ -330,7 +330,9 @@ def test_a_type_of_a_newer_version_is_found_by_its_name(call: Call) -> None:
     log = LocalLog(read_installation(os.environ).local_log_path)
     try:
         created = b"cua.training.created"
-        one = next(one for one in logged_events("demo") if created in one.value)
+        one = next(
+            logged_event for logged_event in logged_events("demo") if created in logged_event.value
+        )
         value = one.value.replace(created, b"cua.training.dreamt")
         log.append([Record("cua.training", one.subject, value)])
     finally:

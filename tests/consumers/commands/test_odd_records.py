@@ -112,10 +112,10 @@ def test_odd_records_are_parked_one_by_one_and_shown_everywhere(
 
     assert report["events"] == len(whole) + len(applied)
     held = json.loads(call("parked", "list", "--json"))
-    assert {one["stream"] for one in held} == {one.key for one in parked.values()} | {None}
+    assert {item["stream"] for item in held} == {item.key for item in parked.values()} | {None}
     assert len(held) == 2 * len(parked) + len(applied)
-    for one in held:
-        call("parked", "show", one["id"])
+    for item in held:
+        call("parked", "show", item["id"])
     for arguments in (
         ("parked", "list"), ("status",), ("status", "--json"), ("tail",), ("tail", "--json"),
         ("tail", "--format", "%k %v %T %s %d\\n"), ("parked", "redrive"), ("verify", "--json"),

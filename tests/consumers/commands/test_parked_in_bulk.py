@@ -19,8 +19,11 @@ SMALL = Shape(steps=1, groups=1, group_size=2, turns=1, has_trouble=False)
 def garbled(name: str) -> list[LoggedEvent]:
     """Each rollout's first two turns are of a type that no code knows."""
     return [
-        LoggedEvent(one.subject, one.value.replace(b"rollout.turn_taken", b"rollout.turn_dreamt"))
-        for one in logged_events(name, shape=SMALL)
+        LoggedEvent(
+            logged_event.subject,
+            logged_event.value.replace(b"rollout.turn_taken", b"rollout.turn_dreamt"),
+        )
+        for logged_event in logged_events(name, shape=SMALL)
     ]
 
 
@@ -44,7 +47,7 @@ def held(call: Call, *flags: str) -> list[dict[str, str]]:
 
 def test_a_filter_means_the_same_records_in_a_list_a_dry_run_and_a_drop(parked: Call) -> None:
     everything, of_a = held(parked), held(parked, "--training", "a")
-    culprits = [one for one in everything if one["kind"] == "unknown_schema"]
+    culprits = [item for item in everything if item["kind"] == "unknown_schema"]
     assert 0 < len(of_a) < len(everything)
     assert held(parked, "--kind", "unknown_schema") == culprits
     assert held(parked, "--type", "rollout.turn_dream?") == held(parked, "--type", "*.turn_dreamt")
@@ -53,30 +56,30 @@ def test_a_filter_means_the_same_records_in_a_list_a_dry_run_and_a_drop(parked: 
     assert culprits[0] in held(parked, "--matching", first)
 
     dry = ("parked", "drop", "--training", "a", "--dry-run", "--json")
-    of_a_culprits = [one for one in of_a if one["kind"] != "behind"]
+    of_a_culprits = [item for item in of_a if item["kind"] != "behind"]
     expected = {
         "dry_run": True,
         "records": len(of_a_culprits),
-        "streams": len({one["stream"] for one in of_a_culprits}),
+        "streams": len({of_a_culprit["stream"] for of_a_culprit in of_a_culprits}),
     }
     assert parked(*dry).json == expected
     assert held(parked) == everything
 
     dropped = parked("parked", "drop", "--training", "a", "--yes", "--json").json
-    turns = sum(one["type"] == "cua.rollout.turn_dreamt" for one in of_a)
+    turns = sum(item["type"] == "cua.rollout.turn_dreamt" for item in of_a)
     assert dropped["records"] >= turns
     assert (dropped["streams"], dropped["still_parked"]) == (expected["streams"], 0)
     assert held(parked, "--training", "a") == []
-    assert held(parked, "--training", "b") == [one for one in everything if one not in of_a]
+    assert held(parked, "--training", "b") == [item for item in everything if item not in of_a]
     assert parked("verify", "--json").json["equal"]
 
 
 def test_the_rest_of_every_stream_is_given_up_in_bulk(parked: Call) -> None:
-    streams = {one["stream"] for one in held(parked)}
+    streams = {item["stream"] for item in held(parked)}
     dropped = parked("parked", "drop", "--kind", "unknown_schema", "--rest", "-y", "--json").json
     assert (dropped["records"], dropped["streams"]) == (len(streams), len(streams))
     abandoned = parked("parked", "list", "--as", "abandoned", "--json").json
-    assert {one["stream"] for one in abandoned} == streams
+    assert {item["stream"] for item in abandoned} == streams
     assert parked("verify", "--json").json["equal"]
 
 
@@ -90,7 +93,7 @@ def test_streams_are_tried_again_by_training(parked: Call) -> None:
         " convert_to(replace(convert_from(value, 'UTF8'), 'turn_dreamt', 'turn_taken'), 'UTF8')",
     )
     tried = parked("parked", "redrive", "--training", "a", "--json").json
-    streams = len({one["stream"] for one in of_a})
+    streams = len({item["stream"] for item in of_a})
     assert tried == {"streams": streams, "events": len(of_a), "still_parked": 0}
     assert held(parked, "--training", "a") == []
     assert held(parked, "--training", "b") != []

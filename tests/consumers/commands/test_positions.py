@@ -40,11 +40,11 @@ def test_a_training_is_found_by_its_name_as_by_its_id(
     by_id = project("positions", "--training-id", str(training_id("a")), "--json")
     assert by_name.stdout == by_id.stdout == answered(str(training_id("a"))).stdout
     report = json.loads(by_name.stdout)
-    assert sum(one["indexed"][1] for one in report["partitions"]) == len(events)
-    assert all(one["indexed"][0] == 0 for one in report["partitions"])
+    assert sum(item["indexed"][1] for item in report["partitions"]) == len(events)
+    assert all(item["indexed"][0] == 0 for item in report["partitions"])
     # Everything in this log is the training's.
-    for one in report["partitions"]:
-        assert one["found"] == ([one["indexed"]] if one["indexed"][1] else [])
+    for item in report["partitions"]:
+        assert item["found"] == ([item["indexed"]] if item["indexed"][1] else [])
     text = project("positions", "--training", "nobody").stdout.splitlines()
     assert " ".join(text[0].split()) == "partition indexed from next offset offsets to look at"
     assert {line.split()[-1] for line in text[1:]} == {"none"}

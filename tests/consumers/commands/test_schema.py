@@ -17,9 +17,11 @@ def schema(*arguments: str) -> Result:
 
 def test_the_list_has_every_type_and_version_with_its_sentence() -> None:
     listed = json.loads(schema("--json").stdout)
-    assert {(one["type"], one["version"]) for one in listed if one["is_current"]} == set(BY_TYPE)
-    old = [one for one in listed if not one["is_current"]]
-    assert [(one["type"], one["version"]) for one in old] == [("cua.rollout.turn_taken", 1)]
+    assert {(item["type"], item["version"]) for item in listed if item["is_current"]} == set(
+        BY_TYPE
+    )
+    old = [item for item in listed if not item["is_current"]]
+    assert [(item["type"], item["version"]) for item in old] == [("cua.rollout.turn_taken", 1)]
     lines = schema().stdout.splitlines()
     assert len(lines) == 1 + len(listed)
     assert "cua.step.finished" in "".join(lines)

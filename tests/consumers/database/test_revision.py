@@ -99,7 +99,7 @@ def test_older_code_refuses_a_newer_database_and_changes_nothing(
         *((command, "a revision that this code does not have") for command in COMMANDS),
         *((command, "rows of a newer projection") for command in (("migrate",), ("monitor",))),
     ],
-    ids=lambda one: " ".join(one) if isinstance(one, tuple) else "",
+    ids=lambda item: " ".join(item) if isinstance(item, tuple) else "",
 )
 def test_every_command_says_that_the_database_is_newer(
     migrated_url: str, command: tuple[str, ...], what: str

@@ -28,15 +28,15 @@ def events() -> list[LoggedEvent]:
 
 def before_sql(events: list[LoggedEvent]) -> Iterator[LoggedEvent]:
     """What was logged before the first event of an SQL agent."""
-    for one in events:
-        if any(b'"type":"' + name in one.value for name in NEW):
+    for event in events:
+        if any(b'"type":"' + name in event.value for name in NEW):
             return
-        yield one
+        yield event
 
 
 def append(log: MemoryLog, events: list[LoggedEvent]) -> None:
-    for one in events:
-        log.append(one.subject, one.value)
+    for event in events:
+        log.append(event.subject, event.value)
 
 
 def count(url: str, table: str) -> object:
@@ -101,10 +101,10 @@ def test_what_older_code_parked_is_applied_by_the_first_start_after_the_upgrade(
     append(log, events)
     # To older code these types and versions are unknown, as is a version 9 to this code.
     unknown = [
-        LoggedEvent(one.subject, one.value.replace(b".stated:1", b".stated:9"))
-        if b'"type":"cua.entry.stated"' in one.value
-        else one
-        for one in events
+        LoggedEvent(event.subject, event.value.replace(b".stated:1", b".stated:9"))
+        if b'"type":"cua.entry.stated"' in event.value
+        else event
+        for event in events
     ]
     older = MemoryLog()
     append(older, unknown)

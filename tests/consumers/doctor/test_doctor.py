@@ -34,9 +34,9 @@ def checks(call: Call, code: int) -> dict[str, dict[str, Any]]:
     assert done.json["ok"] is (code == 0)
     rank = {"ok": 0, "warning": 1, "failed": 2}
     found: dict[str, dict[str, Any]] = {}
-    for one in done.json["checks"]:
-        if rank[one["level"]] >= rank[found.get(one["check"], one)["level"]]:
-            found[one["check"]] = one
+    for item in done.json["checks"]:
+        if rank[item["level"]] >= rank[found.get(item["check"], item)["level"]]:
+            found[item["check"]] = item
     return found
 
 
@@ -132,7 +132,10 @@ def test_a_stopped_process_that_holds_a_lock_is_named_with_what_to_do() -> None:
     try:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        assert [one.level for one in machine.look_at_stopped_holders(installation)] == ["ok"]
+        assert [
+            look_at_stopped_holder.level
+            for look_at_stopped_holder in machine.look_at_stopped_holders(installation)
+        ] == ["ok"]
         holder.send_signal(signal.SIGSTOP)
         os.waitpid(holder.pid, os.WUNTRACED)
         (one,) = machine.look_at_stopped_holders(installation)
@@ -147,7 +150,7 @@ def test_a_stopped_process_that_holds_a_lock_is_named_with_what_to_do() -> None:
 @pytest.mark.parametrize(("free", "level"), [(10**10, "ok"), (10**9, "warning"), (10**8, "failed")])
 def test_little_room_is_a_warning_and_almost_none_fails(free: int, level: str) -> None:
     installation = read_installation(os.environ)
-    assert [one.level for one in machine.look_at_disk(installation, lambda _: free)] == [level]
+    assert [item.level for item in machine.look_at_disk(installation, lambda _: free)] == [level]
 
 
 @pytest.mark.parametrize(
@@ -192,8 +195,8 @@ def test_topics_that_lose_events_are_named_with_the_command_that_mends_them(
     finally:
         admin.close()
     done = call("doctor", "--json")
-    topics = [one for one in done.json["checks"] if one["check"] == "topics"]
-    text = "\n".join(f"{one['level']} {one['message']} {one['advice']}" for one in topics)
+    topics = [item for item in done.json["checks"] if item["check"] == "topics"]
+    text = "\n".join(f"{topic['level']} {topic['message']} {topic['advice']}" for topic in topics)
     assert done.code == 1
     for words in (
         f"warning {prefix}training has 3 partitions",

@@ -257,8 +257,8 @@ def test_the_rollouts_are_those_of_the_tables_whatever_disturbs_the_log(tmp_path
     events = logged_events("a", "b", shape=Shape(steps=1, groups=2, group_size=2, turns=2))
     path = open_installation(os.environ).local_log_path
     path.parent.mkdir(parents=True)
-    write_local_log(path, [one for event in events for one in (event, event)])
-    tables = fold((one.subject, one.value) for one in events).tables
+    write_local_log(path, [item for event in events for item in (event, event)])
+    tables = fold((event.subject, event.value) for event in events).tables
     expected = {
         row["rollout_id"]: row.get("reward")
         for row in tables["rollout"].values()
@@ -379,7 +379,7 @@ def test_an_empty_folder_that_is_there_is_filled_and_stays_itself(
 
     after = (tmp_path / "here").stat()
     assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
-    names = {one.name for one in (tmp_path / "here").iterdir()}
+    names = {path.name for path in (tmp_path / "here").iterdir()}
     assert names == {"README.md", "rollouts", "turns"}
     with pytest.raises(UsageError, match="not an empty folder"):
         run(".")

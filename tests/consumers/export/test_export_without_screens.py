@@ -50,7 +50,7 @@ def test_datasets_opens_rollouts_without_screens_with_what_the_agent_did(
     wrong = by_name["text-to-sql/g0/step-1/group-0/env-1/attempt-0"]
     assert (wrong["session_status"], wrong["outcome"]) == (None, "incorrect")
     judged = json.loads(wrong["step_scores"])
-    assert [one["scorer"] for one in judged] == ["policies/prm", "monte_carlo"]
+    assert [item["scorer"] for item in judged] == ["policies/prm", "monte_carlo"]
     assert [step["score"] for step in judged[1]["steps"]] == [0.8125, 0.125, 0.0]
     assert by_name["text-to-sql/g0/step-1/group-1/env-1/attempt-0"]["answer"] is None
 
@@ -60,7 +60,7 @@ def test_conversations_without_screens_are_words_alone(tmp_path: Path) -> None:
     run(str(tmp_path / "conversations"), "--format", "openai")
 
     lines = (tmp_path / "conversations" / "conversations.jsonl").read_text().splitlines()
-    row = next(one for one in map(json.loads, lines) if "/baseline-0/" in one["rollout_id"])
+    row = next(item for item in map(json.loads, lines) if "/baseline-0/" in item["rollout_id"])
     assert [item["role"] for item in row["items"]] == ["user", "assistant"] * 2
     assert {part["type"] for item in row["items"] for part in item["content"]} == {
         "input_text",

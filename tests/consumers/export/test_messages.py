@@ -112,7 +112,7 @@ def test_the_export_has_a_line_per_rollout(
     finished = next(line for line in lines if line["status"] == "completed")
     assert (finished["reward"], finished["instruction"]) == (0.75, "Open it.")
     exchanges = from_items(finished["items"])
-    urls = [f"data:image/png;base64,{b64encode(png(one)).decode()}" for one in (1, 2, 3)]
-    assert [one.image_url for one in exchanges] == (urls if with_images else shots)
-    assert all(one.response for one in exchanges)
+    urls = [f"data:image/png;base64,{b64encode(png(item)).decode()}" for item in (1, 2, 3)]
+    assert [exchange.image_url for exchange in exchanges] == (urls if with_images else shots)
+    assert all(exchange.response for exchange in exchanges)
     assert next(line for line in lines if line["status"] == "failed")["items"] == []

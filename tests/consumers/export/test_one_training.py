@@ -28,7 +28,9 @@ LARGE = Shape(steps=4, groups=4, group_size=4, turns=4)
 def log_of(folder: Path, made: Sequence[LoggedEvent], *, is_indexed: bool) -> Path:
     path = installation_at(folder).local_log_path
     with closing(LocalLog(path, is_indexed=is_indexed)) as log:
-        log.append([Record(topic_of(one.subject, "cua."), one.subject, one.value) for one in made])
+        log.append(
+            [Record(topic_of(item.subject, "cua."), item.subject, item.value) for item in made]
+        )
     return path
 
 
@@ -64,7 +66,9 @@ def test_what_it_reads_does_not_grow_with_other_trainings(tmp_path: Path) -> Non
     numbers = []
     for rounds in (2, 8):
         home = tmp_path / str(rounds)
-        others = [one for number in range(rounds) for one in history(f"o-{number}", number, LARGE)]
+        others = [
+            event for number in range(rounds) for event in history(f"o-{number}", number, LARGE)
+        ]
         log_of(home, [*history("anna", 1, SMALL), *others], is_indexed=True)
         rows, num_read = exported(home, tmp_path / f"out-{rounds}", [training_id("anna")])
         assert rows
@@ -85,5 +89,5 @@ def test_a_mistyped_training_is_suggested_from_where_trainings_begin(tmp_path: P
             assert message == "there is no training 'brt' in the log. Did you mean 'bert'?"
             numbers.append(reader.num_records)
             assert unknown_training_message(reader, "cua.training", "carl") is None
-    assert numbers[1] == sum(topic_of(one.subject, "cua.") == "cua.training" for one in made)
+    assert numbers[1] == sum(topic_of(item.subject, "cua.") == "cua.training" for item in made)
     assert 0 < numbers[0] <= len(NAMES) * BLOCK_OFFSETS < numbers[1]

@@ -63,7 +63,7 @@ def sessions(tmp_path: Path) -> list[Session]:
         command, [str(tmp_path / "out"), "--format", "sessions", "--json"], catch_exceptions=False
     )
     assert done.exit_code == 0, done.output
-    read = [Session(**one) for one in json.loads((tmp_path / "out" / "runs.json").read_text())]
+    read = [Session(**load) for load in json.loads((tmp_path / "out" / "runs.json").read_text())]
     assert json.loads(done.stdout)["rollouts"] == len(read)
     return read
 
@@ -72,20 +72,20 @@ def test_every_session_is_written_and_nothing_else(sessions: list[Session]) -> N
     # 12 sessions in each of 4 evaluations and 3 in each of 3 steps; the completions of text-to-SQL
     # are none.
     assert len(sessions) == 57
-    assert {one.task_name for one in sessions} == {"db_bench"}
+    assert {session.task_name for session in sessions} == {"db_bench"}
 
 
 def test_status_and_outcome_are_apart(sessions: list[Session]) -> None:
-    found = {(one.sample_status, one.evaluation_record.outcome) for one in sessions}
+    found = {(session.sample_status, session.evaluation_record.outcome) for session in sessions}
     assert ("task_limit_reached", "correct") in found
     assert ("completed", "correct") in found
 
 
 def test_users_and_agents_take_turns(sessions: list[Session]) -> None:
-    for one in sessions:
-        roles = [item.role for item in one.chat_history.value]
+    for session in sessions:
+        roles = [item.role for item in session.chat_history.value]
         assert roles == ["user", "agent"] * (len(roles) // 2)
-    limited = next(one for one in sessions if one.sample_status == "task_limit_reached")
+    limited = next(session for session in sessions if session.sample_status == "task_limit_reached")
     assert limited.sample_index == "select_0001"
     assert limited.chat_history.value[2].content == "[('Ann', 2001)]"
 
@@ -95,19 +95,19 @@ def test_a_session_of_an_entry_that_the_log_does_not_state_has_the_entrys_id(
 ) -> None:
     path = open_installation(os.environ).local_log_path
     path.parent.mkdir(parents=True)
-    rollouts = [one for one in dbbench_run() if one.subject.startswith("rollout/")]
+    rollouts = [item for item in dbbench_run() if item.subject.startswith("rollout/")]
     write_local_log(path, rollouts)
     done = CliRunner().invoke(
         command, [str(tmp_path / "out"), "--format", "sessions"], catch_exceptions=False
     )
     assert done.exit_code == 0, done.output
     told = {
-        json.loads(one.value)["data"]["entry_id"]
-        for one in rollouts
-        if b'"type":"cua.session.ended"' in one.value
+        json.loads(rollout.value)["data"]["entry_id"]
+        for rollout in rollouts
+        if b'"type":"cua.session.ended"' in rollout.value
     }
-    read = [Session(**one) for one in json.loads((tmp_path / "out" / "runs.json").read_text())]
-    assert (len(read), {one.sample_index for one in read}) == (57, told)
+    read = [Session(**load) for load in json.loads((tmp_path / "out" / "runs.json").read_text())]
+    assert (len(read), {item.sample_index for item in read}) == (57, told)
 
 
 def test_a_log_without_sessions_gives_an_empty_list(tmp_path: Path) -> None:

@@ -74,4 +74,4 @@ def test_its_group_is_its_own_long_after_it_has_ended(said: Payload, *, is_step:
 def test_a_group_that_has_ended_neither_begins_nor_is_made_again(
     said: Payload, *, is_step: bool
 ) -> None:
-    assert [one.kind for one in take_singly([*BEFORE, said], is_step=is_step)] == ["transition"]
+    assert [item.kind for item in take_singly([*BEFORE, said], is_step=is_step)] == ["transition"]

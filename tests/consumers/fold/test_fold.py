@@ -53,7 +53,7 @@ def test_every_event_ever_written_has_the_entity_that_the_catalogue_names(path: 
 def test_a_partitions_position_and_time_are_those_of_its_highest_offset() -> None:
     """A replay takes records of streams in several partitions late, and after later ones."""
     times = [NOW + timedelta(seconds=number) for number in range(4)]
-    late = [parse_record(LogRecord("t", 0, one, None, b"", times[one])) for one in (3, 1)]
+    late = [parse_record(LogRecord("t", 0, item, None, b"", times[item])) for item in (3, 1)]
 
     fold = Fold({}, log_id="log", drops=Drops())
     both = fold.take_all(late).partitions["t", 0]
@@ -169,7 +169,11 @@ def test_a_key_that_is_not_the_subject_parks_under_the_key() -> None:
 
 
 def test_an_event_in_the_wrong_kind_of_stream_is_parked() -> None:
-    created = next(one for one in logged_events("a") if b'"cua.training.created"' in one.value)
+    created = next(
+        logged_event
+        for logged_event in logged_events("a")
+        if b'"cua.training.created"' in logged_event.value
+    )
     subject = "rollout/00000000-0000-0000-0000-000000000001"
     moved = created.value.replace(created.subject.encode(), subject.encode())
 
@@ -187,18 +191,22 @@ def test_an_event_in_the_wrong_kind_of_stream_is_parked() -> None:
 def test_an_integer_that_its_column_cannot_store_is_parked_however_records_are_batched(
     size: int,
 ) -> None:
-    events = [one for one in logged_events("a") if one.subject.startswith("training/")]
+    events = [
+        logged_event
+        for logged_event in logged_events("a")
+        if logged_event.subject.startswith("training/")
+    ]
     at = next(at for at, one in enumerate(events) if b'"cua.training.started"' in one.value)
     event = json.loads(events[at].value)
     event["data"]["current_step"] = 2**31
-    values = [one.value for one in events]
+    values = [event.value for event in events]
     values[at] = json.dumps(event).encode()
     parsed = [parse_record(record(value, offset=at)) for at, value in enumerate(values)]
     streams: dict[str, Stream] = {}
     held = []
     for start in range(0, len(parsed), size):
         batch = Fold(streams, log_id="log", drops=Drops()).take_all(parsed[start : start + size])
-        held += [one.kind for one in batch.held.values()]
+        held += [item.kind for item in batch.held.values()]
     assert held == ["database"] + ["behind"] * (len(values) - at - 1)
 
 
@@ -218,7 +226,11 @@ def test_a_drop_names_a_record_by_stream_and_value() -> None:
 
 
 def test_after_a_skipped_gap_the_first_record_behind_it_is_next() -> None:
-    values = [one.value for one in logged_events("a") if one.subject.startswith("training/")]
+    values = [
+        logged_event.value
+        for logged_event in logged_events("a")
+        if logged_event.subject.startswith("training/")
+    ]
     envelope = read_envelope(values[5])
     position = StreamPosition(1, 2, envelope.source)
 
@@ -250,14 +262,14 @@ def test_what_a_parked_record_holds_back_depends_on_no_order_of_arrival(
 ) -> None:
     """The second of four records cannot be applied; the others come in any order."""
     events = logged_events("a")
-    values = [one.value for one in events if one.subject == events[0].subject][:4]
+    values = [event.value for event in events if event.subject == events[0].subject][:4]
     values[1] = json.dumps(json.loads(values[1]) | {"type": "cua.training.dreamt"}).encode()
     fold = Fold({}, log_id="", drops=Drops())
     fold.take_all(
         parse_record(record(values[number], events[0].subject, offset))
         for offset, number in enumerate(order)
     )
-    held = [(one.held_as, one.kind) for one in fold.batch.held.values()]
+    held = [(item.held_as, item.kind) for item in fold.batch.held.values()]
     assert sorted(held) == [("parked", "behind")] * 2 + [("parked", "unknown_schema")]
     (stream,) = fold.batch.streams.values()
     assert (len(stream.waiting), stream.row()["num_waiting"]) == (0, 0)

@@ -32,7 +32,9 @@ def without_collector() -> Iterator[None]:
 
 
 def num_alive() -> int:
-    return sum(type(one) in {Fold, Rows, Stream, Held, Envelope} for one in gc.get_objects())
+    return sum(
+        type(get_object) in {Fold, Rows, Stream, Held, Envelope} for get_object in gc.get_objects()
+    )
 
 
 @pytest.mark.usefixtures("without_collector")

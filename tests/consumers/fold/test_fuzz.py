@@ -46,8 +46,8 @@ def test_every_mutated_record_is_applied_or_held_and_the_other_streams_are_up_to
 
     found = folded(log, 1_000)
 
-    progress = [one for batch in found.batches for one in batch.partitions.values()]
-    taken = sum(one.num_events + one.num_duplicates for one in progress)
+    progress = [partition for batch in found.batches for partition in batch.partitions.values()]
+    taken = sum(item.num_events + item.num_duplicates for item in progress)
     held = sum(len(batch.held) - len(batch.released) for batch in found.batches)
     assert taken + held == len(log.records)
     for subject, last in log.untouched.items():

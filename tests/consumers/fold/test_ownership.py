@@ -14,7 +14,7 @@ from consumers.fold.ownership import owned_entities
 from consumers.fold.parse import parse_record
 from consumers.fold.stream import Stream, new_stream
 from consumers.log.reader import LogRecord
-from producer.tasks.demo import demo_tasks
+from producer.agents.android.demo_tasks import demo_tasks
 from producer.tasks.statements import task_facts
 from schemas import ids
 from schemas.base import Payload
@@ -107,13 +107,15 @@ def test_ids_that_cannot_be_recomputed_are_looked_up(name: str) -> None:
     golden = (
         decode(path.read_bytes()) for path in sorted(GOLDEN_EVENTS.glob("*.json"), reverse=True)
     )
-    envelope, payload = next(one for one in golden if type(one.payload).__name__ == name)
+    envelope, payload = next(item for item in golden if type(item.payload).__name__ == name)
 
-    found = {one.id for one in owned_entities(new_stream(envelope.subject), payload)}
+    found = {
+        owned_entity.id for owned_entity in owned_entities(new_stream(envelope.subject), payload)
+    }
 
     for field in OWN[name]:
         value = getattr(payload, field)
-        assert found >= {str(one) for one in (value if isinstance(value, tuple) else [value])}
+        assert found >= {str(item) for item in (value if isinstance(value, tuple) else [value])}
 
 
 def take(*events: tuple[str, Payload], training: UUID | None = None) -> list[Held]:
@@ -199,7 +201,7 @@ def test_a_rollout_judges_itself_alone_and_a_scoring_of_its_uuid_has_rows_of_its
         (f"rollout/{rollout}", verdict(rollout)),
         (f"rollout/{other}", verdict(rollout)),
     )
-    assert [one.stream for one in held] == [f"rollout/{other}"]
+    assert [item.stream for item in held] == [f"rollout/{other}"]
 
 
 def test_a_groups_source_is_of_the_streams_own_kind() -> None:
@@ -222,8 +224,10 @@ def test_a_groups_source_is_of_the_streams_own_kind() -> None:
     assert take((subject, created), (subject, group("baseline"))) == []
     wrong: tuple[SourceType, ...] = ("eval", "step")
     for kind in wrong:
-        assert [one.kind for one in take((subject, created), (subject, group(kind)))] == ["invalid"]
-    assert [one.kind for one in take((subject, group("baseline")))] == ["invalid"]
+        assert [item.kind for item in take((subject, created), (subject, group(kind)))] == [
+            "invalid"
+        ]
+    assert [item.kind for item in take((subject, group("baseline")))] == ["invalid"]
 
 
 def test_an_event_of_another_training_than_its_streams_is_parked() -> None:

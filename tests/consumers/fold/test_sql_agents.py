@@ -13,7 +13,7 @@ from consumers.fold.operator_drops import Drops
 from consumers.fold.parse import parse_record
 from consumers.fold.stream import Stream
 from consumers.log.reader import LogRecord
-from producer.tasks.demo import demo_tasks
+from producer.agents.android.demo_tasks import demo_tasks
 from producer.tasks.statements import entry_fact, task_facts
 from schemas import ids
 from schemas.base import Payload
@@ -71,7 +71,7 @@ def test_what_a_trainer_states_of_a_task_with_an_entry_is_applied() -> None:
     task, validator = task_facts(TASK)
     assert validator is not None
     said = [task, validator, stated()]
-    assert held_after(*((f"training/{TRAINING}", one) for one in said)) == []
+    assert held_after(*((f"training/{TRAINING}", item) for item in said)) == []
     assert task.definition is not None
     assert task.definition["entry"] == stated().content_hash
     # Another training, or an evaluation of its own, may state it again.
@@ -153,7 +153,7 @@ def measured(*skills: str) -> SkillsMeasured:
     )
 
 
-@pytest.mark.parametrize("payload", [ENDED, EXECUTED, scored(STEP)], ids=lambda one: one.TYPE)
+@pytest.mark.parametrize("payload", [ENDED, EXECUTED, scored(STEP)], ids=lambda item: item.TYPE)
 def test_a_rollout_says_once_what_it_came_to_and_nobody_else_says_it(payload: Payload) -> None:
     rollout, other = f"rollout/{TRAINING}", f"rollout/{OTHER}"
     assert held_after((rollout, payload), (other, payload)) == []
@@ -168,7 +168,7 @@ def test_several_scorers_judge_a_completion_once_each_and_every_step_once() -> N
     rollout = f"rollout/{TRAINING}"
     another = STEP.model_copy(update={"index": 1})
     every = [scored(STEP, another), scored(STEP, another, scorer="monte_carlo")]
-    assert held_after(*((rollout, one) for one in every)) == []
+    assert held_after(*((rollout, item) for item in every)) == []
     assert len(held_after((rollout, scored(STEP, STEP)))) == 1
 
 

@@ -23,9 +23,11 @@ def record(offset: int, key: str | None, value: bytes) -> ParsedRecord:
 
 
 def test_a_block_names_the_trainings_of_its_records_and_128_offsets_are_one() -> None:
-    a = next(one for one in EVENTS if one.subject.startswith("training/"))
+    a = next(event for event in EVENTS if event.subject.startswith("training/"))
     b = next(
-        one for one in EVENTS if one.subject.startswith("training/") and one.subject != a.subject
+        event
+        for event in EVENTS
+        if event.subject.startswith("training/") and event.subject != a.subject
     )
     first, second = a.subject.partition("/")[2], b.subject.partition("/")[2]
     blocks = TrainingBlocks()
@@ -52,7 +54,7 @@ def test_what_is_no_event_counts_for_every_id_in_it() -> None:
 
 
 def test_an_event_under_a_foreign_key_counts_for_the_ids_in_it() -> None:
-    event = next(one for one in EVENTS if one.subject.startswith("training/"))
+    event = next(event for event in EVENTS if event.subject.startswith("training/"))
     foreign = record(7, f"training/{UUID(int=5)}", event.value)
     assert foreign.envelope is None
     found = TrainingBlocks().take([foreign], {AT: 7}, {AT: 8})
@@ -65,11 +67,11 @@ def test_whatever_the_batches_the_union_is_what_the_records_contain(data: st.Dat
     seed = data.draw(st.integers(0, 1_000))
     random = Random(seed)
     offset, records = 0, []
-    for one in random.choices(EVENTS, k=40):
+    for choice in random.choices(EVENTS, k=40):
         offset += random.choice([1, 1, 1, 40, 300])
-        garbled = one.value[: random.randrange(len(one.value))]
-        value = garbled if random.random() < 0.2 else one.value
-        records.append(record(offset, one.subject, value))
+        garbled = choice.value[: random.randrange(len(choice.value))]
+        value = garbled if random.random() < 0.2 else choice.value
+        records.append(record(offset, choice.subject, value))
     stored: dict[tuple[str, int, int], set[str]] = {}
     blocks, base = TrainingBlocks(), 0
     while records and base <= offset:

@@ -28,8 +28,8 @@ KEYS = [None, b"", b"\xff", b"\xfe", b"\\xff", STREAM.encode(), STREAM.encode() 
 def check(records: list[LogRecord]) -> None:
     """Keys name a stream only if they are one; values that are no event are unreadable."""
     parsed = [parse_record(record) for record in records]
-    assert [one.envelope for one in parsed] == [None] * len(parsed)
-    assert [one.stream for one in parsed if one.stream] == [STREAM]
+    assert [item.envelope for item in parsed] == [None] * len(parsed)
+    assert [item.stream for item in parsed if item.stream] == [STREAM]
     for record in records:
         assert type(record.value) is bytes
 
@@ -107,7 +107,7 @@ def test_large_records_of_a_local_log_are_read_a_few_at_a_time(tmp_path: Path) -
     reader.close()
 
     assert [len(records) for records in polled] == [8, 8, 2, 0]
-    assert [one.value[0] for records in polled for one in records] == list(range(18))
+    assert [record.value[0] for records in polled for record in records] == list(range(18))
     assert newest.value[0] == 17
     assert peak_bytes < 3 * (8 << 20)
 

@@ -68,15 +68,15 @@ def test_whatever_a_broker_takes_is_passed_by_readers_and_trainers(
     *_, last = produce(kafka.bootstrap_servers, topic, 3, [STOPPED[what], good])
     reader = open_reader(installation)
     reader.seek({at: 0})
-    records = [one for poll in poll_until(reader, at, last + 1) for one in poll]
+    records = [item for poll in poll_until(reader, at, last + 1) for item in poll]
     reader.close()
     log = KafkaLog(installation, [topic])
     read = list(log.read_topic(topic, {}))
     log.close()
 
     assert (records[-1].key, records[-1].value, records[-1].offset) == (GOOD, b"good", last)
-    assert [one.offset for one in records[:-1]] in ([0], [0, 2])
-    assert all(len(one.value) < 1_000 for one in records)
+    assert [item.offset for item in records[:-1]] in ([0], [0, 2])
+    assert all(len(item.value) < 1_000 for item in records)
     assert read[-1] == (GOOD, b"good")
     assert len(read) == len(records)
 
@@ -95,7 +95,7 @@ def test_one_poll_returns_no_more_bytes_than_a_batch_may_have(
     reader.close()
     assert 4 * size == POLL_BYTES
     assert [len(poll) for poll in polls] == [4, 4, 4, 2]
-    assert [one.offset for poll in polls for one in poll] == list(range(14))
+    assert [item.offset for poll in polls for item in poll] == list(range(14))
 
 
 def test_a_reader_may_begin_within_a_batch(
@@ -109,8 +109,8 @@ def test_a_reader_may_begin_within_a_batch(
     found = []
     for start in range(7):
         reader.seek({at: start})
-        polled = [one for poll in poll_until(reader, at, 7) for one in poll]
-        found.append([one.offset for one in polled])
+        polled = [item for poll in poll_until(reader, at, 7) for item in poll]
+        found.append([item.offset for item in polled])
     reader.close()
     whole = [0, 1, 2, 3, 4, 6]
     assert found == [[offset for offset in whole if offset >= start] for start in range(7)]

@@ -55,7 +55,9 @@ def reader(installation: Installation, writer: KafkaLog) -> Iterator[LogReader]:
 
 
 def write(log: KafkaLog, events: list[LoggedEvent], prefix: str) -> None:
-    log.append([Record(topic_of(one.subject, prefix), one.subject, one.value) for one in events])
+    log.append(
+        [Record(topic_of(event.subject, prefix), event.subject, event.value) for event in events]
+    )
 
 
 def transactions(kafka: KafkaService, send: Callable[[Any], None]) -> None:
@@ -82,7 +84,7 @@ def eventually(condition: Callable[[], bool], within_s: float = DEADLINE_S) -> N
 
 
 def expect(url: str, events: list[LoggedEvent]) -> None:
-    reference = fold((one.subject, one.value) for one in events)
+    reference = fold((event.subject, event.value) for event in events)
     assert differences(plain_tables(reference.tables), database_tables(url)) == []
 
 

@@ -71,5 +71,5 @@ def test_who_reads_topics_that_are_deleted_and_made_again_makes_none_and_takes_n
     worker.join(10)
     assert [MADE_AGAIN in str(error) for error in errors] == [True]
     expect(migrated_url, events[:60])
-    for one in (reader, idle, admin):
-        one.close()
+    for item in (reader, idle, admin):
+        item.close()

@@ -23,7 +23,7 @@ def test_every_record_from_the_start_up_to_the_end_and_none_beyond_is_returned_o
     found = [record for records in read_until(reader, starts, until, 7) for record in records]
 
     assert sum(until.values()) < sum(ends.values())
-    assert sorted((one.topic, one.partition, one.offset) for one in found) == sorted(
+    assert sorted((item.topic, item.partition, item.offset) for item in found) == sorted(
         (*at, offset) for at in ends for offset in range(starts[at], until[at])
     )
 

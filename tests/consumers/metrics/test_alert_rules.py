@@ -63,8 +63,8 @@ class Scraped:
     def exported(self) -> Exported:
         text = self._pages.answer("/metrics").content.decode()
         families = list(text_string_to_metric_families(text))
-        names = {one.name + "_total" * (one.type == "counter") for one in families}
-        samples = [Sample(s.name, s.labels, s.value) for one in families for s in one.samples]
+        names = {family.name + "_total" * (family.type == "counter") for family in families}
+        samples = [Sample(s.name, s.labels, s.value) for family in families for s in family.samples]
         return Exported(names, samples)
 
     def firing(self) -> set[str]:
@@ -92,7 +92,9 @@ def fires(expression: str, samples: Sequence[Sample]) -> bool:
         return False
     wanted = dict(re.findall(r'(\w+)="(\w+)"', labels or ""))
     values = [
-        one.value for one in samples if one.name == name and wanted.items() <= one.labels.items()
+        sample.value
+        for sample in samples
+        if sample.name == name and wanted.items() <= sample.labels.items()
     ]
     return bool(values) and bool(COMPARED[compared](FOLDS[fold](values), float(limit)))
 

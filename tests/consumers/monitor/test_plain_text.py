@@ -38,8 +38,8 @@ def test_every_other_character_stays_in_its_place(text: str) -> None:
     kept = "\n\t\u200c\u200d"
     hidden = {"Cc", "Cf", "Co", "Cn"}
     assert read(excerpt(text)) == "".join(
-        f"U+{ord(one):04X}" if one not in kept and unicodedata.category(one) in hidden else one
-        for one in text
+        f"U+{ord(item):04X}" if item not in kept and unicodedata.category(item) in hidden else item
+        for item in text
     )
 
 

@@ -48,7 +48,7 @@ def test_scorings_stand_beside_the_training_and_its_rollout(monitor: Monitor) ->
             )
         session.commit()
         found = q.list_scorings_by_training(session, named("demo"))
-        assert [one.id for one in found] == [named("first"), named("later")]
+        assert [item.id for item in found] == [named("first"), named("later")]
         scores = q.list_scores_by_rollout(session, named("rollout-1"))
         assert [(one.reward, by.reward_name) for one, by in scores] == [
             (0.625, "efficiency"),

@@ -30,8 +30,8 @@ def monitor(
     home: Path = tmp_path_factory.mktemp("home")
     name = postgres.create(migrated_template)
     log = MemoryLog()
-    for one in [*dbbench_run(), *text_to_sql_run(), *history("phone", 1, Shape(steps=1))]:
-        log.append(one.subject, one.value)
+    for item in [*dbbench_run(), *text_to_sql_run(), *history("phone", 1, Shape(steps=1))]:
+        log.append(item.subject, item.value)
     ProjectionLoop(MemoryReader(log), postgres.url(name)).run_once()
     engine = database_engine(postgres.url(name))
     store = ScreenshotStore(read_installation({"CUA_HOME": str(home)}))
@@ -168,7 +168,7 @@ def test_what_an_agent_or_a_data_set_says_stays_text_under_the_strict_policy(
 ) -> None:
     pages = [f"/training/{IN_TURN}", f"/eval/{ids.eval_id(IN_TURN, 0, 2)}"]
     for run in (dbbench_run(), text_to_sql_run()):
-        subjects = {one.subject for one in run if one.subject.startswith("rollout/")}
+        subjects = {item.subject for item in run if item.subject.startswith("rollout/")}
         pages += [f"/{subject}" for subject in sorted(subjects)]
     seen = 0
     for path in pages:

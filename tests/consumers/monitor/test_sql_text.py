@@ -44,8 +44,10 @@ def test_every_text_is_shown_whole_and_makes_no_markup_of_its_own(text: str) -> 
     assert tags <= {"pre", "/pre", "span", "/span", "b", "/b"}
     unseen = {"Cc", "Cf", "Co", "Cn"}
     assert shown(markup) == "".join(
-        f"U+{ord(one):04X}" if unicodedata.category(one) in unseen and one not in "\n\t" else one
-        for one in text
+        f"U+{ord(item):04X}"
+        if unicodedata.category(item) in unseen and item not in "\n\t"
+        else item
+        for item in text
     )
 
 

@@ -72,7 +72,7 @@ def test_a_log_that_lacks_history_is_not_adopted(migrated_url: str) -> None:
     events = logged_events("a")
     ProjectionLoop(MemoryReader(memory_log(events, MemoryLog("old"))), migrated_url).run_once()
     before = database_tables(migrated_url)
-    streams = {one.subject for one in events}
+    streams = {event.subject for event in events}
     rollout = next(name for name in sorted(streams) if name.startswith("rollout/"))
     last = max(number for number, one in enumerate(events) if one.subject == rollout)
     without_last = MemoryLog("new")
@@ -91,7 +91,8 @@ def test_a_log_of_another_writer_is_not_adopted(migrated_url: str) -> None:
     events = logged_events("a")
     ProjectionLoop(MemoryReader(memory_log(events, MemoryLog("old"))), migrated_url).run_once()
     others = [
-        LoggedEvent(one.subject, one.value.replace(b'"source":"', b'"source":"x')) for one in events
+        LoggedEvent(event.subject, event.value.replace(b'"source":"', b'"source":"x'))
+        for event in events
     ]
 
     with pytest.raises(MismatchError, match="this log lacks what the tables contain"):
@@ -120,7 +121,7 @@ def test_parked_waiting_and_nameless_records_are_held_once_where_an_adopted_log_
 
     after = operator.list_held()
     assert sorted(held[4:10] for held in after) == sorted(held[4:10] for held in before)
-    at = {(one.topic, one.partition, one.offset): one.value for one in new.records}
+    at = {(record.topic, record.partition, record.offset): record.value for record in new.records}
     for held in after:
         assert at[held.topic, held.partition, held.offset] == operator.show(held.id)[1]
     culprit = next(held for held in after if held.kind == "unknown_schema")
@@ -161,9 +162,9 @@ def test_behind_a_gap_that_was_given_up_the_same_is_parked_live_and_in_an_adopte
 
 
 def memory_log_with_noise(events: list[LoggedEvent], log: MemoryLog) -> MemoryLog:
-    for one in events:
-        if one.subject:
-            memory_log([one], log)
+    for event in events:
+        if event.subject:
+            memory_log([event], log)
         else:
-            log.append(None, one.value, "cua.rollouts", 0)
+            log.append(None, event.value, "cua.rollouts", 0)
     return log

@@ -36,13 +36,13 @@ def with_stranger(order: str, seed: int) -> list[LoggedEvent]:
     pose_as_step(events, Random(seed))
     if order == "mixed":
         return events
-    ours, strangers = list(TRAINING), [one for one in events if one not in TRAINING]
+    ours, strangers = list(TRAINING), [event for event in events if event not in TRAINING]
     return ours + strangers if order == "the step first" else strangers + ours
 
 
 def step_of(events: list[LoggedEvent]) -> str:
     (stranger,) = {
-        one.subject for one in events if json.loads(one.value)["source"] == "//stranger/1"
+        event.subject for event in events if json.loads(event.value)["source"] == "//stranger/1"
     }
     return stranger.partition("/")[2]
 
@@ -59,7 +59,7 @@ def test_the_tables_are_those_of_the_training_alone(
     log = memory_log(events)
     ProjectionLoop(MemoryReader(log), migrated_url, batch_records=batch_records).run_once()
 
-    alone = fold((one.subject, one.value) for one in TRAINING)
+    alone = fold((item.subject, item.value) for item in TRAINING)
     tables = database_tables(migrated_url)
 
     assert differences(plain_tables(alone.tables), tables) == []
@@ -75,7 +75,7 @@ def test_the_same_facts_under_an_id_of_their_own_have_rows(
     empty(migrated_url)
     events = with_stranger("the evaluation first", 1)
     owner = step_of(events)
-    log = memory_log([one for one in events if one.subject == f"evaluation/{owner}"])
+    log = memory_log([event for event in events if event.subject == f"evaluation/{owner}"])
     ProjectionLoop(MemoryReader(log), migrated_url, batch_records=batch_records).run_once()
 
     tables = database_tables(migrated_url)
@@ -98,7 +98,7 @@ def test_the_projectors_log_names_the_evaluation_once(
         MemoryReader(memory_log(events)), migrated_url, batch_records=batch_records
     ).run_once()
 
-    told = [one.message for one in caplog.records if "has no rows" in one.message]
+    told = [record.message for record in caplog.records if "has no rows" in record.message]
     assert len(told) == 1
     assert told[0].startswith(f"the evaluation {step_of(events)} has no rows: its id is that of a")
 
@@ -134,10 +134,12 @@ def test_a_step_whose_batch_is_not_committed_yet_is_known(migrated_url: str) -> 
     empty(migrated_url)
     log = memory_log(with_stranger("the step first", 1), MemoryLog(num_partitions=1))
     records = [parse_record(record) for record in log.records]
-    training = [one for one in records if one.record.topic != "cua.training"]
-    shared = [one for one in records if one.record.topic == "cua.training"]
-    strangers = [one for one in shared if one.envelope and one.envelope.source == "//stranger/1"]
-    ours = [*training, *(one for one in shared if one not in strangers)]
+    training = [record for record in records if record.record.topic != "cua.training"]
+    shared = [record for record in records if record.record.topic == "cua.training"]
+    strangers = [
+        item for item in shared if item.envelope and item.envelope.source == "//stranger/1"
+    ]
+    ours = [*training, *(item for item in shared if item not in strangers)]
 
     with connected(migrated_url, "test") as writer, connected(migrated_url, "test") as lookups:
         schema = ProjectedSchema(writer, "cua", log.log_id)
@@ -147,5 +149,5 @@ def test_a_step_whose_batch_is_not_committed_yet_is_known(migrated_url: str) -> 
         for batch in batches:
             schema.commit(batch)
 
-    alone = fold((one.subject, one.value) for one in TRAINING)
+    alone = fold((item.subject, item.value) for item in TRAINING)
     assert differences(plain_tables(alone.tables), database_tables(migrated_url)) == []

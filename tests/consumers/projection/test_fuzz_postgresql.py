@@ -24,8 +24,8 @@ NUM_CASES = 2_500
 def logged(fuzzed: FuzzedLog) -> MemoryLog:
     """The same log with offsets; a record without a stream lies in any partition."""
     log = MemoryLog(num_partitions=4)
-    for one in fuzzed.records:
-        log.append(one.key, one.value, f"cua.{one.topic_name}")
+    for record in fuzzed.records:
+        log.append(record.key, record.value, f"cua.{record.topic_name}")
     return log
 
 

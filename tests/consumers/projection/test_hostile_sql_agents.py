@@ -37,12 +37,12 @@ Change = Callable[[bytes], bytes]
 def told(name: str, type_: str, change: Change) -> Iterator[LoggedEvent]:
     """A small training of this name in which the first event of a type says something else."""
     is_changed = False
-    for one in history(name, 1, SMALL):
-        value = one.value
+    for event in history(name, 1, SMALL):
+        value = event.value
         if not is_changed and f'"type":"{type_}"'.encode() in value:
             value, is_changed = change(value), True
-            assert value != one.value
-        yield LoggedEvent(one.subject, value)
+            assert value != event.value
+        yield LoggedEvent(event.subject, value)
     assert is_changed
 
 
@@ -183,8 +183,8 @@ BYTES_HELD = {
 def test_what_an_agent_may_say_becomes_rows_that_a_rebuild_gives_too(migrated_url: str) -> None:
     log = MemoryLog()
     for name, (type_, change) in APPLIED.items():
-        for one in told(name, type_, saying(change)):
-            log.append(one.subject, one.value)
+        for item in told(name, type_, saying(change)):
+            log.append(item.subject, item.value)
 
     ProjectionLoop(MemoryReader(log), migrated_url).run_once()
 
@@ -199,9 +199,9 @@ def test_what_cannot_be_a_row_is_parked_and_stops_no_other_stream(migrated_url: 
     changes = {name: (type_, saying(change)) for name, (type_, change, _) in HELD.items()}
     log, names = MemoryLog(), {}
     for name, (type_, change) in (changes | BYTES_HELD).items():
-        for one in told(name, type_, change):
-            log.append(one.subject, one.value)
-            names[one.subject] = name
+        for item in told(name, type_, change):
+            log.append(item.subject, item.value)
+            names[item.subject] = name
 
     ProjectionLoop(MemoryReader(log), migrated_url).run_once()
 

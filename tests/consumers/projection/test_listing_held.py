@@ -34,7 +34,7 @@ def test_every_record_is_listed_in_order_and_no_page_has_them_all(migrated_url: 
         waiting = operator.list_held("waiting")
         assert connection.get_transaction_status() == TRANSACTION_STATUS_IDLE
     assert [len(page) for page in pages] == [PART_RECORDS, PART_RECORDS, 1]
-    assert [(one.partition, one.offset) for page in pages for one in page] == sorted(
+    assert [(item.partition, item.offset) for page in pages for item in page] == sorted(
         (number % 3, number) for number in range(1, NUMBER + 1)
     )
     assert len(waiting) == NUMBER // 10
@@ -49,7 +49,7 @@ def test_a_list_is_bounded_and_says_how_many_more_there_are(call: Call, migrated
     assert short.out.count("cua.rollouts/") == LISTED
     assert f"{NUMBER - LISTED:,} more records are not listed; --all lists them" in short.err
     assert some.out.count("cua.rollouts/") == 7
-    assert [one["held_as"] for one in few.json] == ["waiting"] * 3
+    assert [item["held_as"] for item in few.json] == ["waiting"] * 3
     assert f"{NUMBER // 10 - 3:,} more records" in few.err
     assert call("parked", "list", "--all").out.count("cua.rollouts/") == NUMBER
     assert "more" not in call("parked", "list", "--all").err

@@ -71,7 +71,7 @@ def seen_from(url: str, host: LostHost) -> str:
 
 
 def equals_reference(url: str, events: list[LoggedEvent]) -> bool:
-    reference = fold((one.subject, one.value) for one in events)
+    reference = fold((event.subject, event.value) for event in events)
     return differences(plain_tables(reference.tables), database_tables(url)) == []
 
 

@@ -22,10 +22,10 @@ def training_with_a_dropped_group() -> list[ParsedRecord]:
     """The training's own events, up to the one that drops its group."""
     shape = Shape(steps=1, groups=1, group_size=1, has_trouble=False)
     events = history("a", 1, shape)
-    own = [one for one in events if one.subject.startswith("training/")]
+    own = [event for event in events if event.subject.startswith("training/")]
     last = next(at for at, one in enumerate(own) if b'"cua.group.dropped"' in one.value)
     log = MemoryLog(num_partitions=1)
-    return [parse_record(log.append(one.subject, one.value)) for one in own[: last + 1]]
+    return [parse_record(log.append(item.subject, item.value)) for item in own[: last + 1]]
 
 
 def num_held(prepared: PreparedBatch) -> int:

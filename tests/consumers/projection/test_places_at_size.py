@@ -105,10 +105,10 @@ def test_neither_question_scans_the_table(is_analyzed: bool, migrated_url: str) 
         assert counted.num_pages < num_pages / 2
 
     places = read_training_places(migrated_url, A)
-    assert [one.indexed for one in places.partitions] == [Offsets(0, 25_000 * 128)] * 4
+    assert [partition.indexed for partition in places.partitions] == [Offsets(0, 25_000 * 128)] * 4
     block = OWN_BLOCK // 4
     own = [Offsets(block * 128, (block + 1) * 128)]
-    assert [one.found for one in places.partitions] == [[], own, [], []]
+    assert [partition.found for partition in places.partitions] == [[], own, [], []]
     assert read_training_places(migrated_url, NOBODY).partitions[1].found == []
 
 

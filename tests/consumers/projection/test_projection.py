@@ -247,7 +247,7 @@ def test_only_the_record_that_the_database_refuses_is_parked(migrated_url: str) 
 
     ProjectionLoop(MemoryReader(log), migrated_url).run_once()
 
-    of_stream = [one for one in events if one.subject == culprit.subject]
+    of_stream = [event for event in events if event.subject == culprit.subject]
     kinds = one(
         migrated_url,
         "SELECT json_object_agg(kind, number) FROM (SELECT kind, count(*) AS number FROM"
@@ -278,7 +278,7 @@ def test_what_the_database_alone_refuses_is_found_within_its_batch(migrated_url:
     )
     assert refused == ["cua.rollout.turn_taken"]
     status = read_status(MemoryReader(log), migrated_url)
-    assert [one.status for one in status.trainings] == ["completed"]
+    assert [training.status for training in status.trainings] == ["completed"]
 
 
 def test_a_parked_training_is_shown_with_since_when(migrated_url: str) -> None:

@@ -42,7 +42,7 @@ def expect(url: str, events: list[LoggedEvent]) -> None:
     """The tables are the reference fold of these events."""
     assert (
         differences(
-            plain_tables(fold((one.subject, one.value) for one in events).tables),
+            plain_tables(fold((event.subject, event.value) for event in events).tables),
             database_tables(url),
         )
         == []
@@ -69,7 +69,7 @@ def test_everything_behind_a_parked_record_is_parked_in_order_and_other_streams_
 ) -> None:
     events = logged_events("a", shape=CALM)
     index = index_of(events, "cua.rollout.turn_taken", 1)
-    stream = [one for one in events if one.subject == events[index].subject]
+    stream = [event for event in events if event.subject == events[index].subject]
 
     project(memory_log(unknown(events, index)), migrated_url)
 
@@ -77,8 +77,10 @@ def test_everything_behind_a_parked_record_is_parked_in_order_and_other_streams_
     behind = len(stream) - stream.index(events[index]) - 1
     assert [record.kind for record in held] == ["unknown_schema"] + ["behind"] * behind
     assert {record.stream for record in held} == {events[index].subject}
-    before = [one for one in events[:index] if one.subject == events[index].subject]
-    expect(migrated_url, before + [one for one in events if one.subject != events[index].subject])
+    before = [event for event in events[:index] if event.subject == events[index].subject]
+    expect(
+        migrated_url, before + [event for event in events if event.subject != events[index].subject]
+    )
 
 
 def test_a_record_whose_value_and_key_name_no_stream_is_parked_alone(
@@ -206,8 +208,8 @@ def test_the_rest_of_a_stream_can_be_given_up_for_good(
         assert cursor.fetchall() == [(json.loads(events[index].value)["sequence"] - 1,)]
     expect(
         migrated_url,
-        [one for one in events[:index] if one.subject == events[index].subject]
-        + [one for one in events if one.subject != events[index].subject],
+        [event for event in events[:index] if event.subject == events[index].subject]
+        + [event for event in events if event.subject != events[index].subject],
     )
     assert verify(MemoryReader(log), migrated_url).equal
 
@@ -222,7 +224,7 @@ def test_a_gap_is_given_up_where_it_stood_even_when_it_fills_later(
     )
     assert second == first + 1 or events[first].subject == events[second].subject
     missing = [events[first], events[second]]
-    log = memory_log([one for one in events if one not in missing])
+    log = memory_log([event for event in events if event not in missing])
     project(log, migrated_url)
     log.append(events[first].subject, events[first].value, "cua.training")
     project(log, migrated_url)
@@ -336,8 +338,8 @@ def test_a_long_stream_is_redriven_in_batches_and_goes_on_where_it_was_interrupt
     assert verify(MemoryReader(healed), migrated_url).differences == []
     # What comes meanwhile waits behind the rest.
     last = json.dumps(beat | {"sequence": beat["sequence"] + num_beats}).encode()
-    for one in (log, healed):
-        one.append(stream, last, "cua.training")
+    for item in (log, healed):
+        item.append(stream, last, "cua.training")
     project(log, migrated_url)
     assert {held.held_as for held in operator.list_held()} == {"parked"}
 

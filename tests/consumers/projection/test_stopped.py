@@ -83,7 +83,7 @@ def test_a_stopped_projector_is_replaced_and_waits_politely_when_it_wakes(
             eventually(lambda: first.says("another projector is running"))
             eventually(is_current)
             assert holder(migrated_url) == str(second.pid)
-    reference = fold((one.subject, one.value) for one in events)
+    reference = fold((event.subject, event.value) for event in events)
     assert differences(plain_tables(reference.tables), database_tables(migrated_url)) == []
     reader.close()
 

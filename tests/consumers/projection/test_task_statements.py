@@ -79,7 +79,7 @@ def test_every_order_and_batching_gives_the_row_of_the_reference_fold(
         log = memory_log(list(order))
         ProjectionLoop(MemoryReader(log), migrated_url, batch_records=batch_records).run_once()
         tables = database_tables(migrated_url)
-        reference = fold((one.subject, one.value) for one in order)
+        reference = fold((item.subject, item.value) for item in order)
         assert differences(plain_tables(reference.tables), tables) == []
         assert verify(MemoryReader(log), migrated_url).equal
         (row,) = tables["task"].values()

@@ -45,7 +45,9 @@ def fill(log: MemoryLog, to: int) -> None:
 
 
 def found(url: str, of: UUID | None = A) -> list[Offsets]:
-    (partition,) = (one for one in places(url, of).partitions if one.topic == "cua.training")
+    (partition,) = (
+        partition for partition in places(url, of).partitions if partition.topic == "cua.training"
+    )
     return partition.found
 
 
@@ -66,7 +68,7 @@ def test_blocks_of_128_offsets_that_name_a_training_up_to_the_position(migrated_
     assert found(migrated_url) == [Offsets(0, 128)]
     assert found(migrated_url, B) == [Offsets(512, end)]
     known = places(migrated_url)
-    last = max(log.records, key=lambda one: (one.key == f"training/{A}", one.appended_at))
+    last = max(log.records, key=lambda record: (record.key == f"training/{A}", record.appended_at))
     assert f'"epoch":{known.epoch},"sequence":{known.sequence},'.encode() in last.value
     assert places(migrated_url, training_id("c"))[1:3] == (0, 0)
 
@@ -139,12 +141,16 @@ def test_what_was_read_before_the_migration_is_not_claimed(migrated_url: str) ->
     log = MemoryLog(num_partitions=1)
     append(log, "a")
     project(log, migrated_url)
-    read = {(one.topic, one.indexed.stop) for one in places(migrated_url).partitions}
+    read = {
+        (partition.topic, partition.indexed.stop) for partition in places(migrated_url).partitions
+    }
     migrate(migrated_url, BEFORE_BLOCKS)
     migrate(migrated_url)
     # Later migrations ask for a rebuild, which would fill the blocks.
     execute(migrated_url, f"UPDATE cua.projection SET version = {PROJECTION_VERSION}")
-    assert {(one.topic, one.indexed.start) for one in places(migrated_url).partitions} == read
+    assert {
+        (partition.topic, partition.indexed.start) for partition in places(migrated_url).partitions
+    } == read
     assert found(migrated_url) == []
     append(log, "b")
     project(log, migrated_url)

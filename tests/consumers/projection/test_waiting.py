@@ -53,12 +53,12 @@ def test_a_batch_costs_the_same_while_thousands_wait_and_all_are_released(
     events = heartbeats(NUM_WAITING + 2 * NUM_BATCHES + 1)
     missing = events.pop(NUM_BATCHES)
     log = MemoryLog(num_partitions=1)
-    records = [log.append(one.subject, one.value) for one in events]
+    records = [log.append(event.subject, event.value) for event in events]
     with closing(connect(migrated_url, "test")) as connection:
         schema = ProjectedSchema(connection, "cua", log.log_id)
         schema.load()
         none_wait = cpu_seconds(schema, records[:NUM_BATCHES])
-        schema.apply([parse_record(one) for one in records[NUM_BATCHES:-NUM_BATCHES]])
+        schema.apply([parse_record(record) for record in records[NUM_BATCHES:-NUM_BATCHES]])
         waiting = len(records) - 2 * NUM_BATCHES
         assert progress(connection) == (NUM_BATCHES, waiting, waiting)
 

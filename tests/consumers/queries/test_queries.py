@@ -72,13 +72,16 @@ def test_the_annotation_stated_last_counts_and_hides_a_training_from_lists(engin
         newest = q.get_annotation(session, named("demo"))
         assert newest is not None
         assert (newest.display_name, newest.tags) == ("Second", ["x"])
-        counting = {one.training_id: one.display_name for one in q.list_annotations(session)}
+        counting = {
+            list_annotation.training_id: list_annotation.display_name
+            for list_annotation in q.list_annotations(session)
+        }
         assert counting == {named("demo"): "Second", named("older"): None}
-        assert [one.run_name for one in q.list_trainings(session)] == ["older"]
+        assert [list_training.run_name for list_training in q.list_trainings(session)] == ["older"]
         every = q.list_trainings(session, include_hidden=True)
-        assert [one.run_name for one in every] == ["demo", "older"]
+        assert [item.run_name for item in every] == ["demo", "older"]
         said = every[0].annotations
-        assert [one.display_name for one in said] == ["First", "Second"]
+        assert [item.display_name for item in said] == ["First", "Second"]
         session.rollback()
 
 

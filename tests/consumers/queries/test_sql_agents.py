@@ -23,8 +23,8 @@ IN_TURN, QUESTIONS = ids.training_id("dbbench-in-turn"), ids.training_id("text-t
 def engine(postgres: PostgresServer, migrated_template: str) -> Iterator[Engine]:
     name = postgres.create(migrated_template)
     log = MemoryLog()
-    for one in [*dbbench_run(), *text_to_sql_run()]:
-        log.append(one.subject, one.value)
+    for item in [*dbbench_run(), *text_to_sql_run()]:
+        log.append(item.subject, item.value)
     ProjectionLoop(MemoryReader(log), postgres.url(name)).run_once()
     engine = create_engine(postgres.url(name))
     yield engine
@@ -42,7 +42,7 @@ def test_sessions_are_listed_by_training_status_and_outcome(session: Session) ->
     # 4 evaluations of 12 sessions and 3 steps of 3.
     everything = q.list_sessions(session, IN_TURN)
     assert len(everything) == 57
-    assert [one.end_time for one in everything] == sorted(one.end_time for one in everything)
+    assert [item.end_time for item in everything] == sorted(item.end_time for item in everything)
     assert list(q.list_sessions(session)) == list(everything)
     assert q.list_sessions(session, QUESTIONS) == []
     # Solved: 1 + 5 + 8 + 9 in the evaluations, 1 + 2 + 3 in the steps.
@@ -73,7 +73,9 @@ def test_a_session_leads_to_its_entry_and_the_entry_to_its_task(session: Session
 
 
 def test_completions_are_listed_with_both_scorers_opinions(session: Session) -> None:
-    assert [one.outcome for one in q.list_completions(session, QUESTIONS)] == [
+    assert [
+        list_completion.outcome for list_completion in q.list_completions(session, QUESTIONS)
+    ] == [
         "correct",
         "incorrect",
         "error",
@@ -96,21 +98,21 @@ def test_success_by_skill_is_listed_by_step_and_leaves_out_what_was_superseded(
 ) -> None:
     with Session(engine) as session:
         every = q.success_by_skill(session, IN_TURN)
-        assert [(one.step, one.skill) for one in every[:4]] == [
+        assert [(item.step, item.skill) for item in every[:4]] == [
             (0, "all"),
             (0, "group_by_single_column"),
             (0, "insert"),
             (0, "select"),
         ]
         assert [
-            (one.step, one.success_rate)
-            for one in q.success_by_skill(session, IN_TURN, skill="select")
+            (item.step, item.success_rate)
+            for item in q.success_by_skill(session, IN_TURN, skill="select")
         ] == [(0, 0.25), (1, 1.0), (2, 0.75), (3, 0.5)]
         session.execute(text("UPDATE eval SET superseded = true WHERE step = 2"))
         kept = q.success_by_skill(session, IN_TURN, skill="select")
-        assert [one.step for one in kept] == [0, 1, 3]
+        assert [item.step for item in kept] == [0, 1, 3]
         again = q.success_by_skill(session, IN_TURN, skill="select", generation=0)
-        assert [one.step for one in again] == [0, 1, 2, 3]
+        assert [item.step for item in again] == [0, 1, 2, 3]
         assert q.success_by_skill(session, IN_TURN, generation=1) == []
         session.rollback()
 

@@ -172,7 +172,7 @@ def check(
 ) -> None:
     random = Random(seed)
     events = history("split", seed, shape)
-    for disturb in sorted(disturbances, key=lambda one: one is garble):
+    for disturb in sorted(disturbances, key=lambda disturbance: disturbance is garble):
         disturb(events, random)
     log = MemoryLog(num_partitions=partitions)
     partition = 0

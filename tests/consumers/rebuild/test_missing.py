@@ -110,7 +110,7 @@ def test_each_thing_that_is_missing_is_named(migrated_url: str) -> None:
                 continue
             cursor.execute(statement)
             found = [problem.text for problem in find_problems(cursor)]
-            assert any(text in one for one in found), (text, found)
+            assert any(text in item for item in found), (text, found)
             connection.rollback()
         assert find_problems(cursor) == []
 
@@ -137,9 +137,9 @@ def test_a_table_or_its_columns_keys_and_indexes_are_built_again(
     rebuild_whole(migrated_url, log)
 
     indexes = [f"DROP INDEX {table.schema}.{index.name}" for index in table.indexes]
-    parts = [one for one in PARTS.values() if one.startswith(f"ALTER TABLE {_name(table)} DROP")]
+    parts = [part for part in PARTS.values() if part.startswith(f"ALTER TABLE {_name(table)} DROP")]
     # Constraints first: a column takes its own with it.
-    parts.sort(key=lambda one: "DROP COLUMN" in one)
+    parts.sort(key=lambda item: "DROP COLUMN" in item)
     assert len(parts) > 1
     damage(migrated_url, *indexes, *parts)
     rebuild_whole(migrated_url, log)

@@ -127,8 +127,8 @@ def test_a_database_that_is_started_again_is_waited_for(
     is_over.set()
     again.join()
     assert (report.swapped, report.equal) == (True, True)
-    assert any("the database ended our session" in one for one in caplog.messages)
-    assert any("cannot connect" in one for one in caplog.messages)
+    assert any("the database ended our session" in message for message in caplog.messages)
+    assert any("cannot connect" in message for message in caplog.messages)
 
 
 class AwayReader(MemoryReader):

@@ -34,7 +34,7 @@ SEED = 10
 def events() -> list[LoggedEvent]:
     events = logged_events("a", "b", "c", shape=SHAPE)
     pose_as_step(events, Random(SEED))
-    assert fold((one.subject, one.value) for one in events).count("parked") == 0
+    assert fold((event.subject, event.value) for event in events).count("parked") == 0
     return events
 
 
@@ -107,7 +107,7 @@ def test_a_projector_that_is_far_behind_catches_up_with_several_processes(
     ).run_once()
 
     assert report.events == len(events)
-    reference = fold((one.subject, one.value) for one in events)
+    reference = fold((event.subject, event.value) for event in events)
     assert differences(plain_tables(reference.tables), database_tables(migrated_url)) == []
 
 

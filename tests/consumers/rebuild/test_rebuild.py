@@ -105,7 +105,8 @@ def test_changed_deleted_and_added_rows_are_named_and_healed(
 
     assert not found.equal
     assert {
-        (one.table, one.key, one.column, one.live, one.replayed) for one in found.differences
+        (difference.table, difference.key, difference.column, difference.live, difference.replayed)
+        for difference in found.differences
     } == {
         ("rollout", changed, "reward", "7.5", f"{reward:.0f}"),
         ("turn", deleted, None, "(no row)", "a row"),
@@ -304,9 +305,11 @@ def test_one_training_or_a_moment_is_built_beside_the_live_tables(
         reader, migrated_url, "same", until=parse_until(format_positions(past.positions), reader)
     )
 
-    of_a = [one for one in events if f'"trainingid":"{training_id("a")}"'.encode() in one.value]
+    of_a = [
+        event for event in events if f'"trainingid":"{training_id("a")}"'.encode() in event.value
+    ]
     assert 0 < one.events == len(of_a) < len(events)
-    expected = fold((one.subject, one.value) for one in of_a)
+    expected = fold((item.subject, item.value) for item in of_a)
     assert differences(plain_tables(expected.tables), database_tables(migrated_url, "only_a")) == []
     assert past.events == same.events == 150
     expected = fold((record.key, record.value) for record in log.records[:150])

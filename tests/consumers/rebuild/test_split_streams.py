@@ -339,7 +339,7 @@ def test_every_split_of_every_log_verifies_in_every_order(
         empty(migrated_url)
         random = Random(seed)
         events = history("split", seed, SMALL)
-        for disturb in sorted(disturbances, key=lambda one: one is garble):
+        for disturb in sorted(disturbances, key=lambda disturbance: disturbance is garble):
             disturb(events, random)
         log = MemoryLog(num_partitions=partitions)
         for event in events:

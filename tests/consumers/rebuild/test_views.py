@@ -60,13 +60,15 @@ def test_the_views_show_every_rollout_and_turn(migrated_url: str, log: MemoryLog
             if row["task_success"]
             else "not_solved"
         )
-        judged = [one for one in tables["validation"].values() if one["rollout_id"] == key]
+        judged = [table for table in tables["validation"].values() if table["rollout_id"] == key]
         assert found["verdict"] == (judged[0]["success"] if judged else None)
     assert {row["outcome"] for row in shown.values()} > {"solved", "not_solved"}
 
     turns = {row["id"]: row for row in query(migrated_url, "SELECT * FROM cua.turn_tokens")}
     assert turns.keys() == tables["turn"].keys()
-    first = {one["turn_id"]: one for one in tables["action"].values() if one["action_index"] == 0}
+    first = {
+        table["turn_id"]: table for table in tables["action"].values() if table["action_index"] == 0
+    }
     for key, row in turns.items():
         action = first[key]
         if action.get("tokens") is None:

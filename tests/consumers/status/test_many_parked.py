@@ -44,7 +44,7 @@ def insert_parked(cursor: Cursor, streams: Sequence[str], named: UUID | None = N
 
 
 def rollouts(name: str, number: int) -> list[str]:
-    return [f"rollout/{uuid5(NAMESPACE_URL, f'{name} {one}')}" for one in range(number)]
+    return [f"rollout/{uuid5(NAMESPACE_URL, f'{name} {index}')}" for index in range(number)]
 
 
 def test_every_parked_stream_is_counted_and_the_first_ones_are_named(
@@ -54,7 +54,7 @@ def test_every_parked_stream_is_counted_and_the_first_ones_are_named(
     execute(migrated_url, "UPDATE cua.projection SET log_id = NULL")
     execute(migrated_url, "DELETE FROM cua.reader_position")
     of_a, of_nobody = rollouts("a", NAMED_BY_A), rollouts("nobody", NAMED_BY_NOBODY)
-    unborn = [f"training/{training_id(f'never {one}')}" for one in range(LISTED + 5)]
+    unborn = [f"training/{training_id(f'never {index}')}" for index in range(LISTED + 5)]
     with connected(migrated_url, "test") as connection, connection, connection.cursor() as cursor:
         insert_parked(cursor, of_a, training_id("a"))
         insert_parked(cursor, of_nobody)
@@ -68,13 +68,15 @@ def test_every_parked_stream_is_counted_and_the_first_ones_are_named(
     report = call("status", "--json").json
     total = NAMED_BY_A + NAMED_BY_NOBODY + len(unborn) + 1
     assert report["num_parked_streams"] == total
-    assert [one["stream"] for one in report["parked_streams"]] == of_a[:LISTED]
-    since = {one["run_name"]: one["parked_since"] for one in report["trainings"] if one["parked"]}
+    assert [item["stream"] for item in report["parked_streams"]] == of_a[:LISTED]
+    since = {
+        item["run_name"]: item["parked_since"] for item in report["trainings"] if item["parked"]
+    }
     assert since.pop("a") == "2026-01-01T00:00:01+00:00"
     assert since.pop("b") == "2026-02-01T00:00:00+00:00"
     assert list(since) == unborn[:LISTED]
     # The records of the first LISTED streams without a row were read, and name a training.
-    (line,) = [one for one in call("status").out.splitlines() if one.startswith("parked ")]
+    (line,) = [line for line in call("status").out.splitlines() if line.startswith("parked ")]
     rest = NAMED_BY_A - LISTED + NAMED_BY_NOBODY - 5
     assert line.endswith(
         f"{of_a[LISTED]}, {of_a[-2]}, {of_a[-1]}, {', '.join(of_nobody[:2])} and {rest} more"

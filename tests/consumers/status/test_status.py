@@ -56,7 +56,11 @@ def is_of(event: LoggedEvent, name: str) -> bool:
 
 def started_only(name: str) -> list[LoggedEvent]:
     """A training up to its start: nothing more comes from it."""
-    events = [one for one in logged_events(name, shape=SMALL) if one.subject.startswith("training")]
+    events = [
+        logged_event
+        for logged_event in logged_events(name, shape=SMALL)
+        if logged_event.subject.startswith("training")
+    ]
     last = next(index for index, one in enumerate(events) if is_of(one, "cua.training.started"))
     return events[: last + 1]
 
@@ -100,7 +104,7 @@ def test_an_idle_log_that_is_projected_has_no_lag(call: Call) -> None:
 def test_a_running_training_without_a_heartbeat_for_a_minute_is_stale(call: Call) -> None:
     write([*started_only("dead"), *logged_events("done", seed=2, shape=SMALL)])
     call("run", "--once")
-    trainings = {one["run_name"]: one for one in call("status", "--json").json["trainings"]}
+    trainings = {item["run_name"]: item for item in call("status", "--json").json["trainings"]}
     assert {name: one["stale"] for name, one in trainings.items()} == {"dead": True, "done": False}
     checked = call("status", "--check")
     assert (checked.code, checked.out.split(";")[0]) == (6, "stale: no heartbeat from dead")
@@ -176,7 +180,9 @@ def test_a_strangers_parked_stream_that_names_a_training_does_not_mark_it_as_par
     call: Call, names: str
 ) -> None:
     events = logged_events("a", shape=SMALL)
-    created = json.loads(next(one.value for one in events if is_of(one, "cua.training.created")))
+    created = json.loads(
+        next(event.value for event in events if is_of(event, "cua.training.created"))
+    )
     stranger = f"training/{training_id('b')}"
     created["subject"] = stranger
     if names == "run_name":
@@ -185,7 +191,7 @@ def test_a_strangers_parked_stream_that_names_a_training_does_not_mark_it_as_par
         created["data"]["run_name"] = "b"
     write([*events, LoggedEvent(stranger, json.dumps(created).encode())])
     call("run", "--once")
-    trainings = {one["run_name"]: one for one in call("status", "--json").json["trainings"]}
+    trainings = {item["run_name"]: item for item in call("status", "--json").json["trainings"]}
     own = "b" if names == "trainingid" else stranger
     assert {name: one["parked"] for name, one in trainings.items()} == {"a": False, own: True}
 
@@ -225,7 +231,7 @@ def test_abandoned_streams_are_counted(call: Call) -> None:
     write(events)
     call("run", "--once")
     held = call("parked", "list", "--as", "parked", "--json").json
-    first = min(held, key=lambda one: int(one["id"].rpartition("@")[2]))
+    first = min(held, key=lambda item: int(item["id"].rpartition("@")[2]))
     assert call("parked", "drop", first["id"], "--rest").code == 0
     assert call("status", "--json").json["abandoned"] == 1
     assert "1 abandoned streams" in call("status").out
@@ -299,7 +305,9 @@ def test_a_training_is_shown_as_it_was_renamed_and_a_hidden_one_on_request(call:
     write(logged_events("a", shape=SMALL))
     write(logged_events("b", shape=SMALL))
     call("run", "--once")
-    (shown,) = [one for one in call("status", "--json").json["trainings"] if one["run_name"] == "a"]
+    (shown,) = [
+        item for item in call("status", "--json").json["trainings"] if item["run_name"] == "a"
+    ]
     # As the history's second person left it.
     assert (shown["display_name"], shown["tags"], shown["hidden"]) == (
         *("attempt 2", ["baseline", "v2"]),
@@ -316,7 +324,7 @@ def test_a_training_is_shown_as_it_was_renamed_and_a_hidden_one_on_request(call:
     assert text.endswith("1 hidden; --all lists them\n")
     assert "gone" in call("status", "--all").out
     both = call("status", "--json").json["trainings"]
-    assert {one["run_name"]: one["hidden"] for one in both} == {"a": True, "b": False}
+    assert {item["run_name"]: item["hidden"] for item in both} == {"a": True, "b": False}
 
 
 def write_device(name: str, training: str | None, *ends: Payload) -> None:
@@ -345,7 +353,7 @@ def test_devices_that_were_not_released_are_counted_until_they_are(call: Call) -
     write_device("leaked too", "a", leaked)
     call("run", "--once")
     report = call("status", "--json").json
-    counts = {one["run_name"]: one["leaked_devices"] for one in report["trainings"]}
+    counts = {item["run_name"]: item["leaked_devices"] for item in report["trainings"]}
     assert (counts, report["leaked_devices"]) == ({"a": 2, "b": 0}, 2)
     write_device("of an evaluation", None, leaked)
     call("run", "--once")

@@ -192,7 +192,7 @@ def test_on_kafka_the_last_five_read_a_window_of_each_partition(
         topic_prefix=prefix,
         kafka_bootstrap_servers=kafka.bootstrap_servers,
     )
-    made = [one._replace(topic=one.topic.replace("cua.", prefix)) for one in records()]
+    made = [record._replace(topic=record.topic.replace("cua.", prefix)) for record in records()]
     with closing(KafkaLog(installation, [prefix + name for name in TOPIC_NAMES])) as log:
         for start in range(0, len(made), 500):
             log.append(made[start : start + 500])

@@ -47,7 +47,7 @@ def tensorboard_points(folder: Path) -> Points:
     accumulator.Reload()
     assert accumulator.Tags()["tensors"] == []
     return {
-        tag: {one.step: one.value for one in accumulator.Scalars(tag)}
+        tag: {scalar.step: scalar.value for scalar in accumulator.Scalars(tag)}
         for tag in accumulator.Tags()["scalars"]
     }
 
@@ -65,7 +65,8 @@ def mlflow_points(uri: str, project: str) -> tuple[dict[str, Points], dict[str, 
         statuses[name] = str(found.info.status)
         points[name] = {
             metric: {
-                one.step: one.value for one in client.get_metric_history(found.info.run_id, metric)
+                item.step: item.value
+                for item in client.get_metric_history(found.info.run_id, metric)
             }
             for metric in found.data.metrics
         }
@@ -329,5 +330,5 @@ def test_a_name_that_is_no_folder_of_its_own_is_replaced_by_the_trainings_id(
     tracker = TensorboardTracker(tmp_path / "board")
     tracker.begin(TrackedRun(owner, name, 1, {}))
     tracker.close()
-    assert [one.name for one in (tmp_path / "board").iterdir()] == [f"{owner.hex}@1"]
-    assert [one.name for one in tmp_path.iterdir()] == ["board"]
+    assert [path.name for path in (tmp_path / "board").iterdir()] == [f"{owner.hex}@1"]
+    assert [path.name for path in tmp_path.iterdir()] == ["board"]

@@ -151,7 +151,7 @@ def test_what_one_of_ours_refuses_is_said_in_its_own_words() -> None:
 def test_responses_without_a_token_have_no_advantage(name: str, num_tokens: int) -> None:
     nothing = torch.zeros(2, num_tokens)
     found = call_core_function(CORE_FUNCTIONS[name], nothing, nothing, [0, 0])
-    assert all(torch.equal(one, nothing) for one in found)
+    assert all(torch.equal(item, nothing) for item in found)
 
 
 @pytest.mark.parametrize("name", CORE_FUNCTIONS)

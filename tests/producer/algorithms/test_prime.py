@@ -87,7 +87,7 @@ def test_the_advantage_by_hand() -> None:
 def test_responses_without_a_token_have_no_advantage(num_tokens: int) -> None:
     nothing = torch.zeros(2, num_tokens)
     found = compute_prime_advantage(nothing, torch.tensor([1.0, 0.0]), nothing, [0, 0])
-    assert all(torch.equal(one, nothing) for one in found)
+    assert all(torch.equal(item, nothing) for item in found)
 
 
 def test_the_outcome_is_on_the_last_token_of_the_mask_whatever_its_holes() -> None:

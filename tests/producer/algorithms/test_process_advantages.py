@@ -112,8 +112,8 @@ def test_the_result_has_the_rewards_dtype_and_no_gradient(
     assert callable(function)
     rewards = torch.tensor([[1.0, 0.5], [0.25, 0.0]], dtype=dtype, requires_grad=True)
     found = function(rewards, torch.ones(2, 2, dtype=torch.bool), np.array([1, 1]))
-    assert all(one.dtype == dtype and not one.requires_grad for one in found)
-    assert all(one.shape == (2, 2) for one in found)
+    assert all(item.dtype == dtype and not item.requires_grad for item in found)
+    assert all(item.shape == (2, 2) for item in found)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -128,7 +128,7 @@ def test_groups_are_told_by_the_value_of_any_index(function: object) -> None:
         np.array([9, 8, 9, 8]),
     ]
     found = [function(rewards, mask, index)[0] for index in indices]
-    assert all(torch.equal(found[0], one) for one in found)
+    assert all(torch.equal(found[0], item) for item in found)
     assert found[0].abs().sum() > 0
 
 
@@ -165,7 +165,7 @@ def plain_weighted(rewards: Rows, mask: Rows, index: list[int]) -> Rows:
             continue
         weight = 1.0 if low == high else 0.5 + 0.5 * (own - low) / (high - low)
         a = (own - mean(of_group)) / (stdev(of_group) + EPSILON)
-        found.append([weight * a * one for one in kept])
+        found.append([weight * a * item for item in kept])
     return found
 
 

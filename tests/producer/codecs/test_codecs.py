@@ -120,10 +120,10 @@ def test_no_arguments_make_a_codec_raise_and_every_action_is_on_the_screen(
     ][wrapper]
     text = json.dumps(content)
     for written in (text, f"<tool_call>{text}</tool_call>"):
-        for one in codec.parse(written, WIDTH, HEIGHT):
-            assert (one.action is None) == (one.error_type is not None)
-            if one.action is not None:
-                said = one.action.model_dump()
+        for item in codec.parse(written, WIDTH, HEIGHT):
+            assert (item.action is None) == (item.error_type is not None)
+            if item.action is not None:
+                said = item.action.model_dump()
                 points = [(said["x"], said["y"])] if "x" in said else said.get("path", ())
                 assert all(0 <= x < WIDTH and 0 <= y < HEIGHT for x, y in points)
 
@@ -141,9 +141,9 @@ def test_no_text_makes_a_codec_raise_and_what_cannot_be_parsed_has_a_reason(
 ) -> None:
     taken = codec.parse(text, WIDTH, HEIGHT)
     assert taken
-    for one in taken:
-        assert (one.action is None) == (one.error_type is not None)
-        assert (one.error_type is None) == (one.error_message is None)
+    for item in taken:
+        assert (item.action is None) == (item.error_type is not None)
+        assert (item.error_type is None) == (item.error_message is None)
 
 
 @pytest.mark.parametrize(

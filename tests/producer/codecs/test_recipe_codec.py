@@ -18,7 +18,7 @@ def call(tool: str, **arguments: Any) -> str:
 
 
 def parse(text: str) -> list[Action | None]:
-    return [one.action for one in CODEC.parse(text, WIDTH, HEIGHT)]
+    return [item.action for item in CODEC.parse(text, WIDTH, HEIGHT)]
 
 
 def error(text: str) -> tuple[str | None, str | None]:

@@ -145,9 +145,11 @@ def test_unknown_fields_are_named_and_those_without_effect_with_the_reason(
 ) -> None:
     caplog.set_level(logging.INFO)
     read_config_file(write(tmp_path))
-    (warning,) = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
+    (warning,) = [
+        record.getMessage() for record in caplog.records if record.levelno == logging.WARNING
+    ]
     assert warning.endswith("not known and are ignored: colour, language_model.quantum")
-    said = " ".join(one.getMessage() for one in caplog.records)
+    said = " ".join(record.getMessage() for record in caplog.records)
     for name in ("device_map", "system_prompt", "do_sample", "callback_0", "environment_config"):
         assert name in said
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from producer.agents.dbbench.data.layout import read_entries
 from producer.cli import cli
 from producer.commands.config_file import read_config_file
 from producer.config import check_effects, read_config
 from producer.config.reward import configured_reward
 from producer.errors import UsageError
 from producer.rewards import Outcome
-from producer.sql_data.dbbench.layout import read_entries
 from tests.support.checkpoints import write_checkpoint
 from tests.support.paths import ROOT
 
@@ -50,12 +50,14 @@ def data(tmp_path: Path) -> Path:
 def test_prepare_writes_the_tasks_of_each_skill_and_they_are_read_again(data: Path) -> None:
     written = json.loads((data / "single_skill_tasks.json").read_text())
     assert {
-        skill for group in written.values() for one in group for skill in one["skill_list"]
+        skill for group in written.values() for item in group for skill in item["skill_list"]
     } == {*written}
     read = read_entries(data / "single_skill_tasks.json")
     assert len(read) == sum(map(len, written.values())) > 0
     assert {entry.skills for entry in read} == {(skill,) for skill in written}
-    by_instruction = {one.instruction: one for one in read_entries(data / "generated")}
+    by_instruction = {
+        read_entry.instruction: read_entry for read_entry in read_entries(data / "generated")
+    }
     for entry in read:
         original = by_instruction[entry.instruction]
         assert (entry.sql, entry.table_info) == (original.sql, original.table_info)

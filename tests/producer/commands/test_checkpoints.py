@@ -32,7 +32,7 @@ def _home(installation: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def call(*arguments: object) -> str:
     """What the command prints on stdout."""
-    result = CliRunner().invoke(command, [str(one) for one in arguments])
+    result = CliRunner().invoke(command, [str(argument) for argument in arguments])
     if result.exception is not None:
         raise result.exception
     return result.stdout

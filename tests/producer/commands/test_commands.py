@@ -146,9 +146,9 @@ def test_on_a_terminal_an_existing_training_is_asked_about(
     returned, shown = on_a_terminal(*words, answers=[("[q]uit? [r] ", typed)])
     assert "Training 'first' exists (step 1 of 1). [r]esume, [o]verwrite, [q]uit?" in shown
     assert returned == code
-    summaries = [json.loads(one) for one in re.findall(r'{"training_name.*}', shown)]
-    assert [one["generation"] for one in summaries] == ([] if code else [generation])
-    assert [one["status"] for one in summaries] == (
+    summaries = [json.loads(item) for item in re.findall(r'{"training_name.*}', shown)]
+    assert [summary["generation"] for summary in summaries] == ([] if code else [generation])
+    assert [summary["status"] for summary in summaries] == (
         [] if code else ["skipped" if "q" in typed else "completed"]
     )
 

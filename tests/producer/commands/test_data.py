@@ -168,7 +168,7 @@ def test_an_output_that_cannot_be_made_is_refused_before_any_work(
     refused = cua_train(*words, "--output", path, expected=2)
     assert refused.stderr.startswith("error: --output: ")
     assert message in refused.stderr
-    assert sorted(str(one.relative_to(tmp_path)) for one in tmp_path.rglob("*")) == [*BEFORE]
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == [*BEFORE]
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ import os
 import pytest
 from pydantic import ValidationError
 
+from producer.agents.dbbench.environment import check_server, open_on_server
 from producer.commands.given_fields import given_fields
 from producer.commands.shell import withheld
 from producer.config import RunConfig
-from producer.environments.dbbench.environment import check_server, open_on_server
 from producer.errors import UnreachableError, UsageError
 
 VARIABLE = "CUA_DBBENCH_PASSWORD"  # its name

@@ -29,8 +29,8 @@ def with_field(name: str, value: str) -> str:
     fields = yaml.safe_load(PUBLISHED)
     *sections, last = name.split(".")
     section = fields
-    for one in sections:
-        section = section.setdefault(one, {})
+    for item in sections:
+        section = section.setdefault(item, {})
     section[last] = yaml.safe_load(value)
     return str(yaml.safe_dump(fields))
 
@@ -119,7 +119,7 @@ def test_a_field_is_honoured(
     tmp_path: Path, name: str, value: str, given: dict[str, object]
 ) -> None:
     file = read(tmp_path, with_field(name, value))
-    assert {one: file.given.get(one) for one in given} == given
+    assert {item: file.given.get(item) for item in given} == given
     assert file.unknown == []
 
 

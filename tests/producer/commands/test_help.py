@@ -79,7 +79,7 @@ def test_a_field_that_is_added_has_a_flag_whatever_its_type(
     found = {}
     for name in LaterFields.model_fields:
         command = click.command()(field_flag(name, panel="Later")(lambda **_given: 0))
-        (option,) = [one for one in command.params if isinstance(one, RichOption)]
+        (option,) = [param for param in command.params if isinstance(param, RichOption)]
         found[name] = (option.opts, option.metavar)
     assert found == {
         "plain_text": (["--plain-text"], "TEXT"),

@@ -66,7 +66,9 @@ def parsed(name: str, *words: str) -> dict[str, object]:
 def options(name: str) -> list[RichOption]:
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
-    return [one for one in command.params if isinstance(one, RichOption) and one.expose_value]
+    return [
+        param for param in command.params if isinstance(param, RichOption) and param.expose_value
+    ]
 
 
 def value_of(option: RichOption) -> list[str]:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
 from producer.commands.sql import command
 from producer.errors import UsageError
-from producer.sql_data.text_to_sql.generate import SyntheticSize, write_synthetic
 
 pytest.importorskip("torch")
 
@@ -29,7 +29,7 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def call(*arguments: object, fails: bool = False) -> Result:
-    done = CliRunner().invoke(command, [str(one) for one in arguments])
+    done = CliRunner().invoke(command, [str(argument) for argument in arguments])
     if not fails and done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     return done
@@ -63,7 +63,9 @@ def test_the_printed_command_continues_it_in_a_new_shell(
         *("rl", "--model-name", "oracle", "--data-path", data, "--training-name", "first"),
         *("--group-size", 2, "--groups-per-batch", 2, "--num-steps", 1, "--skip-baseline"),
     )
-    (printed,) = [one for one in caplog.messages if one.startswith("continue it with: ")]
+    (printed,) = [
+        message for message in caplog.messages if message.startswith("continue it with: ")
+    ]
     home, *words = shlex.split(printed.removeprefix("continue it with: "))
     assert home == f"CUA_HOME={tmp_path / 'home'}"
     assert words[-4:] == ["sql", "rl", "--training-name", "first"]
@@ -116,7 +118,7 @@ def test_a_folder_that_holds_something_else_is_kept(data: Path, tmp_path: Path) 
         *("rl", "--model-name", "oracle", "--data-path", data, "--output-dir", kept), fails=True
     )
     assert "is not empty" in str(done.exception)
-    assert [one.name for one in kept.iterdir()] == ["thesis.txt"]
+    assert [path.name for path in kept.iterdir()] == ["thesis.txt"]
     assert not (tmp_path / "home/runs").exists()
 
 

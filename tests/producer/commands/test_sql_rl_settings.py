@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
 from producer.commands.grpo_trainer import read_grpo_trainer
 from producer.commands.sql_rl_settings import settings_of
 from producer.config import RunConfig, read_config
 from producer.errors import NotFoundError, UsageError
-from producer.sql_data.text_to_sql.generate import SyntheticSize, write_synthetic
 
 pytest.importorskip("torch")
 
@@ -38,7 +38,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """18 training questions and 6 of other databases."""
     folder = tmp_path_factory.mktemp("data")
     written = write_synthetic(folder, 0, SyntheticSize(6, 2, 3, ("count",)))
-    assert [one.num_questions for one in written.values()] == [18, 6]
+    assert [item.num_questions for item in written.values()] == [18, 6]
     return folder
 
 

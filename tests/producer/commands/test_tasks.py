@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 from pydantic import JsonValue
 
+from producer.agents.android.demo_tasks import demo_tasks
 from producer.cli import cli
 from producer.errors import MismatchError, NotFoundError, UsageError
-from producer.tasks.demo import demo_tasks
 from producer.tasks.files import tasks_from_file
 
 
@@ -83,7 +83,7 @@ def test_the_command_works_from_outside_and_needs_neither_torch_nor_numpy() -> N
 def test_leakage_counts_what_two_sources_share_and_the_check_fails_on_it() -> None:
     found = json.loads(invoke("leakage", "--json"))
     assert (found["tasks"], found["eval_tasks"]) == (80, 20)
-    by_measure = {one["of"]: one for one in found["overlaps"]}
+    by_measure = {item["of"]: item for item in found["overlaps"]}
     # Of the 20, one has no validator and so no goal that is known.
     assert (by_measure["goal"]["num_eval_tasks"], by_measure["goal"]["num_seen"]) == (19, 15)
     assert "in both" in invoke("leakage")

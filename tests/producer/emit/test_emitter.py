@@ -260,7 +260,7 @@ def test_event_ids_are_unique_and_ordered_by_time(installation: Installation) ->
     emitter.close()
     ids = [event.envelope.id for event in events(installation)]
     assert ids == sorted(set(ids))
-    assert {(one.version, one.variant) for one in ids} == {(7, RFC_4122)}
+    assert {(identifier.version, identifier.variant) for identifier in ids} == {(7, RFC_4122)}
     assert ids[0].int >> 80 == 1795230855927
 
 

@@ -34,7 +34,7 @@ def read(tmp_path: Path, objective: Objective, rows: object, **changes: object) 
 @pytest.mark.parametrize(
     "row",
     [
-        {"messages": [one._asdict() for one in (ASKED, ANSWERED)]},
+        {"messages": [item._asdict() for item in (ASKED, ANSWERED)]},
         {"prompt": "How many?", "completion": "SELECT 1"},
         {"query": "How many?", "response": "SELECT 1"},
         {"instruction": "How many?", "input": "", "output": "SELECT 1"},
@@ -49,7 +49,7 @@ def test_a_prompt_and_its_answer_come_in_the_forms_of_the_originals(
 def test_the_system_prompt_is_for_examples_that_have_none(tmp_path: Path) -> None:
     own = {"system": "Mine", "prompt": "How many?", "completion": "SELECT 1"}
     rows = [own, {**own, "system": ""}]
-    systems = [one.messages[0] for one in read(tmp_path, "sft", rows, system="Ours")]
+    systems = [item.messages[0] for item in read(tmp_path, "sft", rows, system="Ours")]
     assert systems == [Message("system", "Mine"), Message("system", "Ours")]
 
 

@@ -8,11 +8,11 @@ from uuid import uuid4
 
 import pytest
 
+from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
 from producer.errors import CuaTrainError
 from producer.fine_tuning.executed_accuracy import chosen_of, executed_accuracy
 from producer.fine_tuning.named_policy import held_out_split, questions_of
 from producer.rollouts.plan import GroupOutcome, GroupPlan, RolloutResult, StatedTask
-from producer.sql_data.text_to_sql.generate import SyntheticSize, write_synthetic
 from schemas.completion import StepScore
 from schemas.installation import Installation
 from tests.support.scripted import WIFI, plan
@@ -86,5 +86,5 @@ def test_the_oracle_is_right_on_every_question_and_the_evaluation_is_in_the_log(
     counted = {"easy": levels.count("simple"), "hard": levels.count("challenging")}
     expected = {name: count for name, count in counted.items() if count}
     assert {name: one.questions for name, one in found.by_difficulty.items()} == expected
-    ended = [one for one in read_log() if one["type"] == "cua.evaluation.finished"]
-    assert [one["data"]["successful_tasks"] for one in ended] == [len(records)]
+    ended = [event for event in read_log() if event["type"] == "cua.evaluation.finished"]
+    assert [item["data"]["successful_tasks"] for item in ended] == [len(records)]

@@ -18,7 +18,9 @@ from transformers import (
 
 from consumers.database.connection import connected
 from consumers.fold.operator_drops import store_drop
-from producer.codecs.text_to_sql import TextToSqlCodec
+from producer.agents.text_to_sql.codec import TextToSqlCodec
+from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
+from producer.agents.text_to_sql.data.tasks import load_text_to_sql
 from producer.commands.checkpoints import command as checkpoints
 from producer.errors import CuaTrainError, StopRequestedError, UsageError
 from producer.fine_tuning.questions import read_answered
@@ -26,8 +28,6 @@ from producer.fine_tuning.run import fine_tune
 from producer.fine_tuning.settings import Objective
 from producer.fine_tuning.summary import FineTuningSummary
 from producer.process_rewards.cocte import read_cocte
-from producer.sql_data.text_to_sql.generate import SyntheticSize, write_synthetic
-from producer.sql_data.text_to_sql.tasks import load_text_to_sql
 from producer.supervised.pair_scorer import PairScorer
 from producer.supervised.step_scorer import StepScorer
 from producer.training.manual_evaluation import evaluate
@@ -53,7 +53,7 @@ def train(
 
 def events(installation: Installation, kind: str) -> list[dict[str, Any]]:
     found = [json.loads(record.value) for record in read_all(installation)]
-    return [one["data"] for one in found if one["type"] == kind]
+    return [item["data"] for item in found if item["type"] == kind]
 
 
 def test_it_learns_and_records_every_step(
@@ -74,12 +74,12 @@ def test_it_learns_and_records_every_step(
     assert created["config"]["objective"] == "sft"
     assert created["recipe"]["lora_rank"] is None
     finished = events(installation, "cua.step.finished")
-    assert [one["policy_version"] for one in finished] == list(range(1, 10))
-    assert all(one["reward_mean"] is None for one in finished)
-    assert all(one["kl_divergence"] is None for one in finished)
-    assert all(one["policy_gradient_norm"] > 0 for one in finished)
-    assert [("test/loss" in one["metrics"]) for one in finished] == [False, False, True] * 3
-    assert [one["step"] for one in events(installation, "cua.checkpoint.saved")] == [3, 6, 9]
+    assert [item["policy_version"] for item in finished] == list(range(1, 10))
+    assert all(item["reward_mean"] is None for item in finished)
+    assert all(item["kl_divergence"] is None for item in finished)
+    assert all(item["policy_gradient_norm"] > 0 for item in finished)
+    assert [("test/loss" in item["metrics"]) for item in finished] == [False, False, True] * 3
+    assert [event["step"] for event in events(installation, "cua.checkpoint.saved")] == [3, 6, 9]
     assert events(installation, "cua.training.heartbeat_sent")
     assert len(events(installation, "cua.training.completed")) == 1
 
@@ -94,7 +94,9 @@ def test_a_completed_training_prints_its_result_again(
     again = train(installation, {"training_name": "small"})
     assert len(read_all(installation)) == num_records
     figures = ("steps", "loss_before", "loss_after", "accuracy_after", "train_loss_last", "status")
-    assert [getattr(again, one) for one in figures] == [getattr(first, one) for one in figures]
+    assert [getattr(again, figure) for figure in figures] == [
+        getattr(first, figure) for figure in figures
+    ]
     # The result is written again where it is missing.
     for path in output.iterdir():
         path.unlink()
@@ -224,8 +226,8 @@ def bits(installation: Installation, summary: FineTuningSummary) -> dict[str, An
     weights = load_file(next(output.glob("*.safetensors")))
     finished = events(installation, "cua.step.finished")
     return {
-        "losses": [one["loss"] for one in finished],
-        "norms": [one["policy_gradient_norm"] for one in finished],
+        "losses": [item["loss"] for item in finished],
+        "norms": [item["policy_gradient_norm"] for item in finished],
         "weights": {name: one.numpy().tobytes() for name, one in weights.items()},
     }
 
@@ -342,7 +344,7 @@ def test_a_data_sets_folder_is_learned_as_its_environment_asks(
     assert (summary.examples, summary.held_out) == (3, 1)
     asked = read_answered(data, None)[0].messages
     task = load_text_to_sql(data, "train", "tasks")[0]
-    assert [one.role for one in asked] == ["system", "user", "assistant"]
+    assert [item.role for item in asked] == ["system", "user", "assistant"]
     assert asked[1].content == task.description
     (query, end) = TextToSqlCodec().parse(asked[2].content, 0, 0)
     assert isinstance(query.action, Answer)
@@ -374,9 +376,9 @@ def test_only_the_newest_checkpoints_are_kept(
 ) -> None:
     summary = train(installation, {**given, "save_total_limit": 2})
     kept = Path(summary.log_path) / "checkpoints" / "generation-0"
-    assert sorted(one.name for one in kept.iterdir()) == ["step-000006", "step-000009"]
+    assert sorted(path.name for path in kept.iterdir()) == ["step-000006", "step-000009"]
     states = Path(summary.log_path) / "state" / "generation-0"
-    assert sorted(one.name for one in states.iterdir()) == ["step-000006", "step-000009"]
+    assert sorted(path.name for path in states.iterdir()) == ["step-000006", "step-000009"]
 
 
 @pytest.mark.parametrize("changes", [{"dtype": "bfloat16"}, {"gradient_checkpointing": True}])

@@ -7,10 +7,10 @@ from random import Random
 
 import pytest
 
+from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
 from producer.fine_tuning.mistaken_answers import with_mistakes
 from producer.fine_tuning.questions import AnsweredQuestion, read_answered
 from producer.process_rewards.sql_text import find_sql
-from producer.sql_data.text_to_sql.generate import SyntheticSize, write_synthetic
 from producer.supervised.sequences import Message
 
 QUESTION = "Is (a WHERE b > 1)?"
@@ -22,7 +22,7 @@ def _answered(answer: str) -> AnsweredQuestion:
 
 
 def _answers(answers: list[str], share: float, seed: int = 0) -> list[str]:
-    rows = with_mistakes([_answered(one) for one in answers], share, Random(seed))
+    rows = with_mistakes([_answered(answer) for answer in answers], share, Random(seed))
     assert all(row["messages"][0]["content"] == QUESTION for row in rows)
     return [row["messages"][1]["content"] for row in rows]
 

@@ -51,7 +51,7 @@ def test_the_published_sft_file_means_these_settings() -> None:
     config = settings("sft", SFT_FILE)
     assert config.model_name == "Qwen/Qwen2.5-Coder-7B-Instruct"
     assert str(config.output_dir) == "saves/Qwen2.5-Coder-7B-Instruct/mschema_reject_sampling"
-    assert [str(one) for one in config.data_path] == ["processed_results/rs_18k_for_sft.json"]
+    assert [str(item) for item in config.data_path] == ["processed_results/rs_18k_for_sft.json"]
     assert (config.max_length, config.learning_rate, config.batch_size) == (8192, 1e-5, 32)
     assert (config.gradient_checkpointing, config.dtype) == (True, "bfloat16")
     assert (config.save_strategy, config.save_total_limit) == ("epoch", 20)
@@ -65,7 +65,7 @@ def test_the_published_sft_file_means_these_settings() -> None:
 def test_the_published_rm_file_means_these_settings() -> None:
     config = settings("process_reward", RM_FILE)
     assert config.model_name == "Qwen/Qwen2.5-Coder-7B-Instruct"
-    assert [str(one) for one in config.data_path] == ["processed_results/SQL_prm_data.json"]
+    assert [str(item) for item in config.data_path] == ["processed_results/SQL_prm_data.json"]
     assert (config.max_length, config.batch_size, config.learning_rate) == (8192, 4, 1e-6)
     assert (config.epochs, config.logging_steps) == (1, 1)
     assert (config.save_strategy, config.save_steps) == ("steps", 10000)

@@ -55,7 +55,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 )
 def test_a_stage_has_the_same_figures(made: list[dict[str, Any]], stage: str) -> None:
     assert made[0]["stages"][stage]
-    assert all(one["stages"][stage] == made[0]["stages"][stage] for one in made)
+    assert all(item["stages"][stage] == made[0]["stages"][stage] for item in made)
 
 
 @pytest.mark.slow
@@ -63,12 +63,12 @@ def test_a_stage_has_the_same_figures(made: list[dict[str, Any]], stage: str) ->
     "policy", ["base", "sft", "prm", "grpo-outcome", "grpo-process", "warm-up", "pairwise"]
 )
 def test_a_policy_has_the_same_weights(made: list[dict[str, Any]], policy: str) -> None:
-    assert {one["weights"][policy] for one in made} == {made[0]["weights"][policy]}
+    assert {item["weights"][policy] for item in made} == {made[0]["weights"][policy]}
 
 
 @pytest.mark.slow
 def test_labelled_steps_are_the_same_file(made: list[dict[str, Any]]) -> None:
-    assert len({one["labels"] for one in made}) == 1
+    assert len({item["labels"] for item in made}) == 1
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_a_large_policy_has_the_threads_of_the_machine_that_began_its_training(
     fine_tune("sft", {**given, "epochs": 1}, installation=installation)
     assert torch.get_num_threads() == 3
     events = [json.loads(record.value) for record in read_all(installation)]
-    (created,) = [one for one in events if one["type"] == "cua.training.created"]
+    (created,) = [event for event in events if event["type"] == "cua.training.created"]
     assert created["data"]["config"]["cpu_threads"] == 3
 
 

@@ -47,8 +47,8 @@ def test_every_stage_is_a_training_of_the_log_and_done_stages_are_not_done_again
     assert found["best of n, sft"]["questions"] == found["grpo outcome"]["questions"] == 4
     assert (demo.folder / "best-of-n-grpo-process.svg").read_text().startswith("<svg")
     events = read_log()
-    created = [one["data"] for one in events if one["type"] == "cua.training.created"]
-    assert [one["run_name"] for one in created] == [
+    created = [event["data"] for event in events if event["type"] == "cua.training.created"]
+    assert [item["run_name"] for item in created] == [
         f"sql-demo-0-{stage}" for stage in ("sft", "labels", "prm", "grpo-outcome", "grpo-process")
     ]
     figures = accuracies(found, "last")

@@ -69,7 +69,7 @@ def grow(kafka: KafkaService, topic: str, number: int) -> None:
 def partitions_of(kafka: KafkaService, topic: str, number: int) -> dict[str, set[int]]:
     """Stream -> partitions that have records of it."""
     consumer = KafkaConsumer(bootstrap_servers=kafka.bootstrap_servers, group_id=None)
-    places = [TopicPartition(topic, one) for one in range(number)]
+    places = [TopicPartition(topic, index) for index in range(number)]
     consumer.assign(places)
     consumer.seek_to_beginning(*places)
     left = sum(consumer.end_offsets(places).values())

@@ -81,7 +81,7 @@ def test_a_resume_costs_its_own_blocks_and_what_the_tables_have_not_read(tmp_pat
     assert history.read_own(log, TOPIC, SUBJECT, {}) == expected
     assert log.num_read == 1_024 + 1_024 + 1_000
     every = list(history.read_training(log, TOPIC, OWN, {}))
-    assert [one for one in every if one[0] == SUBJECT] == expected
+    assert [item for item in every if item[0] == SUBJECT] == expected
     assert tables.num_asked == 1
 
 
@@ -180,14 +180,14 @@ def test_whatever_is_indexed_no_record_of_the_training_is_missed(seed: int) -> N
     span = range(random.randint(0, num_records), num_records)
     within = places.within(PLACE, span)
     assert covered(within) >= own.intersection(span)
-    assert all(span.start <= one.start < one.stop <= span.stop for one in within)
+    assert all(span.start <= item.start < item.stop <= span.stop for item in within)
     assert all(one.stop < other.start for one, other in pairwise(within))
     elsewhere = TopicPartition(TOPIC, 1)
     assert covered(places.within(elsewhere, span)) == set(span)
 
 
 def covered(ranges: Sequence[range]) -> set[int]:
-    return {offset for one in ranges for offset in one}
+    return {offset for part in ranges for offset in part}
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"log_id": 1}', '{"partitions": 7}'])

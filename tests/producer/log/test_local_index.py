@@ -105,14 +105,14 @@ def check_reading(log: LocalLog, appended: list[Record], since: int) -> None:
         if next(offsets.setdefault(partition_of(record.key, 12), count()))
         >= bounds[TopicPartition(TOPIC, partition_of(record.key, 12))]
     ]
-    assert sorted(everything) == sorted((one.key, one.value) for one in kept)
+    assert sorted(everything) == sorted((item.key, item.value) for item in kept)
     for stream in STREAMS:
-        expected = [(one.key, one.value) for one in kept if one.key == stream]
+        expected = [(item.key, item.value) for item in kept if item.key == stream]
         assert list(log.read_streams(TOPIC, [stream], bounds)) == expected
     for training in TRAININGS:
         needle = str(training).encode()
-        found = [one for one in log.read_training(TOPIC, training, bounds) if needle in one[1]]
-        assert found == [one for one in everything if needle in one[1]]
+        found = [item for item in log.read_training(TOPIC, training, bounds) if needle in item[1]]
+        assert found == [item for item in everything if needle in item[1]]
 
 
 def fill(log: LocalLog, num_records: int, at_once: int = 1_000) -> None:
@@ -163,7 +163,7 @@ def test_a_block_is_written_once_for_a_training_however_many_streams_it_has(tmp_
             ]
             index.extend(rows, records)
         found = set(connection.execute("SELECT training, block FROM training_blocks"))
-    made = [one for one in statements if "INTO training_blocks" in one]
+    made = [statement for statement in statements if "INTO training_blocks" in statement]
     assert found == {(str(training), block) for training in TRAININGS[:2] for block in (0, 1, 2)}
     assert len(made) == len(found)
 

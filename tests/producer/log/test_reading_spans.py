@@ -39,7 +39,7 @@ class LongLog:
         """As many as are asked for."""
         assert timeout_ms > 0
         assert max_records > 0
-        at = next(one for one in self._positions if one not in self._paused)
+        at = next(position for position in self._positions if position not in self._paused)
         start = self._positions[at]
         self._positions[at] = start + max_records
         self.num_decoded += max_records

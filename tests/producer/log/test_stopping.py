@@ -92,7 +92,7 @@ def test_no_wait_for_a_silent_kafka_outlives_a_stop(
     """
     subject = f"environment/{uuid4()}"
     unraisable: list[BaseException | None] = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda one: unraisable.append(one.exc_value))
+    monkeypatch.setattr(sys, "unraisablehook", lambda item: unraisable.append(item.exc_value))
     with KafkaService() as service:
         first, stop = threading.Event(), threading.Event()
         connected = Emitter.open(installation_on(service, tmp_path / "a"), stop=stop)
@@ -119,12 +119,12 @@ def test_no_wait_for_a_silent_kafka_outlives_a_stop(
             assert time.monotonic() - began < PROMPT_S + 0.2
             # Kafka's client would give up the record after 30 s.
             deadline = time.monotonic() + 15
-            while any(one.name == "cua-shipper" for one in threading.enumerate()):
+            while any(item.name == "cua-shipper" for item in threading.enumerate()):
                 assert time.monotonic() < deadline
                 time.sleep(0.01)
             del connected
             gc.collect()
-            assert [one for one in unraisable if not isinstance(one, ResourceWarning)] == []
+            assert [item for item in unraisable if not isinstance(item, ResourceWarning)] == []
         with Emitter.open(installation_on(service, tmp_path / "a")) as later:
             later.log.wait_shipped(60)
             assert later.log.read_back(subject, {}).position.sequence == 2

@@ -59,4 +59,4 @@ def test_topics_deleted_under_a_sender_are_made_again_as_ours_are_and_get_every_
         assert not history.waiting
     assert {len(topic["partitions"]) for topic in admin.describe_topics(topics)} == {NUM_PARTITIONS}
     described = admin.describe_configs([ConfigResource("TOPIC", topic) for topic in topics])
-    assert {one["retention.ms"]["value"] for one in described["topic"].values()} == {"-1"}
+    assert {item["retention.ms"]["value"] for item in described["topic"].values()} == {"-1"}

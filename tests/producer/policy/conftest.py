@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
-from producer.demo_policy.build import PolicySize, build_policy
+from producer.agents.android.policy.build import PolicySize, build_policy
 from producer.environments.environment import Screenshot
 from producer.policy.learner import TrainedTurn, Trajectory, UpdateSettings
 from producer.policy.policy import PastTurn, SampleRequest

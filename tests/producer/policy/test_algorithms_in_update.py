@@ -23,7 +23,7 @@ def test_measured_trajectories_count_for_kl_and_entropy_and_change_no_bit(
     after, results = [], []
     for trajectories in (
         batch[:2],
-        [*batch[:2], *(replace(one, is_trained=False) for one in batch[2:])],
+        [*batch[:2], *(replace(item, is_trained=False) for item in batch[2:])],
     ):
         network = load_network(str(base_folder), lora_rank=4, seed=1)
         results.append(InProcessPolicy(network, ClickOnly()).update(trajectories, settings))
@@ -34,8 +34,8 @@ def test_measured_trajectories_count_for_kl_and_entropy_and_change_no_bit(
     assert with_others.num_measured_tokens > alone.num_measured_tokens == alone.num_tokens
     logprobs = [
         logprob
-        for one in batch
-        for turn in one.turns
+        for item in batch
+        for turn in item.turns
         for logprob in turn.tokens.completion_logprobs
     ]
     assert with_others.num_measured_tokens == len(logprobs)
@@ -47,7 +47,7 @@ def test_a_step_on_which_nothing_is_trained_is_measured_all_the_same(
     policy: InProcessPolicy, network: Network, batch: list[Trajectory]
 ) -> None:
     before = weights(network)
-    result = policy.update([replace(one, is_trained=False) for one in batch], SETTINGS)
+    result = policy.update([replace(item, is_trained=False) for item in batch], SETTINGS)
     assert are_equal(weights(network), before)
     assert (result.num_tokens, result.loss, result.gradient_norm) == (0, 0.0, 0.0)
     assert result.num_measured_tokens > 0
@@ -70,8 +70,8 @@ def test_aggregation_scales_the_same_losses(
     assert sequence_sum.loss * len(batch) == pytest.approx(total.loss, rel=1e-4)
     # On policy every ratio is 1: a sequence's mean is minus its advantage, and these sum to 0.
     assert update("sequence_mean").loss == pytest.approx(0.0, abs=1e-3)
-    for one in (total, token_mean, sequence_sum):
-        assert one.loss_per_token == pytest.approx(total.loss / total.num_tokens, rel=1e-4)
+    for item in (total, token_mean, sequence_sum):
+        assert item.loss_per_token == pytest.approx(total.loss / total.num_tokens, rel=1e-4)
 
 
 def test_the_loss_of_a_mean_is_the_mean_over_substeps(
@@ -125,7 +125,7 @@ def test_kl_from_the_base_policy_is_reported_with_a_penalty_and_over_all_traject
     penalized = replace(SETTINGS, kl_penalty_coef=0.5, learning_rate=0.0)
     whole = policy.update(batch, penalized).kl_policy_base
     mixed = policy.update(
-        [batch[0], *(replace(one, is_trained=False) for one in batch[1:])], penalized
+        [batch[0], *(replace(item, is_trained=False) for item in batch[1:])], penalized
     )
     assert whole is not None
     assert mixed.kl_policy_base == pytest.approx(whole, rel=1e-5)

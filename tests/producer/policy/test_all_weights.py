@@ -33,7 +33,7 @@ def test_every_weight_outside_the_tower_is_trained_and_begins_as_the_base(
     network: Network, base_folder: Path, tmp_path: Path
 ) -> None:
     plain = open_base(str(base_folder)).network
-    trained = sum(one.numel() for one in network.trainable())
+    trained = sum(parameter.numel() for parameter in network.trainable())
     expected = sum(one.numel() for name, one in plain.named_parameters() if ".visual." not in name)
     assert trained == expected
     begun = stored(network, tmp_path)
@@ -93,12 +93,12 @@ def test_the_memory_of_all_weights_is_counted(network: Network, base_folder: Pat
     plain = open_base(str(base_folder)).network
     shapes = {name: tuple(one.shape) for name, one in plain.named_parameters()}
     size = size_of_network(network.base.config, torch.float32, shapes, 4, trains_all=True)
-    assert size.num_trained == sum(one.numel() for one in network.trainable())
+    assert size.num_trained == sum(parameter.numel() for parameter in network.trainable())
     extent = RunExtent(1, 1, 1, None, 8, is_training=True)
     work = Workload(extent, 0, num_lanes=2, screen_cache_bytes=None, kv_cache_bytes=None)
     terms = {
-        one.what.partition(":")[0]: one.num_bytes
-        for one in memory_demand(size, work, checkpointed=True)
+        item.what.partition(":")[0]: item.num_bytes
+        for item in memory_demand(size, work, checkpointed=True)
     }
     # A copy, its gradient, two moments, and the gradients of two passes: 6 x 4 bytes.
     assert terms["trained weights, their gradients and Adam's moments"] == 24 * size.num_trained

@@ -114,13 +114,13 @@ def test_every_architecture_is_computed_in_bfloat16_with_gradients(folder: Path)
     randomize_adapter(exact)
     sequence = dialogue(exact)
     ours_N, exact_N = (
-        completion_logprobs(one, encoder_of(one), [sequence], 1.0) for one in (network, exact)
+        completion_logprobs(item, encoder_of(item), [sequence], 1.0) for item in (network, exact)
     )
     # Seven bits of mantissa, through three layers of random weights.
     assert (ours_N - exact_N).abs().mean() < 0.05 * exact_N.abs().mean()
     gradients = torch.autograd.grad(ours_N.sum(), network.trainable())
-    assert all(torch.isfinite(one).all() for one in gradients)
-    assert any(one.any() for one in gradients)
+    assert all(torch.isfinite(gradient).all() for gradient in gradients)
+    assert any(gradient.any() for gradient in gradients)
 
 
 def test_the_auto_classes_load_what_the_hub_stores_bit_for_bit(folder: Path) -> None:
@@ -144,7 +144,7 @@ def test_log_probs_of_joined_sequences_are_those_of_plain_peft(
     sequences = [dialogue(adapted, seed) for seed in (1, 2, 3)]
     ours = completion_logprobs(adapted, encoder_of(adapted), sequences, 1.0)
     with torch.no_grad():
-        expected = torch.cat([plain_logprobs(theirs, folder, one) for one in sequences])
+        expected = torch.cat([plain_logprobs(theirs, folder, sequence) for sequence in sequences])
     bound = rounding_of_forward(adapted.base, float(expected.abs().max()))
     assert torch.allclose(ours, expected, rtol=0, atol=bound)
     unadapted = completion_logprobs(
@@ -271,7 +271,9 @@ def test_an_adapter_of_plain_peft_gives_the_same_outputs_here(folder: Path, tmp_
     bound = rounding_of_forward(network.base, float(expected.abs().max()))
     assert torch.allclose(ours, expected, rtol=0, atol=bound)
     assert all(parameter.requires_grad for parameter in network.trainable())
-    assert len(network.trainable()) == sum(one.requires_grad for one in theirs.parameters())
+    assert len(network.trainable()) == sum(
+        parameter.requires_grad for parameter in theirs.parameters()
+    )
 
 
 def test_the_tower_the_router_and_the_base_stay_frozen(adapted: Network) -> None:

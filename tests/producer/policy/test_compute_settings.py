@@ -35,7 +35,11 @@ def update(
         network, ClickOnly(), None, ComputeSettings(gradient_checkpointing=switch)
     )
     result = policy.update(batch, SETTINGS)
-    return replace(result, seconds=0.0), [one.detach() for one in network.trainable()], policy
+    return (
+        replace(result, seconds=0.0),
+        [parameter.detach() for parameter in network.trainable()],
+        policy,
+    )
 
 
 def count_layer_passes(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
@@ -119,9 +123,11 @@ def test_weights_have_the_dtype_and_the_adapter_float32(
     base_folder: Path, dtype: Dtype, expected: torch.dtype
 ) -> None:
     network = load_network(str(base_folder), 4, 1, None, choose_placement("cpu", dtype))
-    frozen = {one.dtype for one in network.base.parameters() if not one.requires_grad}
+    frozen = {
+        parameter.dtype for parameter in network.base.parameters() if not parameter.requires_grad
+    }
     assert frozen == {expected}
-    assert {one.dtype for one in network.trainable()} == {torch.float32}
+    assert {parameter.dtype for parameter in network.trainable()} == {torch.float32}
 
 
 def test_a_policy_in_bfloat16_samples_and_learns(base_folder: Path) -> None:
@@ -131,7 +137,7 @@ def test_a_policy_in_bfloat16_samples_and_learns(base_folder: Path) -> None:
     tokens = policy.sample([make_request(1, make_screen(1))])[0].tokens
     assert tokens is not None
     turn = TrainedTurn(make_screen(1), tokens)
-    before = [one.detach().clone() for one in network.trainable()]
+    before = [parameter.detach().clone() for parameter in network.trainable()]
     result = policy.update([Trajectory(make_task("Turn on Wi-Fi"), (turn,), 1.0)], SETTINGS)
     # Sampled with a cache and scored without: both round every layer to 8 bits.
     steps = torch.finfo(torch.bfloat16).eps / torch.finfo(torch.float32).eps
@@ -189,7 +195,9 @@ def three_turns(
             for history, request, completion in zip(histories, requests, completions, strict=True)
         ]
         sizes.append(policy._caches.num_bytes)
-        drawn += [one.tokens.completion_tokens for one in completions if one.tokens]
+        drawn += [
+            completion.tokens.completion_tokens for completion in completions if completion.tokens
+        ]
     return drawn, sizes
 
 
@@ -214,7 +222,7 @@ def test_caches_keep_within_their_bytes_and_what_was_dropped_is_computed_again(
 
 def test_a_prefill_in_parts_gives_the_logits_of_one_pass(network: Network) -> None:
     policy = InProcessPolicy(network, ClickOnly())
-    requests = [make_request(one, make_screen(one)) for one in range(5)]
+    requests = [make_request(index, make_screen(index)) for index in range(5)]
     prompts = [
         policy._episodes.prompt(request, policy._encoder.encode([request.screen])[0])
         for request in requests
@@ -223,7 +231,9 @@ def test_a_prefill_in_parts_gives_the_logits_of_one_pass(network: Network) -> No
     for max_bytes in (2**30, 1):
         with torch.no_grad():
             cache = policy._caches.load([None] * 5, 100)
-            part = prefill(network, cache, [one.segment for one in prompts], [0] * 5, max_bytes)
+            part = prefill(
+                network, cache, [prompt.segment for prompt in prompts], [0] * 5, max_bytes
+            )
         results.append((part, cache.kv_B2LHCD))
     (one, kv), (other, other_kv) = results
     assert (one.num_cached, one.next_positions) == (other.num_cached, other.next_positions)

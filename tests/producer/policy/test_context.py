@@ -64,14 +64,14 @@ def test_turns_between_two_anchors_are_one_sequence_and_prompts_are_bounded(
     turns = play(open_policy(2))
     tokens = tokens_of(turns)
     # With N = 2 at most three past turns are shown: turns 5, 7, 9 and 11 begin anew with two.
-    assert [one.prompt_extends for one in tokens] == [
+    assert [token.prompt_extends for token in tokens] == [
         *(None, 1, 2, 3),
         *(None, 5),
         *(None, 7),
         *(None, 9),
         None,
     ]
-    assert [one.num_prompt_images for one in tokens] == [1, 2, 3, 4, 3, 4, 3, 4, 3, 4, 3]
+    assert [token.num_prompt_images for token in tokens] == [1, 2, 3, 4, 3, 4, 3, 4, 3, 4, 3]
     assert [anchor_of(turns[: turn + 1]) for turn in range(NUM_TURNS)] == [
         *(0, 0, 0, 0, 2, 2, 4, 4, 6, 6, 8),
     ]
@@ -136,7 +136,7 @@ def test_each_completion_token_is_trained_once(open_policy: OpenPolicy) -> None:
         advantage=1.0,
     )
     result = policy.update([trajectory], SETTINGS)
-    assert result.num_tokens == sum(len(one.completion_tokens) for one in tokens_of(turns))
+    assert result.num_tokens == sum(len(token.completion_tokens) for token in tokens_of(turns))
     assert abs(result.kl_sample_train_v1) < 1e-5
 
 
@@ -150,11 +150,11 @@ def test_a_prompt_that_would_be_too_long_drops_half_of_its_turns(
     policy = InProcessPolicy(network, ClickOnly())
     turns = play(policy)
     whole = 0
-    for one in tokens_of(turns):
-        whole = len(one.prompt_tokens) + (whole if one.prompt_extends else 0)
+    for token in tokens_of(turns):
+        whole = len(token.prompt_tokens) + (whole if token.prompt_extends else 0)
         assert whole + 6 <= 70 + 3 * 72 + 6
-        whole += len(one.completion_tokens)
-    begins = [one.num_prompt_images for one in tokens_of(turns) if one.prompt_extends is None]
+        whole += len(token.completion_tokens)
+    begins = [token.num_prompt_images for token in tokens_of(turns) if token.prompt_extends is None]
     assert begins[0] == 1
     assert len(begins) > 1
     assert len(begins) <= NUM_TURNS // 2

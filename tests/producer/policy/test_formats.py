@@ -7,10 +7,11 @@ from typing import Any, cast
 import pytest
 
 from producer.codecs import CompactCodec, QwenCodec, QwenToolCodec
+from producer.codecs.format import Format
 from producer.codecs.qwen import OWN_PROMPT
 from producer.codecs.qwen_tools import tools_prompt
 from producer.errors import UsageError
-from producer.policy.torch_policy.formats import Format, open_format
+from producer.policy.torch_policy.formats import open_format
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.open import open_in_process
 from schemas.actions import Click

@@ -4,10 +4,10 @@ from uuid import UUID
 
 import pytest
 
-from producer.codecs.dbbench import DbBenchCodec
+from producer.agents.dbbench.codec import DbBenchCodec
+from producer.agents.dbbench.data.tasks import task_of
 from producer.policy.gold_oracle import UNREADABLE, GoldOracle
 from producer.policy.policy import PastTurn, SampleRequest
-from producer.sql_data.dbbench.tasks import task_of
 from schemas.actions import Answer, ExecuteSql
 from schemas.entry import Column, EntryContent, TableInfo
 

@@ -7,13 +7,13 @@ from uuid import UUID
 
 import pytest
 
-from producer.environments.android_sim import AndroidSim
+from producer.agents.android.demo_tasks import demo_tasks
+from producer.agents.android.oracle_policy import NoisyOracle
+from producer.agents.android.sim.device.sim import AndroidSim
 from producer.policy.learner import Learner, UpdateSettings
-from producer.policy.oracle import NoisyOracle
 from producer.policy.policy import SampleRequest
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network
-from producer.tasks.demo import demo_tasks
 
 from .conftest import ClickOnly, make_request, make_screen
 
@@ -54,8 +54,8 @@ def requests() -> list[SampleRequest]:
 def test_there_is_one_completion_per_request_in_order(open_learner: Open) -> None:
     together = open_learner().sample(requests())
     alone = [open_learner().sample([request])[0] for request in requests()]
-    assert [one.text for one in together] == [one.text for one in alone]
-    assert all(one.actions for one in together)
+    assert [item.text for item in together] == [item.text for item in alone]
+    assert all(item.actions for item in together)
 
 
 def test_no_requests_give_no_completions(open_learner: Open) -> None:

@@ -183,7 +183,7 @@ def test_an_adapter_is_counted_by_what_it_targets(
 def test_the_activations_counted_are_those_that_the_network_keeps(network: Network) -> None:
     """A network of another shape than that which the factors were counted from."""
     kept: dict[int, int] = {}
-    weights = {one.untyped_storage().data_ptr() for one in network.adapted.parameters()}
+    weights = {parameter.untyped_storage().data_ptr() for parameter in network.adapted.parameters()}
 
     def note(tensor: torch.Tensor) -> torch.Tensor:
         storage = tensor.untyped_storage()

@@ -98,7 +98,7 @@ def plain_advantages(
         rewards = [2.0 * reward for reward in of_tokens]
         rewards[-1] += 3.0 * of_outcome
         returns.append([sum(rewards[start:]) for start in range(len(rewards))])
-    every = torch.tensor([one for own in returns for one in own], dtype=torch.float64)
+    every = torch.tensor([item for own in returns for item in own], dtype=torch.float64)
     mean, std = every.mean(), every.std()
     tokens = [(torch.tensor(own).double() - mean) / std for own in returns]
     return [float(own.mean()) for own in tokens], tokens
@@ -122,19 +122,19 @@ def test_an_update_is_that_of_a_plain_implementation_on_transformers_and_peft(
 
     def ratios(model: Any) -> list[Tensor]:
         with torch.no_grad():
-            expected = [plain_forward(reference, one)[1] for one in judged]
-        found = [plain_forward(model, one)[1] for one in judged]
+            expected = [plain_forward(reference, item)[1] for item in judged]
+        found = [plain_forward(model, item)[1] for item in judged]
         return [own - other for own, other in zip(found, expected, strict=True)]
 
     before = reward_model("before")
     logits = torch.stack([0.3 * own.sum() for own in ratios(before)])
-    labels = torch.tensor([float(one.is_right) for one in OUTCOMES])
+    labels = torch.tensor([float(outcome.is_right) for outcome in OUTCOMES])
     loss = binary_cross_entropy_with_logits(logits, labels)
-    own_parameters = [one for one in before.parameters() if one.requires_grad]
+    own_parameters = [parameter for parameter in before.parameters() if parameter.requires_grad]
     expected = torch.autograd.grad(loss, own_parameters)
     assert prime_of(result).loss == pytest.approx(float(loss.detach()), abs=1e-5)
     assert float(loss.detach()) != pytest.approx(0.6931, abs=1e-3)
-    norm = torch.stack([one.norm() for one in expected]).norm()
+    norm = torch.stack([item.norm() for item in expected]).norm()
     assert prime_of(result).gradient_norm == pytest.approx(float(norm), rel=1e-4)
     for parameter, gradient in zip(model_of(policy).parameters, expected, strict=True):
         assert parameter.grad is not None
@@ -171,7 +171,7 @@ def test_the_cross_entropy_of_a_fixed_batch_falls_from_log_2(
 ) -> None:
     _, policy = opened(folder)
     results = [prime_of(policy.update(judged, PRIME)) for _ in range(4)]
-    losses = [one.loss for one in results]
+    losses = [result.loss for result in results]
     assert losses[0] == pytest.approx(0.6931472)
     assert losses == sorted(losses, reverse=True)
     assert losses[3] < 0.8 * losses[0]
@@ -188,7 +188,7 @@ def test_without_a_step_the_process_rewards_are_0_and_rloo_of_the_outcomes_is_le
     _, policy = opened(folder)
     result = prime_of(policy.update(judged, replace(PRIME, prime_learning_rate=0.0)))
     assert result.reward_mean == 0.0
-    zeros = [[0.0] * one.num_tokens for one in judged]
+    zeros = [[0.0] * item.num_tokens for item in judged]
     assert result.advantages == pytest.approx(plain_advantages(zeros, OUTCOMES)[0], abs=1e-5)
 
 
@@ -201,7 +201,7 @@ def test_beside_the_reward_model_the_policy_has_the_bits_of_one_without(
     given = [replace(one, advantage=0.5 * at, attempt=None) for at, one in enumerate(judged)]
     other.update(given, replace(SETTINGS, learning_rate=0.0))
     assert are_equal(weights(network), weights(other_network))
-    assert [one.tokens for one in play(policy, 9)] == [one.tokens for one in play(other, 9)]
+    assert [item.tokens for item in play(policy, 9)] == [item.tokens for item in play(other, 9)]
     assert len(weights(network)) == len(model_weights(policy))
 
 
@@ -240,7 +240,7 @@ def test_a_state_without_a_reward_model_restores_none(
     folder: Path, judged: list[Trajectory], tmp_path: Path
 ) -> None:
     _, policy = opened(folder)
-    plain_batch = [replace(one, attempt=None, advantage=1.0) for one in judged]
+    plain_batch = [replace(item, attempt=None, advantage=1.0) for item in judged]
     assert policy.update(plain_batch, SETTINGS).prime is None
     policy.save_state(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
@@ -266,7 +266,9 @@ def test_a_checkpoint_holds_both_adapters_for_plain_peft_and_the_policys_is_as_w
     )
     for own, kept in ((tmp_path, weights(network)), (tmp_path / "prime", model_weights(policy))):
         theirs = PeftModel.from_pretrained(plain(folder), own, is_trainable=True)
-        loaded = [one.detach() for one in theirs.parameters() if one.requires_grad]
+        loaded = [
+            parameter.detach() for parameter in theirs.parameters() if parameter.requires_grad
+        ]
         assert are_equal(loaded, kept)
     _, fresh = opened(folder)
     fresh.load_reward_model(tmp_path)
@@ -305,7 +307,11 @@ def test_its_gradient_is_clipped_on_its_own(folder: Path, judged: list[Trajector
     def stepped(bound: float | None) -> tuple[float, float]:
         _, policy = opened(folder)
         result = policy.update(judged, replace(PRIME, max_gradient_norm=bound))
-        gradients = [one.grad.norm() for one in model_of(policy).parameters if one.grad is not None]
+        gradients = [
+            parameter.grad.norm()
+            for parameter in model_of(policy).parameters
+            if parameter.grad is not None
+        ]
         return prime_of(result).gradient_norm, float(torch.stack(gradients).norm())
 
     free, same = stepped(None)
@@ -319,7 +325,7 @@ def test_a_batch_with_nothing_to_train_on_changes_no_reward_model(
     folder: Path, judged: list[Trajectory]
 ) -> None:
     _, policy = opened(folder)
-    measured = [replace(one, is_trained=False) for one in judged]
+    measured = [replace(item, is_trained=False) for item in judged]
     assert policy.update(measured, PRIME).prime is None
     policy.update(judged, PRIME)
     before = model_weights(policy)

@@ -26,7 +26,13 @@ BY_AGGREGATION = [
 
 def gradients(network: Network) -> torch.Tensor:
     """Of the last optimiser step, flat."""
-    return torch.cat([one.grad.flatten() for one in network.trainable() if one.grad is not None])
+    return torch.cat(
+        [
+            parameter.grad.flatten()
+            for parameter in network.trainable()
+            if parameter.grad is not None
+        ]
+    )
 
 
 def streamed(
@@ -37,8 +43,8 @@ def streamed(
     per_step: int | None = None,
 ) -> dict[str, float]:
     update = policy.begin_update(settings, per_step or len(minibatches))
-    for one in minibatches:
-        update.add(one)
+    for minibatch in minibatches:
+        update.add(minibatch)
     return measured(update.finish())
 
 
@@ -70,7 +76,7 @@ def groups(play: Play) -> list[list[Trajectory]]:
 
 
 @pytest.mark.parametrize(
-    "settings", BY_AGGREGATION, ids=lambda one: f"{one.aggregation}-{one.loss}"
+    "settings", BY_AGGREGATION, ids=lambda item: f"{item.aggregation}-{item.loss}"
 )
 def test_minibatches_have_the_gradient_of_the_whole_batch(
     policy: InProcessPolicy,
@@ -79,7 +85,7 @@ def test_minibatches_have_the_gradient_of_the_whole_batch(
     settings: UpdateSettings,
 ) -> None:
     still = replace(settings, learning_rate=0.0)
-    whole = measured(policy.update([one for group in groups for one in group], still))
+    whole = measured(policy.update([item for group in groups for item in group], still))
     expected = gradients(network).double()
     found = streamed(policy, groups, still)
     difference = gradients(network).double() - expected
@@ -137,8 +143,8 @@ def test_every_optimiser_step_has_its_minibatches_and_none_before_the_end(
     settings = replace(SETTINGS, num_substeps=2)
     before = weights(network)
     update = policy.begin_update(settings, 2)
-    for one in halves:
-        update.add(one)
+    for halve in halves:
+        update.add(halve)
     while update.work():
         pass
     assert are_equal(weights(network), before), "the second step waits for the first"
@@ -150,7 +156,7 @@ def test_every_optimiser_step_has_its_minibatches_and_none_before_the_end(
             parameter.copy_(value)
     norms = []
     for step in (halves[:2], halves[2:]):
-        whole = again.update([one for part in step for one in part], SETTINGS)
+        whole = again.update([item for part in step for item in part], SETTINGS)
         norms.append(whole.gradient_norm)
     assert found.gradient_norm == pytest.approx(sum(norms) / 2, rel=1e-4)
     for own, other in zip(weights(network), after, strict=True):

@@ -86,7 +86,7 @@ def test_a_token_starts_where_the_text_before_it_ends(policy: InProcessPolicy) -
     starts = policy.token_starts(tokens)
     pieces = [text[start:end] for start, end in pairwise([*starts, len(text)])]
     assert "".join(pieces) == text
-    assert [policy._network.tokenizer.decode([one]) for one in tokens] == pieces
+    assert [policy._network.tokenizer.decode([token]) for token in tokens] == pieces
 
 
 def test_the_whole_dialogue_is_what_the_chat_template_renders(policy: InProcessPolicy) -> None:
@@ -152,7 +152,7 @@ def test_a_dialogue_goes_on_the_same_without_its_cache(policy: InProcessPolicy) 
 def test_a_batch_of_dialogues_is_each_on_its_own(policy: InProcessPolicy) -> None:
     alone = [play(policy, episode, 1)[0].completion_text for episode in (1, 2, 3)]
     together = policy.sample([request(episode, ()) for episode in (1, 2, 3)])
-    assert [one.text for one in together] == alone
+    assert [item.text for item in together] == alone
 
 
 def test_an_update_trains_on_dialogues_without_screens(policy: InProcessPolicy) -> None:
@@ -171,7 +171,9 @@ def test_an_update_trains_on_dialogues_without_screens(policy: InProcessPolicy) 
     settings = UpdateSettings("importance_sampling", 1e-3, 1, 1.0, 0.0, seed=0)
     result = policy.update(trajectories, settings)
     assert result.num_tokens == sum(
-        len(turn.tokens.completion_tokens) for one in trajectories for turn in one.turns
+        len(turn.tokens.completion_tokens)
+        for trajectory in trajectories
+        for turn in trajectory.turns
     )
     assert result.kl_sample_train_v1 == pytest.approx(0.0, abs=1e-4)
     assert result.gradient_norm > 0
@@ -181,7 +183,7 @@ def test_a_policy_without_screens_is_refused_where_the_environment_shows_one(
     tmp_path: Path,
 ) -> None:
     write_checkpoint(tmp_path, "qwen3")
-    open_in_process(str(tmp_path), lora_rank=2, renderer_name="qwen", seed=0, needs_screens=False)
+    open_in_process(str(tmp_path), lora_rank=2, renderer_name="qwen", seed=0, screen_px=None)
     with pytest.raises(UsageError, match="sees no screens"):
         open_in_process(str(tmp_path), lora_rank=2, renderer_name="qwen", seed=0)
 

@@ -128,7 +128,7 @@ def test_a_parameter_that_the_loss_does_not_depend_on_is_not_changed(
     """A loaded adapter may also adapt the frozen tower."""
     beside = torch.nn.Parameter(torch.ones(2))
     network.adapted.register_parameter("lora_beside", beside)
-    assert any(one is beside for one in network.trainable())
+    assert any(parameter is beside for parameter in network.trainable())
     before = weights(network)
     InProcessPolicy(network, ClickOnly()).update(batch, SETTINGS)
     assert beside.tolist() == [1.0, 1.0]

@@ -98,15 +98,15 @@ def test_advantages_of_tokens_that_are_all_equal_are_the_advantage_of_the_rollou
         network, policy = opened(base_folder)
         given = [
             replace(
-                one,
+                item,
                 advantage=9.0,
                 token_advantages=tuple(
-                    (one.advantage,) * len(turn.tokens.completion_tokens) for turn in one.turns
+                    (item.advantage,) * len(turn.tokens.completion_tokens) for turn in item.turns
                 ),
             )
             if by_token
-            else one
-            for one in batch
+            else item
+            for item in batch
         ]
         policy.update(given, replace(SETTINGS, num_substeps=2))
         after.append(weights(network))
@@ -120,32 +120,32 @@ def test_each_token_is_trained_with_its_own_advantage(
     numbers = iter(range(1, 1000))
     given = [
         replace(
-            one,
+            item,
             token_advantages=tuple(
                 tuple(float(next(numbers)) for _ in turn.tokens.completion_tokens)
-                for turn in one.turns
+                for turn in item.turns
             ),
         )
-        for one in batch
+        for item in batch
     ]
-    total = sum(sum(flat(one.token_advantages)) for one in given)
+    total = sum(sum(flat(item.token_advantages)) for item in given)
     result = policy.update(given, replace(SETTINGS, learning_rate=0.0))
     assert result.loss == pytest.approx(-total, rel=1e-4)
     assert result.value is None
     only_last = [
         replace(
-            one,
+            item,
             token_advantages=tuple(
                 tuple(
                     float(
-                        (turn, at) == (len(one.turns) - 1, len(turns.tokens.completion_tokens) - 1)
+                        (turn, at) == (len(item.turns) - 1, len(turns.tokens.completion_tokens) - 1)
                     )
                     for at in range(len(turns.tokens.completion_tokens))
                 )
-                for turn, turns in enumerate(one.turns)
+                for turn, turns in enumerate(item.turns)
             ),
         )
-        for one in batch
+        for item in batch
     ]
     assert policy.update(only_last, replace(SETTINGS, learning_rate=0.0)).loss == pytest.approx(
         -len(batch), rel=1e-4
@@ -199,7 +199,7 @@ def test_an_update_with_values_is_verl_s_on_plain_transformers_and_peft(
     settings = replace(
         GAE, learning_rate=0.0, value_learning_rate=0.0, aggregation="token_mean", value_coef=coef
     )
-    rows = [plain_forward(theirs, one) for one in batch]
+    rows = [plain_forward(theirs, item) for item in batch]
     weight, bias = head.parameters()
     values = [(hidden @ weight.T)[:, 0] + bias for hidden, _ in rows]
     frozen = [(hidden.detach() @ weight.T)[:, 0] + bias for hidden, _ in rows]
@@ -210,11 +210,11 @@ def test_an_update_with_values_is_verl_s_on_plain_transformers_and_peft(
     mask = pad([torch.ones(len(own)) for own in values])
     old = pad(
         [
-            torch.tensor([n for t in one.turns for n in t.tokens.completion_logprobs])
-            for one in batch
+            torch.tensor([n for t in item.turns for n in t.tokens.completion_logprobs])
+            for item in batch
         ]
     )
-    rewards = pad([torch.tensor(flat(one.token_rewards)) for one in batch])
+    rewards = pad([torch.tensor(flat(item.token_rewards)) for item in batch])
     advantages, returns = verl.compute_gae_advantage_return(
         rewards, pad(values).detach(), mask, gamma=0.97, lam=0.9
     )
@@ -229,7 +229,7 @@ def test_an_update_with_values_is_verl_s_on_plain_transformers_and_peft(
         )[0]
         return loss
 
-    adapter = [one for one in theirs.parameters() if one.requires_grad]
+    adapter = [parameter for parameter in theirs.parameters() if parameter.requires_grad]
     expected = torch.autograd.grad(
         policy_loss + coef * value_loss(values), adapter, retain_graph=True
     )
@@ -277,7 +277,7 @@ def test_the_first_values_are_0_so_the_advantages_are_whitened_rewards_to_go(
 ) -> None:
     given = [rewarded(one, seed) for seed, one in enumerate(batch)]
     result = policy.update(given, replace(GAE, gae_gamma=1.0, gae_lambda=1.0))
-    to_go = [list(accumulate(reversed(flat(one.token_rewards)))) for one in given]
+    to_go = [list(accumulate(reversed(flat(item.token_rewards)))) for item in given]
     every = torch.tensor([number for own in to_go for number in own]).double()
     mean, std = every.mean(), every.std()
     expected = [float((sum(own) / len(own) - mean) / std) for own in to_go]
@@ -366,7 +366,7 @@ def test_one_token_alone_has_advantage_0(policy: InProcessPolicy, batch: list[Tr
 def test_a_batch_with_nothing_to_train_on_trains_no_head(
     policy: InProcessPolicy, batch: list[Trajectory]
 ) -> None:
-    result = policy.update([replace(rewarded(one), is_trained=False) for one in batch], GAE)
+    result = policy.update([replace(rewarded(item), is_trained=False) for item in batch], GAE)
     assert result.value is None
     empty = replace(batch[0], turns=(), token_rewards=())
     assert policy.update([empty], GAE).value is None

@@ -29,7 +29,7 @@ ENTROPY = 0.5623351
 def test_the_entropy_of_a_distribution_is_that_by_hand_also_in_chunks(logit_bytes: int) -> None:
     hidden = LOGITS.repeat(3, 1).requires_grad_()
     found = token_entropies(
-        lambda one: one, hidden, vocabulary=2, temperature=1.0, logit_bytes=logit_bytes
+        lambda item: item, hidden, vocabulary=2, temperature=1.0, logit_bytes=logit_bytes
     )
     assert found.tolist() == pytest.approx([ENTROPY] * 3)
     # dH/dz_i = -p_i (log p_i + H).
@@ -39,7 +39,7 @@ def test_the_entropy_of_a_distribution_is_that_by_hand_also_in_chunks(logit_byte
 
 def test_the_temperature_divides_the_logits_before_the_entropy() -> None:
     """At temperature 1/2 the logits are 0 and ln 9: 1/10 and 9/10."""
-    found = token_entropies(lambda one: one, LOGITS, vocabulary=2, temperature=0.5)
+    found = token_entropies(lambda item: item, LOGITS, vocabulary=2, temperature=0.5)
     assert found.tolist() == pytest.approx([0.3250830])
 
 
@@ -50,7 +50,10 @@ def test_the_bonus_takes_the_weighted_mean_entropy_off_the_loss(
     states = completion_states(
         network,
         policy._encoder,
-        [one.tokens for one in training_sequences(batch, network.device)],
+        [
+            training_sequence.tokens
+            for training_sequence in training_sequences(batch, network.device)
+        ],
     )
     mean = float(state_entropies(network, states, 1.0).detach().mean())
     settings = replace(SETTINGS, aggregation="token_mean", learning_rate=0.0)
@@ -63,11 +66,14 @@ def test_the_bonus_alone_raises_the_entropy(
     policy: InProcessPolicy, network: Network, batch: list[Trajectory]
 ) -> None:
     def mean_entropy() -> float:
-        own = [one.tokens for one in training_sequences(batch, network.device)]
+        own = [
+            training_sequence.tokens
+            for training_sequence in training_sequences(batch, network.device)
+        ]
         states = completion_states(network, policy._encoder, own)
         return float(state_entropies(network, states, 1.0).detach().mean())
 
-    still = [replace(one, advantage=0.0) for one in batch]
+    still = [replace(item, advantage=0.0) for item in batch]
     before = mean_entropy()
     for _ in range(3):
         policy.update(still, replace(SETTINGS, entropy_coef=1.0))
@@ -87,7 +93,7 @@ def test_an_update_decays_the_trained_weights(
     policy: InProcessPolicy, network: Network, batch: list[Trajectory]
 ) -> None:
     before = weights(network)
-    still = [replace(one, advantage=0.0) for one in batch]
+    still = [replace(item, advantage=0.0) for item in batch]
     policy.update(still, replace(SETTINGS, learning_rate=0.1, weight_decay=0.5))
     for old, new in zip(before, weights(network), strict=True):
         assert torch.allclose(new, 0.95 * old, atol=1e-6)

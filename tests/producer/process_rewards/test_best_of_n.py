@@ -40,13 +40,19 @@ def test_a_completion_s_score_by_hand(strategy: Strategy, score: float) -> None:
 def test_strategies_choose_differently(strategy: Strategy, chosen: int) -> None:
     scores = [(0.1, 0.99), (0.6, 0.6, 0.6), (0.5, 0.9, 0.9), (0.55, 0.8)]
     # Products 0.099, 0.216, 0.405, 0.44; means 0.545, 0.6, 0.767, 0.675.
-    assert choose([Candidate(one, is_right=False) for one in scores], strategy) == chosen
+    assert choose([Candidate(score, is_right=False) for score in scores], strategy) == chosen
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_ties_go_to_the_first_and_what_has_no_score_is_last(strategy: Strategy) -> None:
     scores = [(), (0.5,), (0.7,), (0.7,), (0.0,)]
-    assert ranked([Candidate(one, is_right=True) for one in scores], strategy) == [2, 3, 1, 4, 0]
+    assert ranked([Candidate(score, is_right=True) for score in scores], strategy) == [
+        2,
+        3,
+        1,
+        4,
+        0,
+    ]
     assert choose([Candidate((), is_right=True)] * 2, strategy) == 0
 
 
@@ -90,12 +96,12 @@ CANDIDATES = st.lists(
 def test_the_shares_are_those_over_all_subsets(candidates: list[Candidate], n: int) -> None:
     n = min(n, len(candidates))
     found = best_of_n([candidates], n)
-    subsets = [list(one) for one in combinations(candidates, n)]
+    subsets = [list(combination) for combination in combinations(candidates, n)]
     for strategy in STRATEGIES:
         chosen = [subset[choose(subset, strategy)].is_right for subset in subsets]
         assert found.by_strategy[strategy] == pytest.approx(mean(chosen))
         assert found.by_strategy[strategy] <= found.pass_at_n + 1e-9
-    any_right = [any(one.is_right for one in subset) for subset in subsets]
+    any_right = [any(item.is_right for item in subset) for subset in subsets]
     assert found.pass_at_n == pytest.approx(mean(any_right))
 
 
@@ -113,11 +119,11 @@ def test_figures_are_means_over_questions_for_powers_of_two_and_all() -> None:
     right, wrong = Candidate((0.9,), is_right=True), Candidate((0.1,), is_right=False)
     questions = [[right, wrong, wrong, wrong, wrong, wrong], [wrong] * 6]
     found = best_of_sizes(questions)
-    assert [one.num_candidates for one in found] == [1, 2, 4, 6]
+    assert [item.num_candidates for item in found] == [1, 2, 4, 6]
     assert found[-1] == BestOfN(6, dict.fromkeys(STRATEGIES, 0.5), 0.5)
     # One question is never right; the other with the share of subsets that have the first.
-    assert [one.pass_at_n for one in found] == pytest.approx([1 / 12, 2 / 12, 4 / 12, 0.5])
-    assert [one.num_candidates for one in best_of_sizes(questions, [3, 1, 3])] == [1, 3]
+    assert [item.pass_at_n for item in found] == pytest.approx([1 / 12, 2 / 12, 4 / 12, 0.5])
+    assert [item.num_candidates for item in best_of_sizes(questions, [3, 1, 3])] == [1, 3]
 
 
 def test_a_plot_has_a_line_for_each_strategy_and_pass_at_n() -> None:

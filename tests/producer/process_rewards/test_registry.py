@@ -115,9 +115,14 @@ def batch_of(responses: list[str], **others: list[Any]) -> RewardBatch:
     return RewardBatch(
         {
             "prompts": torch.ones(len(responses), 2, dtype=torch.long),
-            "responses": torch.tensor([[*map(ord, one.ljust(width, "\0"))] for one in responses]),
+            "responses": torch.tensor(
+                [[*map(ord, response.ljust(width, "\0"))] for response in responses]
+            ),
             "attention_mask": torch.tensor(
-                [[0, 1] + [1] * len(one) + [0] * (width - len(one)) for one in responses]
+                [
+                    [0, 1] + [1] * len(response) + [0] * (width - len(response))
+                    for response in responses
+                ]
             ),
         },
         others,

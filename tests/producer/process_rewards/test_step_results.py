@@ -19,7 +19,7 @@ def database(tmp_path: Path) -> Path:
     path = tmp_path / "shop.sqlite"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE t (a INTEGER)")
-        connection.executemany("INSERT INTO t VALUES (?)", [(one,) for one in range(9)])
+        connection.executemany("INSERT INTO t VALUES (?)", [(index,) for index in range(9)])
         connection.commit()
     return path
 

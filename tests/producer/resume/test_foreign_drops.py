@@ -132,7 +132,7 @@ def give_up_elsewhere(installation: Installation, url: str, kind: str) -> Drop:
     with Emitter.open(installation) as emitter:
         own = training_id("small")
         history = read_training_history(emitter.log, own, start={}, since={})
-        stream = next(one for one in history.streams if one.startswith(f"{kind}/"))
+        stream = next(stream for stream in history.streams if stream.startswith(f"{kind}/"))
         log, topic = emitter.log.local, topic_of(stream, "cua.")
         *_, last = (value for _, value in log.read_streams(topic, [stream], {}))
     drop = Drop("rest", stream, sha256(last).hexdigest(), None)
@@ -183,7 +183,7 @@ def test_the_history_is_read_again_with_what_was_fetched(installation: Installat
     with Emitter.open(installation) as emitter:
         folder = find_run_folder(installation, "small", None)
         before = read_recorded_training(emitter, "small", folder).history
-        rollout = next(one for one in before.streams if one.startswith("rollout/"))
+        rollout = next(stream for stream in before.streams if stream.startswith("rollout/"))
         log = emitter.log.local
         values = [value for _, value in log.read_streams("cua.rollouts", [rollout], {})]
         asked = []
@@ -220,7 +220,7 @@ def test_a_record_given_up_on_another_host_does_not_stop_a_trainer_here(
     there["DATABASE_URL"] = migrated_url
     cua_project(there, "run", "--once")
     parked = json.loads(cua_project(there, "parked", "list", "--json"))
-    (record,) = (one for one in parked if one["stream"] == own and one["kind"] == "unreadable")
+    (record,) = (item for item in parked if item["stream"] == own and item["kind"] == "unreadable")
     at = f"{record['topic']}/{record['partition']}@{record['offset']}"
     cua_project(there, "parked", "drop", at)
 

@@ -95,7 +95,7 @@ def test_a_trainer_and_the_tables_agree_on_where_a_stream_is(case: str) -> None:
     assert (stream.parked_since is not None) == stopped
     assert history.is_abandoned == stream.abandoned
     assert history.position.point == stream.position.point
-    assert [one.sequence for one in history.waiting] == [
+    assert [item.sequence for item in history.waiting] == [
         held.envelope.sequence for held in stream.waiting if held.envelope
     ]
 
@@ -104,8 +104,8 @@ def give_up(installation: Installation, *drops: Drop) -> None:
     path: Path = installation.operator_drops_path
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [
-        encode_decision(Decision(one, is_undone=False, made_at=NOW, made_by="a", reason=None))
-        for one in drops
+        encode_decision(Decision(item, is_undone=False, made_at=NOW, made_by="a", reason=None))
+        for item in drops
     ]
     path.write_bytes(b"".join(lines))
 
@@ -113,7 +113,7 @@ def give_up(installation: Installation, *drops: Drop) -> None:
 def test_the_file_of_the_home_is_read_with_every_stream(installation: Installation) -> None:
     give_up(installation, drop("record", VALUES[2]))
     with Emitter.open(installation) as emitter:
-        emitter.log.local.append([Record("cua.rollouts", SUBJECT, one) for one in VALUES[:4]])
+        emitter.log.local.append([Record("cua.rollouts", SUBJECT, item) for item in VALUES[:4]])
         assert emitter.log.read_back(SUBJECT, {}).position.point == StreamPoint(1, 3)
         installation.operator_drops_path.unlink()
         with pytest.raises(MismatchError):
@@ -150,7 +150,7 @@ def test_a_rollout_that_was_given_up_is_run_again(installation: Installation) ->
     with Emitter.open(installation) as emitter:
         log = emitter.log.local
         history = read_training_history(emitter.log, own, start={}, since={})
-        rollout = next(one for one in history.streams if one.startswith("rollout/"))
+        rollout = next(stream for stream in history.streams if stream.startswith("rollout/"))
         records = [content for _, content in log.read_streams("cua.rollouts", [rollout], {})]
         give_up(installation, Drop("rest", rollout, sha256(records[-1]).hexdigest(), None))
         history = read_training_history(emitter.log, own, start={}, since={})
@@ -170,7 +170,7 @@ def test_a_training_whose_creation_was_given_up_is_not_continued(
         log = emitter.log.local
         values = [content for _, content in log.read_streams("cua.training", [subject], {})]
     for given_up in (values[:1], values, [*values[:3], values[4]]):
-        drops = [Drop("record", subject, sha256(one).hexdigest(), None) for one in given_up]
+        drops = [Drop("record", subject, sha256(item).hexdigest(), None) for item in given_up]
         give_up(installation, *drops)
         with pytest.raises(MismatchError, match="record that creates it"):
             run(small(num_steps=2), installation=installation)
@@ -200,7 +200,7 @@ def test_whatever_has_the_key_of_a_stream_parks_it_for_the_trainer_too(
     own = training_id("small")
     with Emitter.open(installation) as emitter:
         history = read_training_history(emitter.log, own, start={}, since={})
-        subject = next(one for one in history.streams if one.startswith(kind))
+        subject = next(stream for stream in history.streams if stream.startswith(kind))
         emitter.log.local.append([Record(TOPIC_OF[kind], subject, content)])
         read = partial(read_training_history, emitter.log, own, start={}, since={})
         with pytest.raises(MismatchError, match="parked drop"):
@@ -252,7 +252,7 @@ def begin_baseline_and_die(installation: Installation) -> tuple[str, list[bytes]
 def projected(installation: Installation) -> FoldedBatch:
     drops = read_operator_drops(installation.operator_drops_path)
     fold = Fold({}, log_id="log", drops=drops)
-    return fold.take_all([parse_record(one) for one in read_all(installation)])
+    return fold.take_all([parse_record(record) for record in read_all(installation)])
 
 
 def test_an_evaluation_of_which_every_record_was_given_up_begins_anew(
@@ -261,7 +261,7 @@ def test_an_evaluation_of_which_every_record_was_given_up_begins_anew(
     subject, values = begin_baseline_and_die(installation)
     give_up(
         installation,
-        *(Drop("record", subject, sha256(one).hexdigest(), None) for one in values),
+        *(Drop("record", subject, sha256(item).hexdigest(), None) for item in values),
     )
     summary = run(small(num_steps=1), installation=installation)
     assert (summary.status, summary.generation) == ("completed", 0)

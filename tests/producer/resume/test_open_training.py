@@ -323,12 +323,12 @@ def test_what_a_generation_evaluated_without_an_end_is_superseded_by_the_next_on
         )
     assert run(small(num_steps=1), installation=installation).generation == 1
     events = read_log()
-    (superseded,) = (one for one in events if one["type"] == "cua.evaluation.superseded")
+    (superseded,) = (event for event in events if event["type"] == "cua.evaluation.superseded")
     assert superseded["subject"] == f"evaluation/{baseline_id}"
     assert superseded["data"] == {"kind": "baseline", "group_ids": [str(group_id)]}
     assert accepted(events)[1] == []
     # One that has its result stays as it is.
     run(small(num_steps=1), installation=installation)
     claim_and_die(installation, overwrite=True, num_steps=1)
-    later = [one for one in read_log() if one["type"] == "cua.evaluation.superseded"]
-    assert [one["data"]["kind"] for one in later] == ["baseline", "scheduled"]
+    later = [event for event in read_log() if event["type"] == "cua.evaluation.superseded"]
+    assert [item["data"]["kind"] for item in later] == ["baseline", "scheduled"]

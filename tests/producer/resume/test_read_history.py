@@ -79,7 +79,7 @@ def test_an_existing_training_reads_each_of_its_streams_once() -> None:
     own = {event.subject for event in history("mine", 1)}
     assert set(found.streams) == own
     for subject, stream in found.streams.items():
-        values = [one for one in log.events if one.subject == subject]
+        values = [event for event in log.events if event.subject == subject]
         assert len(stream.events) + len(stream.waiting) <= len(values)
         assert stream.events
     assert log.asked.count(f"training/{training_id}") == 1
@@ -97,7 +97,7 @@ def test_a_training_that_the_tables_hid_is_not_taken_for_a_new_name() -> None:
 NAME = "mine"
 ID = ids.training_id(NAME)
 OWN = f"training/{ID}"
-ROLLOUT = next(one.subject for one in history(NAME, 1) if one.subject.startswith("rollout/"))
+ROLLOUT = next(event.subject for event in history(NAME, 1) if event.subject.startswith("rollout/"))
 GARBLED = b"no event of " + str(ID).encode()
 
 

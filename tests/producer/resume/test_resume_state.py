@@ -67,5 +67,7 @@ def test_the_two_newest_states_are_kept_whatever_a_kill_left_behind(
     begin_state(tmp_path, 1, 0)
     drop_old_states(tmp_path, 0, step)
     found = (tmp_path / "state" / "generation-0").iterdir()
-    assert sorted(int(one.name.removeprefix("step-")) for one in found) == left
-    assert [one.name for one in (tmp_path / "state" / "generation-1").iterdir()] == ["step-000000"]
+    assert sorted(int(item.name.removeprefix("step-")) for item in found) == left
+    assert [path.name for path in (tmp_path / "state" / "generation-1").iterdir()] == [
+        "step-000000"
+    ]

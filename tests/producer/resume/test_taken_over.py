@@ -17,7 +17,7 @@ import pytest
 
 from producer.emit import Emitter
 from producer.errors import CuaTrainError, StopRequestedError, TakenOverError
-from producer.resume.living_writer import add_writer, refuse_living_writer
+from producer.resume.active_writer import add_writer, refuse_active_writer
 from producer.resume.open_training import open_training, read_recorded_training
 from producer.resume.resume_state import find_states
 from producer.training.run import run, utc_now
@@ -52,7 +52,7 @@ def refused(
         stream = read_recorded_training(emitter, "small", folder).stream
     try:
         now = utc_now() + timedelta(seconds=later_s)
-        refuse_living_writer("small", stream, status, folder, now, is_log_shared=is_log_shared)
+        refuse_active_writer("small", stream, status, folder, now, is_log_shared=is_log_shared)
     except CuaTrainError as error:
         message = str(error)
     else:
@@ -170,24 +170,26 @@ def test_a_replaced_process_saves_nothing_and_the_training_goes_on_from_its_succ
         summary = run(small(), installation=installation, takeover=True)
         assert summary.status == "completed"
         states = {
-            one.folder: (one.folder / "manifest.json").read_bytes() for one in find_states(folder)
+            find_state.folder: (find_state.folder / "manifest.json").read_bytes()
+            for find_state in find_states(folder)
         }
         paused.go_on()
         assert isinstance(paused.error, TakenOverError)
     assert {
-        one.folder: (one.folder / "manifest.json").read_bytes() for one in find_states(folder)
+        find_state.folder: (find_state.folder / "manifest.json").read_bytes()
+        for find_state in find_states(folder)
     } == states
     summary = run(small(num_steps=4), installation=installation)
     assert (summary.status, summary.steps, summary.generation) == ("completed", 4, 0)
     events = read_log()
-    first = next(one for one in events if one["type"] == "cua.training.created")["source"]
-    claim = next(one for one in events if one["type"] == "cua.training.resumed")
-    late = [one for one in events if one["source"] == first and one["time"] > claim["time"]]
+    first = next(event for event in events if event["type"] == "cua.training.created")["source"]
+    claim = next(event for event in events if event["type"] == "cua.training.resumed")
+    late = [event for event in events if event["source"] == first and event["time"] > claim["time"]]
     # What it had in its buffer when it was paused is appended after the claim, too.
-    own = [one for one in events if one["subject"] == claim["subject"]]
-    late += [one for one in own[own.index(claim) :] if one["source"] == first]
+    own = [event for event in events if event["subject"] == claim["subject"]]
+    late += [item for item in own[own.index(claim) :] if item["source"] == first]
     assert late  # it went on before it noticed
-    counting = [one for one in events if one not in late]
+    counting = [event for event in events if event not in late]
     assert violations(counting, num_steps=4, groups=2, group_size=3) == []
 
 
@@ -224,12 +226,12 @@ def test_a_state_saved_after_the_takeover_does_not_count(installation: Installat
         path.write_text(json.dumps({**json.loads(path.read_text()), **forged}))
         with Emitter.open(installation) as emitter:
             states = read_recorded_training(emitter, "small", folder).states
-        assert [one.manifest.step for one in states] == [2]
+        assert [state.manifest.step for state in states] == [2]
     older = {"claim_epoch": 0, "claim_source": ""}  # as an older release writes it
     path.write_text(json.dumps({**json.loads(path.read_text()), **older}))
     with Emitter.open(installation) as emitter:
         states = read_recorded_training(emitter, "small", folder).states
-    assert [one.manifest.step for one in states] == [3, 2]
+    assert [state.manifest.step for state in states] == [3, 2]
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ from tests.support.scripted import (
 
 
 def turns_of(emitter: Emitter) -> list[TurnTaken]:
-    return [one for one in payloads_of(emitter, ROLLOUT) if isinstance(one, TurnTaken)]
+    return [payload for payload in payloads_of(emitter, ROLLOUT) if isinstance(payload, TurnTaken)]
 
 
 def test_a_solved_rollout_is_recorded_from_its_creation_to_its_verdict(

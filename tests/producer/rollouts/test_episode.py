@@ -205,7 +205,9 @@ def test_a_turn_of_any_size_becomes_an_event(emitter: Emitter) -> None:
     )
     request = drive.steps.send(Acted(picture(1), (huge,) * 1000, 0.1))
     assert isinstance(request, Sample)
-    (turn,) = [one for one in payloads_of(emitter, ROLLOUT) if isinstance(one, TurnTaken)]
+    (turn,) = [
+        payload for payload in payloads_of(emitter, ROLLOUT) if isinstance(payload, TurnTaken)
+    ]
     assert len(turn.actions) == 100
     assert turn.model_response.endswith("more characters]")
 
@@ -241,8 +243,10 @@ def test_the_times_to_a_running_agent_are_measured_from_when_the_device_was_up(
     threading.Event().wait(0.02)  # the engine is busy with others
     drive.steps.send(Opened(picture(1), "scripted-1", up_s))
     payloads = payloads_of(emitter, ROLLOUT)
-    initialized = next(one for one in payloads if isinstance(one, RolloutAgentInitialized))
-    started = next(one for one in payloads if isinstance(one, RolloutStarted))
+    initialized = next(
+        payload for payload in payloads if isinstance(payload, RolloutAgentInitialized)
+    )
+    started = next(payload for payload in payloads if isinstance(payload, RolloutStarted))
     assert 0 <= initialized.env_creation_time_s <= up_s - before_s
     assert 0.02 <= started.agent_init_time_s <= monotonic() - up_s
     drive.steps.close()
@@ -257,5 +261,7 @@ def test_the_time_of_a_turn_is_from_its_batch_to_the_end_of_its_actions(emitter:
     with pytest.raises(StopIteration) as end:
         drive.steps.send(None)
     assert 5.0 <= end.value.value.turn_seconds < 60.0
-    turn = next(one for one in payloads_of(emitter, ROLLOUT) if isinstance(one, TurnTaken))
+    turn = next(
+        payload for payload in payloads_of(emitter, ROLLOUT) if isinstance(payload, TurnTaken)
+    )
     assert turn.metrics == {"sample_s": 4.0, "environment_s": 0.5}

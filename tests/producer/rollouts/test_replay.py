@@ -32,9 +32,12 @@ class Repeating(ScriptedPolicy):
     def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
         completions = super().sample(requests)
         return [
-            replace(one, tokens=replace(one.tokens, completion_logprobs=(-float(len(requests)),)))
-            for one in completions
-            if one.tokens is not None
+            replace(
+                completion,
+                tokens=replace(completion.tokens, completion_logprobs=(-float(len(requests)),)),
+            )
+            for completion in completions
+            if completion.tokens is not None
         ]
 
 
@@ -71,14 +74,14 @@ def recorded(result: RolloutResult, num_turns: int) -> tuple[RecordedTurn, ...]:
 def _request(result: RolloutResult, turn: int) -> SampleRequest:
     from producer.rollouts.requests import sample_request
 
-    history = [PastTurn(one.screenshot, "", one.tokens) for one in result.turns[:turn]]
+    history = [PastTurn(item.screenshot, "", item.tokens) for item in result.turns[:turn]]
     screenshot = result.turns[turn].screenshot
     assert screenshot is not None
     return sample_request(result.plan, history, screenshot, 12)
 
 
 def tokens_of(results: Sequence[RolloutResult]) -> dict[int, list[SampledTokens]]:
-    return {one.plan.env_index: [turn.tokens for turn in one.turns] for one in results}
+    return {result.plan.env_index: [turn.tokens for turn in result.turns] for result in results}
 
 
 def test_with_the_finished_in_their_places_the_rest_sees_the_batches_of_an_undisturbed_run(
@@ -89,7 +92,7 @@ def test_with_the_finished_in_their_places_the_rest_sees_the_batches_of_an_undis
     engine = make_engine(emitter, undisturbed)
     for index in range(7):
         engine.submit(plan(index))
-    whole = {one.plan.env_index: one for one in engine.run()}
+    whole = {item.plan.env_index: item for item in engine.run()}
     sizes = [len(batch) for batch in undisturbed.batches]
     assert len(set(sizes)) > 1
 
@@ -103,7 +106,7 @@ def test_with_the_finished_in_their_places_the_rest_sees_the_batches_of_an_undis
             turns = recorded(whole[index], 1 if index == 1 else 0)
             engine.submit(replace(plan(index, attempt=1), recorded=turns))
     results = list(engine.run())
-    assert sorted(one.plan.env_index for one in results) == [1, 2, 4, 5, 6]
+    assert sorted(result.plan.env_index for result in results) == [1, 2, 4, 5, 6]
     assert [len(batch) for batch in again.batches] == sizes
     expected = tokens_of(list(whole.values()))
     assert all(tokens == expected[index] for index, tokens in tokens_of(results).items())
@@ -120,8 +123,8 @@ def test_recorded_turns_are_not_sampled_again_where_that_is_of_no_use(emitter: E
     (result,) = engine.run()
     assert result.num_turns == 2
     assert len(policy.batches) == 1
-    taken = [one for one in payloads_of(emitter, ROLLOUT) if isinstance(one, TurnTaken)]
-    assert [one.metrics.get("replayed") for one in taken] == [True, None]
+    taken = [payload for payload in payloads_of(emitter, ROLLOUT) if isinstance(payload, TurnTaken)]
+    assert [item.metrics.get("replayed") for item in taken] == [True, None]
     assert taken[0].actions[0].action == Click(x=5, y=6)
     assert taken[0].tokens is not None
     assert decode_int32(taken[0].tokens.completion_tokens) == [8]
@@ -142,6 +145,6 @@ def test_what_cannot_be_played_again_begins_anew_with_its_seed(
     engine.submit(replace(plan(0), recorded=(RecordedTurn(picture(shade), click, turn_version),)))
     (result,) = engine.run()
     assert result.num_turns == 1
-    taken = [one for one in payloads_of(emitter, ROLLOUT) if isinstance(one, TurnTaken)]
+    taken = [payload for payload in payloads_of(emitter, ROLLOUT) if isinstance(payload, TurnTaken)]
     assert "replayed" not in taken[0].metrics
     assert taken[0].actions[0].action == Terminate()

@@ -11,8 +11,8 @@ from uuid import UUID
 
 import pytest
 
+from producer.agents.text_to_sql.completion_end import CompletionFacts
 from producer.emit import Emitter
-from producer.environments.text_to_sql.completion_end import CompletionFacts
 from producer.environments.worker import JobDone
 from producer.policy.policy import Completion, SampleRequest
 from producer.process_rewards.row_sets import Comparison

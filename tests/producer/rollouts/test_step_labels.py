@@ -7,12 +7,12 @@ from uuid import UUID
 
 import pytest
 
-from producer.codecs.text_to_sql import TextToSqlCodec
-from producer.environments.text_to_sql import TextToSqlEnvironment
+from producer.agents.text_to_sql.codec import TextToSqlCodec
+from producer.agents.text_to_sql.data.databases import DataFolder, find_database
+from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
+from producer.agents.text_to_sql.data.tasks import load_text_to_sql
+from producer.agents.text_to_sql.environment import TextToSqlEnvironment
 from producer.rollouts.step_labels import StepLabeller, StepLabelling
-from producer.sql_data.text_to_sql.databases import DataFolder, find_database
-from producer.sql_data.text_to_sql.generate import SyntheticSize, write_synthetic
-from producer.sql_data.text_to_sql.tasks import load_text_to_sql
 from producer.task import Task
 from producer.validators.verdict import Evidence, Verdict
 from schemas.completion import CompletionExecuted, CompletionStepsScored
@@ -64,8 +64,8 @@ def labelled(
         Evidence((), taken, 1, completion_text=text, completion_tokens=tuple(range(len(text)))),
     )
     facts = verdict.facts(UUID(int=1), NOW) if verdict.facts is not None else ()
-    assert [isinstance(one, CompletionExecuted) for one in facts[:1]] == [True]
-    return verdict, [one for one in facts if isinstance(one, CompletionStepsScored)]
+    assert [isinstance(fact, CompletionExecuted) for fact in facts[:1]] == [True]
+    return verdict, [fact for fact in facts if isinstance(fact, CompletionStepsScored)]
 
 
 def gold(task: Task) -> str:

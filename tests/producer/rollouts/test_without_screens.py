@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 
+from producer.agents.dbbench.environment import DbBenchEnvironment
 from producer.codecs.codec import parse_error
 from producer.emit import Emitter
-from producer.environments.dbbench import DbBenchEnvironment
 from producer.environments.environment import (
     ActionRefusedError,
     Environment,
@@ -25,7 +25,7 @@ from producer.rollouts.plan import RolloutPlan, RolloutResult
 from producer.sql_execution import Cell, DatabaseFailedError, Rows
 from producer.task import Task
 from producer.tasks.statements import definition, entry_fact, task_facts
-from producer.validators.verdict import Evidence, Verdict
+from producer.validators.verdict import EndFacts, Evidence, Verdict
 from schemas import ids
 from schemas.actions import Action, Answer, ExecuteSql, Terminate
 from schemas.base import Payload
@@ -54,6 +54,9 @@ class Words:
     def __init__(self) -> None:
         self.num_queries = 0
 
+    def failure_facts(self, evidence: Evidence, reason: str) -> EndFacts | None:  # noqa: ARG002
+        return None
+
     def open(self, task: Task, seed: int) -> TextObservation:  # noqa: ARG002
         return TextObservation(None if seed == 7 else f"Table {seed}.")
 
@@ -75,7 +78,9 @@ class Words:
 
     def judge(self, task: Task, evidence: Evidence) -> Verdict:
         assert task.entry is ENTRY
-        answers = [one.action.text for one in evidence.actions if isinstance(one.action, Answer)]
+        answers = [
+            action.action.text for action in evidence.actions if isinstance(action.action, Answer)
+        ]
         found = answers[0] if answers else None
 
         def facts(entry_id: UUID, ended_at: datetime) -> tuple[Payload, ...]:
@@ -116,7 +121,7 @@ class Scripted(ScriptedPolicy):
         turn = self._turns[len(request.history)]
         if isinstance(turn, Completion):
             return turn
-        taken = tuple(TakenAction(tool_name=one.type, tool_args={}, action=one) for one in turn)
+        taken = tuple(TakenAction(tool_name=item.type, tool_args={}, action=item) for item in turn)
         tokens = self._tokens(request)
         assert tokens is not None
         return Completion("said", taken, replace(tokens, num_prompt_images=0))
@@ -151,7 +156,7 @@ def play(
 
 
 def of_type(payloads: Sequence[Payload], kind: type[P]) -> list[P]:
-    return [one for one in payloads if isinstance(one, kind)]
+    return [payload for payload in payloads if isinstance(payload, kind)]
 
 
 DONE = (Answer(text="1"), Terminate())
@@ -188,7 +193,7 @@ def test_the_environment_judges_and_states_the_end_in_its_own_terms(emitter: Emi
     assert ended.entry_id == asked_plan().entry_row_id
     (verdict,) = of_type(payloads, ValidationRecorded)
     assert (verdict.success, verdict.actual_result, verdict.expected_result) == (True, "1", None)
-    types = [type(one) for one in payloads]
+    types = [type(payload) for payload in payloads]
     assert types.index(SessionEnded) < types.index(RolloutFinished)
     assert result.reward == pytest.approx(1 - 2 * SETTINGS.turn_cost)
 
@@ -241,7 +246,7 @@ def test_recorded_words_are_played_again(emitter: Emitter) -> None:
     taken = of_type(payloads, TurnTaken)
     turns = recorded_turns(taken, ASKED.description, pytest.fail)
     assert turns is not None
-    assert [one.observation for one in turns] == [
+    assert [turn.observation for turn in turns] == [
         TextObservation("Table 8."),
         TextObservation("row 1"),
         TextObservation("row 2"),

@@ -8,7 +8,7 @@ from time import monotonic
 
 import pytest
 
-from producer.config.preset import DBBENCH_DEMO
+from producer.agents import AGENTS
 from producer.sql_execution import Limits, Setup, SqlRefusedError, open_throw_away
 from producer.sql_execution.children import CHILDREN, MAX_IDLE, Children
 from producer.sql_execution.limits import MEGABYTE
@@ -96,7 +96,7 @@ def test_a_child_ends_when_its_parent_is_killed() -> None:
 
 def test_sessions_of_the_small_policy_that_end_together_keep_their_processes() -> None:
     """Else every batch of them starts most of its processes again."""
-    at_once = DBBENCH_DEMO["max_concurrent_rollouts"]
+    at_once = AGENTS["dbbench"].demo_preset["max_concurrent_rollouts"]
     assert isinstance(at_once, int)
     assert at_once <= MAX_IDLE
     children = Children()
@@ -105,7 +105,7 @@ def test_sessions_of_the_small_policy_that_end_together_keep_their_processes() -
         for child in first:
             children.give_back(child)
         again = [children.borrow(64 * MEGABYTE) for _ in range(20)]
-        assert {one.pid for one in again} == {one.pid for one in first}
+        assert {item.pid for item in again} == {item.pid for item in first}
         for child in again:
             children.give_back(child)
     finally:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from producer.sql_data.text_to_sql.database_schema import UnreadableDatabaseError, read_tables
+from producer.agents.text_to_sql.data.database_schema import UnreadableDatabaseError, read_tables
 from producer.sql_execution import (
     DatabaseFailedError,
     Limits,

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from producer.algorithms.learning_rate import learning_rate_factor
 from producer.errors import MismatchError, NotFoundError
 from producer.policy.torch_policy.loading import load_base, load_network
 from producer.policy.torch_policy.seeded_dropout import seed_dropout
 from producer.supervised.batches import batch_of_step, steps_per_epoch
 from producer.supervised.example import Example
 from producer.supervised.fit import Fit, FitSettings, FitStep
-from producer.supervised.learning_rate import learning_rate_factor
 from producer.supervised.objective import CrossEntropy, LoadedNetwork
 from tests.producer.supervised.conftest import are_equal, make_examples, weights
 
@@ -56,8 +56,8 @@ def test_a_fit_learns_its_examples(network: PreTrainedModel) -> None:
 
 def test_the_loss_is_the_mean_over_the_batch_s_targets(network: PreTrainedModel) -> None:
     batch = [EXAMPLES[index] for index in batch_of_step(0, len(EXAMPLES), 4, seed=0)]
-    expected = sum(CrossEntropy().loss_sum(network, [one]).item() for one in batch)
-    expected /= sum(sum(one.loss_mask) for one in batch)
+    expected = sum(CrossEntropy().loss_sum(network, [item]).item() for item in batch)
+    expected /= sum(sum(item.loss_mask) for item in batch)
     step = Fit(network, EXAMPLES, CrossEntropy(), replace(SETTINGS, max_tokens=1)).step()
     assert step.loss == pytest.approx(expected, rel=1e-6)
     assert (step.number, step.num_items, step.epoch) == (1, 4, 0)

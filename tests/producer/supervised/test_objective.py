@@ -29,7 +29,9 @@ def test_the_loss_of_every_architecture_is_transformers_own(
     network, _ = load_base(str(folder))
     examples = make_examples(5)
     ours = CrossEntropy().loss_sum(network, examples).item()
-    theirs = sum(transformers_loss(network, one) * sum(one.loss_mask) for one in examples)
+    theirs = sum(
+        transformers_loss(network, example) * sum(example.loss_mask) for example in examples
+    )
     assert ours == pytest.approx(theirs, rel=1e-5)
 
 
@@ -45,7 +47,9 @@ def test_the_loss_is_that_of_the_network_with_its_adapter(network: PreTrainedMod
             if parameter.requires_grad:
                 parameter.normal_(std=0.3)
     after = CrossEntropy().loss_sum(adapted, examples).item()
-    theirs = sum(transformers_loss(adapted, one) * sum(one.loss_mask) for one in examples)
+    theirs = sum(
+        transformers_loss(adapted, example) * sum(example.loss_mask) for example in examples
+    )
     assert after == pytest.approx(theirs, rel=1e-5)
     assert abs(after - before) > 0.1
 

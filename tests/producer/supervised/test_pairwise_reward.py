@@ -72,7 +72,7 @@ def test_the_loss_is_that_of_trls_reward_trainer(network: tuple[Any, Any]) -> No
     ours, tokenizer = network
     items = [TokenPair((40, 41, 42), (43,)), TokenPair((44, 45), (46, 47, 48))]
     # Chosen first, then rejected, as TRL's collator stacks them.
-    sequences = [*(one.chosen for one in items), *(one.rejected for one in items)]
+    sequences = [*(item.chosen for item in items), *(item.rejected for item in items)]
     padded = torch.full((4, 3), tokenizer.pad_token_id)
     for row, one in enumerate(sequences):
         padded[row, : len(one)] = torch.tensor(one)
@@ -83,7 +83,7 @@ def test_the_loss_is_that_of_trls_reward_trainer(network: tuple[Any, Any]) -> No
     trainer = SimpleNamespace(
         args=SimpleNamespace(center_rewards_coefficient=None),
         model=SimpleNamespace(training=False),
-        accelerator=SimpleNamespace(gather=lambda one: one, gather_for_metrics=lambda one: one),
+        accelerator=SimpleNamespace(gather=lambda item: item, gather_for_metrics=lambda item: item),
         _metrics={"eval": defaultdict(list)},
         _total_train_tokens=0,
     )

@@ -76,7 +76,7 @@ def test_a_score_is_the_probability_of_the_right_token_of_the_two(folder: Path) 
     tokens = []
     expected = []
     plain = AutoModelForCausalLM.from_pretrained(folder)
-    ids = [tokenizer.convert_tokens_to_ids(one) for one in ("+", "-")]
+    ids = [tokenizer.convert_tokens_to_ids(item) for item in ("+", "-")]
     for text in ("How many?\n\n" + STEPS[0], "\n\n" + STEPS[1]):
         tokens += tokenizer.encode(text, add_special_tokens=False)
         tokens += tokenizer.encode(" и", add_special_tokens=False)
@@ -90,7 +90,7 @@ def test_many_are_scored_as_each_alone_and_the_same_each_time(folder: Path) -> N
     scorer = StepScorer.load(folder, device="cpu")
     asked = [("How many?", STEPS), ("How many?", []), ("Which?", STEPS[1:])] * 3
     scored = scorer.score_many(asked)
-    assert [len(one) for one in scored] == [2, 0, 1] * 3
+    assert [len(item) for item in scored] == [2, 0, 1] * 3
     assert scorer.score_many(asked) == scored
     for (prompt, steps), found in zip(asked, scored, strict=True):
         assert found == pytest.approx(scorer.score_steps(prompt, steps), abs=1e-5)

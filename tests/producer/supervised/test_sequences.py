@@ -19,7 +19,7 @@ TALK = (
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Any:
-    return build_tokenizer([one.content for one in TALK] * 5)
+    return build_tokenizer([item.content for item in TALK] * 5)
 
 
 def learned(tokenizer: Any, tokens: tuple[int, ...], mask: tuple[bool, ...]) -> list[str]:
@@ -28,12 +28,12 @@ def learned(tokenizer: Any, tokens: tuple[int, ...], mask: tuple[bool, ...]) -> 
     for at, (token, is_target) in enumerate(zip(tokens, mask, strict=True)):
         if is_target:
             texts.append([token]) if not mask[at - 1] else texts[-1].append(token)
-    return [tokenizer.decode(one) for one in texts]
+    return [tokenizer.decode(text) for text in texts]
 
 
 def test_every_answer_and_its_end_is_learned_in_the_policys_template(tokenizer: Any) -> None:
     encoded = encode_conversation(tokenizer, TALK, use_chat_template=True)
-    given = [one._asdict() for one in TALK]
+    given = [item._asdict() for item in TALK]
     whole = tokenizer.apply_chat_template(given, tokenize=False)
     assert tokenizer.decode(encoded.tokens) + "\n" == whole
     assert learned(tokenizer, *encoded) == ["SELECT 1<|im_end|>", "SELECT 2<|im_end|>"]
@@ -41,7 +41,7 @@ def test_every_answer_and_its_end_is_learned_in_the_policys_template(tokenizer: 
 
 def test_the_prompt_has_the_tokens_that_a_sampler_would_send(tokenizer: Any) -> None:
     encoded = encode_conversation(tokenizer, TALK[:3], use_chat_template=True)
-    given = [one._asdict() for one in TALK[:2]]
+    given = [item._asdict() for item in TALK[:2]]
     prompt = tokenizer.apply_chat_template(given, tokenize=False, add_generation_prompt=True)
     num_prompt = encoded.loss_mask.index(True)
     assert list(encoded.tokens[:num_prompt]) == tokenizer.encode(prompt, add_special_tokens=False)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from producer.sql_data.dbbench.tasks import task_of
+from producer.agents.dbbench.data.tasks import task_of
 from producer.task import Task
 from producer.tasks.overlap import Overlap, content_of, instruction_of, overlaps
 from schemas.entry import Column, EntryContent, TableInfo
@@ -30,7 +30,7 @@ def question(name: str, instruction: str, sql: str) -> Task:
 
 
 def compared(train: list[Task], evaluation: list[Task]) -> dict[str, Overlap]:
-    return {one.of: one for one in overlaps(train, evaluation)}
+    return {overlap.of: overlap for overlap in overlaps(train, evaluation)}
 
 
 def counts(found: Overlap) -> tuple[int, int, int, int, int]:
@@ -70,7 +70,7 @@ def test_golds_are_compared_without_values_and_without_the_table_of_db_bench() -
     ]
     found = compared(train, held_out)
     assert counts(found["gold"]) == (2, 2, 1, 2, 1)
-    assert [one.eval_task for one in found["gold"].examples] == ["x"]
+    assert [example.eval_task for example in found["gold"].examples] == ["x"]
     # Of `orders` and `id`, which both have, the first is new.
     assert counts(found["names"]) == (2, 2, 1, 2, 0)
 
@@ -89,4 +89,4 @@ def test_questions_are_compared_by_their_golds_names_too() -> None:
 
 @pytest.mark.parametrize("evaluation", [[], [tap("x", "Turn Wi-Fi on.")]])
 def test_nothing_is_shared_with_no_training_tasks(evaluation: list[Task]) -> None:
-    assert all(one.num_shared == one.num_seen == 0 for one in overlaps([], evaluation))
+    assert all(overlap.num_shared == overlap.num_seen == 0 for overlap in overlaps([], evaluation))

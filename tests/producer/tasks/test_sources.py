@@ -63,10 +63,10 @@ def test_filters_come_before_the_limit_and_the_seed_decides_which_are_drawn() ->
     drawn = {seed: ids({**three, "seed": seed}) for seed in range(20)}
     assert ids(three) == ids({**three, "seed": 42}), "42 is the seed of a source that names none"
     assert all(
-        len(one) == 3 and one == [task_id for task_id in easy if task_id in one]
-        for one in drawn.values()
+        len(item) == 3 and item == [task_id for task_id in easy if task_id in item]
+        for item in drawn.values()
     )
-    assert len({tuple(one) for one in drawn.values()}) > 5
+    assert len({tuple(item) for item in drawn.values()}) > 5
     assert ids({**three, "limit": 99}) == easy
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
+from producer.agents.dbbench.data.layout import write_entries
 from producer.errors import NotFoundError, UsageError
-from producer.sql_data.dbbench.layout import write_entries
 from producer.tasks.sources import load_tasks
 from schemas.entry import Column, EntryContent, TableInfo
 
@@ -100,4 +100,4 @@ def test_generated_entries_are_made_once_in_a_process_and_each_caller_has_its_ow
     first.clear()
     assert len(load_tasks({**source, "skills": ["insert"]})) == len(again) == 22
     others = load_tasks({**source, "skills": ["insert"], "seed": 5})
-    assert [one.description for one in others] != [one.description for one in again]
+    assert [other.description for other in others] != [item.description for item in again]

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from producer.agents.android.demo_tasks import demo_tasks
 from producer.config.preset import held_out_source
-from producer.tasks.demo import demo_tasks
 from producer.tasks.split import question_of, source_name, split_of
 
 TRAINED = [task for task in demo_tasks() if task.split == "train"]

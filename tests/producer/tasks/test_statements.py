@@ -2,8 +2,8 @@
 
 from dataclasses import fields, replace
 
+from producer.agents.android.demo_tasks import demo_tasks
 from producer.task import Task
-from producer.tasks.demo import demo_tasks
 from producer.tasks.statements import definition_hash, task_facts
 from schemas.entry import EntryContent
 from schemas.ids import task_row_id

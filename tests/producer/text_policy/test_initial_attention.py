@@ -44,7 +44,7 @@ def test_the_layout_is_a_function_of_its_seed(tmp_path: Path) -> None:
     def weights(seed: int) -> torch.Tensor:
         network, _ = load_base(str(tmp_path))
         lay_out_copying(network, seed)
-        return torch.cat([one.detach().flatten() for one in network.parameters()])
+        return torch.cat([parameter.detach().flatten() for parameter in network.parameters()])
 
     assert torch.equal(weights(1), weights(1))
     assert not torch.equal(weights(1), weights(2))

@@ -88,7 +88,9 @@ def test_one_that_goes_on_has_the_bits_of_one_that_never_stopped(
             )
     ours, theirs = (bits_of(tmp_path / home, "small") for home in ("parts", "whole"))
     assert any("step-000003/optimizer.pt" in "/".join(place) for place in ours)
-    assert [one for one in differences(ours, theirs) if "step-000003" in one] == []
+    assert [
+        difference for difference in differences(ours, theirs) if "step-000003" in difference
+    ] == []
 
 
 def test_its_steps_are_trained_again_with_the_same_bits_and_a_lost_state_is_made_again(
@@ -107,7 +109,7 @@ def test_prime_trains_a_reward_model_of_all_weights_beside_it(
     prime = {**settings, "advantage": "prime", "prime_learning_rate": 1e-2, "kl_penalty_coef": 0.0}
     given = {name: one for name, one in prime.items() if name not in {"kl_in", "kl_estimator"}}
     run(small(**given, num_steps=2), installation=installation)
-    losses = [one["metrics"]["prime/loss"] for one in of_type(read_log(), "cua.step.finished")]
+    losses = [event["metrics"]["prime/loss"] for event in of_type(read_log(), "cua.step.finished")]
     assert losses[0] == pytest.approx(0.6931472)
     assert losses[1] != losses[0]
     run(small(**given, num_steps=3), installation=installation)

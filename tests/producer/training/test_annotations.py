@@ -35,7 +35,7 @@ def renamed(name: str) -> Callable[[TrainingAnnotated], TrainingAnnotated]:
 
 
 def annotations(read_log: ReadLog) -> list[dict[str, Any]]:
-    return [one for one in read_log() if one["type"] == "cua.annotation.recorded"]
+    return [event for event in read_log() if event["type"] == "cua.annotation.recorded"]
 
 
 def test_each_annotation_keeps_what_was_said_before_in_an_epoch_of_its_own(
@@ -47,12 +47,12 @@ def test_each_annotation_keeps_what_was_said_before_in_an_epoch_of_its_own(
     last = annotate(installation, "small", tagged("y"))
     assert (last.annotation.display_name, last.annotation.tags) == ("A small one", ("x", "y"))
     events = annotations(read_log)
-    assert [(one["epoch"], one["sequence"], one.get("continues")) for one in events] == [
+    assert [(event["epoch"], event["sequence"], event.get("continues")) for event in events] == [
         (1, 1, None),
         (2, 1, "1/1"),
         (3, 1, "2/1"),
     ]
-    assert {one["subject"] for one in events} == {f"annotation/{events[0]['trainingid']}"}
+    assert {event["subject"] for event in events} == {f"annotation/{events[0]['trainingid']}"}
 
 
 def test_saying_the_same_again_records_nothing(
@@ -153,7 +153,7 @@ def test_a_record_that_cannot_be_read_hides_the_status_of_its_training_alone(
     log = LocalLog(installation.local_log_path)
     log.append([Record(topic_of(key, installation.topic_prefix), key, b"{}")])
     log.close()
-    assert {one.training_name: one.status for one in list_kept(installation)} == {
+    assert {item.training_name: item.status for item in list_kept(installation)} == {
         "small": "completed",
         "other": None,
     }

@@ -52,7 +52,7 @@ def test_the_progress_of_a_baseline_is_of_the_baseline_alone(
     installation: Installation, read_log: ReadLog
 ) -> None:
     run(small(baseline_only=True), installation=installation)
-    (completed,) = [one for one in read_log() if one["type"] == "cua.training.completed"]
+    (completed,) = [event for event in read_log() if event["type"] == "cua.training.completed"]
     assert completed["data"]["progress"]["percent"] == 100
     assert completed["data"]["status_message"] == "only the baseline was asked for"
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from producer.agents.dbbench.data.generate import generate
+from producer.agents.dbbench.data.layout import write_entries
 from producer.config import RunConfig, read_config
 from producer.errors import StopRequestedError
-from producer.sql_data.dbbench.generate import generate
-from producer.sql_data.dbbench.layout import write_entries
 from producer.training.manual_evaluation import evaluate
 from producer.training.run import run
 from schemas.installation import Installation, read_installation
@@ -85,7 +85,7 @@ def test_a_stopped_training_measures_and_replays_what_an_undisturbed_one_does(
     expected_measured, expected = facts(whole)
     measured, sessions = facts(stopped)
     assert measured == expected_measured
-    assert [one["stage"] for one in measured] == [0, 1, 2, 3]
+    assert [item["stage"] for item in measured] == [0, 1, 2, 3]
     # A rollout that was under way is made again under another name.
     assert {name: sessions[name] for name in expected.keys() & sessions.keys()} == {
         name: expected[name] for name in expected.keys() & sessions.keys()
@@ -101,5 +101,5 @@ def test_an_evaluation_by_hand_shows_the_sessions_of_the_newest_state(
     before = set(facts(installation)[1])
     summary = evaluate({"eval_episodes": 5}, training_name="turns", installation=installation)
     new = [one for name, one in facts(installation)[1].items() if name not in before]
-    assert {one["num_replayed"] for one in new} == {4}
+    assert {item["num_replayed"] for item in new} == {4}
     assert summary.by_skill["all"][0] == 5

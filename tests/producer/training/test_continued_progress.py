@@ -60,5 +60,5 @@ def test_no_figure_falls_when_a_training_is_continued(
     assert len(series) > 10
     for name, values in series.items():
         assert values == sorted(values), name
-    (completed,) = [one for one in events if one["type"] == "cua.training.completed"]
+    (completed,) = [event for event in events if event["type"] == "cua.training.completed"]
     assert series[completed["subject"], "percent"][-1] == 100.0

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from producer.demo_policy.build import build_policy
+from producer.agents.android.policy.build import build_policy
 from producer.errors import UsageError
 from producer.policy.compute_settings import ComputeSettings
 from producer.training.run import run
@@ -46,7 +46,7 @@ def _is_large(monkeypatch: pytest.MonkeyPatch) -> None:
 def recorded_threads(events: list[dict[str, Any]]) -> list[int | None]:
     """Of every process that trained, in order."""
     types = {"cua.training.created", "cua.training.resumed"}
-    return [one["data"]["config"]["cpu_threads"] for one in events if one["type"] in types]
+    return [event["data"]["config"]["cpu_threads"] for event in events if event["type"] in types]
 
 
 @pytest.mark.usefixtures("_is_large")

@@ -17,13 +17,13 @@ from uuid import UUID
 import pytest
 import torch
 
+from producer.agents.dbbench.data.generate import generate
+from producer.agents.dbbench.data.tasks import task_of
 from producer.config import read_config
 from producer.policy.learner import TrainedTurn, Trajectory, UpdateSettings
 from producer.policy.policy import PastTurn, SampleRequest
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.open import open_in_process
-from producer.sql_data.dbbench.generate import generate
-from producer.sql_data.dbbench.tasks import task_of
 from producer.task import Task
 from producer.training.run import run
 from producer.training.update_settings import update_settings
@@ -48,9 +48,10 @@ def open_policy(folder: Path, dropout: float = 0.0) -> InProcessPolicy:
         lora_rank=CONFIG.lora_rank,
         lora_alpha=CONFIG.lora_alpha,
         target_modules=CONFIG.target_modules,
-        renderer_name="dbbench",
+        renderer_name="auto",
         seed=0,
-        needs_screens=False,
+        screen_px=None,
+        text_format=CONFIG.agent.text_format(),
         lora_dropout=dropout,
     )
 
@@ -118,9 +119,9 @@ def test_an_update_has_the_gradient_of_every_turn_of_every_session(
         for number, advantage in zip(range(num_sessions), (1.0, -0.1, -0.3), strict=False)
     ]
     expected = gradients_by_hand(policy, sessions)
-    before = [one.detach().clone() for one in policy._network.trainable()]
+    before = [parameter.detach().clone() for parameter in policy._network.trainable()]
     result = policy.update(sessions, settings())
-    norm = torch.sqrt(sum((one.square().sum() for one in expected), torch.zeros(())))
+    norm = torch.sqrt(sum((item.square().sum() for item in expected), torch.zeros(())))
     assert result.gradient_norm == pytest.approx(norm.item(), rel=1e-4)
     assert norm > 0.01
     assert policy.version == 1
@@ -151,7 +152,7 @@ def test_sessions_of_one_prompt_are_sampled_differently(folder: Path) -> None:
         SampleRequest(UUID(int=number), task, (), None, CONFIG.temperature, 40, number)
         for number in range(24)
     ]
-    assert len({one.text for one in policy.sample(requests)}) > 2
+    assert len({item.text for item in policy.sample(requests)}) > 2
 
 
 def test_dropout_changes_the_update_by_its_seed_alone_and_never_what_is_sampled(
@@ -165,7 +166,7 @@ def test_dropout_changes_the_update_by_its_seed_alone_and_never_what_is_sampled(
         again = session_of(policy, 0, 1.0)
         recorded = again.turns[0].tokens.completion_logprobs
         assert recorded == session_of(policy, 0, 1.0).turns[0].tokens.completion_logprobs
-        return [one.detach().clone() for one in policy._network.trainable()]
+        return [parameter.detach().clone() for parameter in policy._network.trainable()]
 
     def same(some: list[torch.Tensor], others: list[torch.Tensor]) -> bool:
         return all(torch.equal(one, other) for one, other in zip(some, others, strict=True))
@@ -181,7 +182,7 @@ def train(home: Path, **changes: object) -> None:
 
 
 def read(home: Path) -> list[dict[str, Any]]:
-    return [json.loads(one.value) for one in read_all(installation_at(home))]
+    return [json.loads(record.value) for record in read_all(installation_at(home))]
 
 
 def kill_once_trained(home: Path, after: int, **changes: object) -> None:
@@ -200,7 +201,7 @@ def kill_once_trained(home: Path, after: int, **changes: object) -> None:
                     events = read(home)
                 except (OSError, ValueError):
                     events = []  # the log is being made
-                done = [one for one in events if one["type"] == "cua.step.finished"]
+                done = [event for event in events if event["type"] == "cua.step.finished"]
                 if len(done) >= after:
                     return
                 process.send_signal(signal.SIGCONT)
@@ -221,30 +222,32 @@ def test_a_killed_training_goes_on_with_the_bits_of_an_undisturbed_one(
     train(killed, **changes)
     assert differences(bits_of(whole, "small"), bits_of(killed, "small")) == []
     events = read(whole)
-    finished = [one["data"] for one in events if one["type"] == "cua.step.finished"]
+    finished = [event["data"] for event in events if event["type"] == "cua.step.finished"]
     # Three sessions a step make one optimiser step: accumulation steps.
-    assert [one["policy_version"] for one in finished] == [1, 2, 3, 4]
-    assert {one["num_trajectories"] for one in finished} == {3}
-    rewards = {one["data"]["reward"] for one in events if one["type"] == "cua.rollout.finished"}
+    assert [item["policy_version"] for item in finished] == [1, 2, 3, 4]
+    assert {item["num_trajectories"] for item in finished} == {3}
+    rewards = {
+        event["data"]["reward"] for event in events if event["type"] == "cua.rollout.finished"
+    }
     assert rewards <= {1.0, -0.1, -0.3}
     assert 1.0 in rewards
     samples = [
         sample
-        for one in events
-        if one["type"] == "cua.step.samples_chosen"
-        for sample in one["data"]["samples"]
+        for event in events
+        if event["type"] == "cua.step.samples_chosen"
+        for sample in event["data"]["samples"]
     ]
     if baseline == "none":
-        assert all(one["advantage"] == one["reward"] for one in samples)
+        assert all(sample["advantage"] == sample["reward"] for sample in samples)
         return
     averages = [0.0]
     for step in finished:
         assert step["metrics"]["optim/baseline"] == pytest.approx(averages[-1])
         averages.append(0.9 * averages[-1] + 0.1 * step["reward_mean"])
-    steps = [one["data"]["step_id"] for one in events if one["type"] == "cua.step.finished"]
+    steps = [event["data"]["step_id"] for event in events if event["type"] == "cua.step.finished"]
     by_step = dict(zip(steps, averages, strict=False))
     for event in events:
         if event["type"] == "cua.step.samples_chosen":
-            for one in event["data"]["samples"]:
+            for item in event["data"]["samples"]:
                 off = by_step[event["data"]["step_id"]]
-                assert one["advantage"] == pytest.approx(one["reward"] - off)
+                assert item["advantage"] == pytest.approx(item["reward"] - off)

@@ -19,7 +19,7 @@ TWO = {"source_type": "ids", "task_ids": ["train_02_enable_wifi", "train_04_open
 
 def created(read_log: ReadLog) -> list[tuple[Any, ...]]:
     names = ("kind", "step", "temperature", "total_tasks", "split", "num_tasks", "task_source")
-    events = [one["data"] for one in read_log() if one["type"] == "cua.evaluation.created"]
+    events = [event["data"] for event in read_log() if event["type"] == "cua.evaluation.created"]
     return [tuple(data[name] for name in names) for data in events]
 
 
@@ -41,9 +41,9 @@ def test_each_point_has_a_greedy_and_a_sampled_evaluation_of_the_same_tasks(
     assert None not in {summary.success_before, summary.success_after, summary.gain}
     assert None not in {summary.sampled_success_after, summary.sampled_gain_standard_error}
     temperatures = {
-        (one["data"]["temperature"], one["data"]["is_eval"])
-        for one in read_log()
-        if one["type"] == "cua.rollout.created"
+        (event["data"]["temperature"], event["data"]["is_eval"])
+        for event in read_log()
+        if event["type"] == "cua.rollout.created"
     }
     assert temperatures >= {(0.0, True), (1.0, True)}
 
@@ -75,9 +75,9 @@ def test_a_second_evaluation_changes_nothing_of_the_training(
             installation=installation,
         )
         return [
-            (one["data"]["reward_mean"], one["data"]["loss"])
-            for one in read_log()[start:]
-            if one["type"] == "cua.step.finished"
+            (event["data"]["reward_mean"], event["data"]["loss"])
+            for event in read_log()[start:]
+            if event["type"] == "cua.step.finished"
         ]
 
     assert rewards("one") == rewards("two")
@@ -91,20 +91,20 @@ def test_a_training_begun_without_temperatures_goes_on_and_repeats_no_baseline(
     ((manifest, _), *_) = resume_state.find_states(folder)
     older = [
         {
-            "label": one.label,
-            "step": one.step,
-            "success": one.success,
-            "standard_error": one.standard_error,
-            "episodes": one.episodes,
-            "by_task": one.by_task,
+            "label": evaluation.label,
+            "step": evaluation.step,
+            "success": evaluation.success,
+            "standard_error": evaluation.standard_error,
+            "episodes": evaluation.episodes,
+            "by_task": evaluation.by_task,
         }
-        for one in manifest.evaluations
+        for evaluation in manifest.evaluations
     ]
     (path,) = folder.rglob("manifest.json")
     text = json.loads(path.read_text())
     path.write_text(json.dumps({**text, "evaluations": older}))
     summary = run(small(num_steps=1), installation=installation)
-    assert [one[0] for one in created(read_log)] == ["baseline", "scheduled"]
+    assert [item[0] for item in created(read_log)] == ["baseline", "scheduled"]
     assert summary.success_before is None, "its temperature was not recorded"
     assert summary.success_after is not None
 

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
+from producer.agents.android.policy.build import build_policy
 from producer.config import read_config
-from producer.demo_policy.build import build_policy
 from producer.environments.environment import Screenshot
 from producer.errors import UsageError
 from producer.policy.learner import TrainedTurn
@@ -101,25 +101,25 @@ def test_groups_of_one_are_trained_on_and_every_fact_of_the_values_is_recorded(
     run(small(**SETTINGS, model_name=policy, num_steps=2), installation=installation)
     events = read_log()
     samples = [
-        one for event in of_type(events, "cua.step.samples_chosen") for one in event["samples"]
+        item for event in of_type(events, "cua.step.samples_chosen") for item in event["samples"]
     ]
     assert len(samples) == 12
-    assert all(one["used"] and one["drop_reason"] is None for one in samples)
+    assert all(sample["used"] and sample["drop_reason"] is None for sample in samples)
     for step in (0, 1):
         own = samples[6 * step : 6 * step + 6]
-        assert {one["policy_version"] for one in own} == {step}
-        assert {one["staleness"] for one in own} == {0}
+        assert {item["policy_version"] for item in own} == {step}
+        assert {item["staleness"] for item in own} == {0}
         # Whitened over tokens: their mean, weighted by tokens, is 0.
-        assert sum(one["advantage"] * one["num_tokens"] for one in own) == pytest.approx(
+        assert sum(item["advantage"] * item["num_tokens"] for item in own) == pytest.approx(
             0, abs=1e-4
         )
-        assert len({one["advantage"] for one in own}) > 1
+        assert len({item["advantage"] for item in own}) > 1
     for finished in of_type(events, "cua.step.finished"):
         metrics = finished["metrics"]
         assert metrics["optim/value_loss"] > 0
         assert metrics["optim/value_gradient_norm"] > 0
         assert 0 <= metrics["optim/value_clip_fraction"] <= 1
-    first, second = (one["metrics"] for one in of_type(events, "cua.step.finished"))
+    first, second = (event["metrics"] for event in of_type(events, "cua.step.finished"))
     assert (first["optim/value_mean"], second["optim/value_mean"] != 0) == (0.0, True)
     # Recorded after the update, which computes them; the transcript has them as well.
     types = [event["type"] for event in events]

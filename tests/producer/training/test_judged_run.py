@@ -41,17 +41,17 @@ def payloads(installation: Installation) -> list[Payload]:
 def test_the_agents_own_report_is_the_verdict_and_the_reward(installation: Installation) -> None:
     run(small(**SHORT, judge="agent"), installation=installation)
     recorded = payloads(installation)
-    ends = [one for one in recorded if isinstance(one, RolloutFinished)]
+    ends = [item for item in recorded if isinstance(item, RolloutFinished)]
     assert len(ends) == 2 * 3 + 4
     assert all(end.validation_passed is (end.agent_reported_success is True) for end in ends)
     assert {end.reward for end in ends} == {0.0, 1.0}
-    verdicts = [one for one in recorded if isinstance(one, ValidationRecorded)]
-    assert {one.actual_result for one in verdicts} <= {"success", "failure", ""}
-    assert {(one.validation_query, one.expected_result) for one in verdicts} == {
+    verdicts = [item for item in recorded if isinstance(item, ValidationRecorded)]
+    assert {verdict.actual_result for verdict in verdicts} <= {"success", "failure", ""}
+    assert {(verdict.validation_query, verdict.expected_result) for verdict in verdicts} == {
         ("agent_report", "success")
     }
-    stated = [one for one in recorded if isinstance(one, TaskStated)]
-    assert {(one.validation_type, one.validation_query) for one in stated} == {("agent", None)}
+    stated = [item for item in recorded if isinstance(item, TaskStated)]
+    assert {(item.validation_type, item.validation_query) for item in stated} == {("agent", None)}
 
 
 def test_a_judge_of_ones_own_is_named_by_the_validator_and_its_verdicts(
@@ -60,15 +60,17 @@ def test_a_judge_of_ones_own_is_named_by_the_validator_and_its_verdicts(
     server.says(json.dumps({"success": True, "reason": "open"}))
     run(small(**SHORT, judge=server.url, judge_model="m"), installation=installation)
     recorded = payloads(installation)
-    validators = [one for one in recorded if isinstance(one, ValidatorStated)]
-    assert {one.validator_type for one in validators} == {"model"}
-    assert all(one.config["judge"] == server.url for one in validators)
-    assert all(one.config["model"] == "m" for one in validators)
-    verdicts = [one for one in recorded if isinstance(one, ValidationRecorded)]
+    validators = [item for item in recorded if isinstance(item, ValidatorStated)]
+    assert {validator.validator_type for validator in validators} == {"model"}
+    assert all(validator.config["judge"] == server.url for validator in validators)
+    assert all(validator.config["model"] == "m" for validator in validators)
+    verdicts = [item for item in recorded if isinstance(item, ValidationRecorded)]
     assert len(verdicts) == 10
-    assert {one.validator_id for one in verdicts} == {one.id for one in validators}
-    assert all(len(str(one.details["prompt_sha256"])) == 64 for one in verdicts)
-    assert {one.reward for one in recorded if isinstance(one, RolloutFinished)} == {1.0}
+    assert {verdict.validator_id for verdict in verdicts} == {
+        validator.id for validator in validators
+    }
+    assert all(len(str(verdict.details["prompt_sha256"])) == 64 for verdict in verdicts)
+    assert {item.reward for item in recorded if isinstance(item, RolloutFinished)} == {1.0}
 
 
 def test_a_judge_that_stops_answering_fails_attempts_and_scores_none(
@@ -81,13 +83,15 @@ def test_a_judge_that_stops_answering_fails_attempts_and_scores_none(
             installation=installation,
         )
     recorded = payloads(installation)
-    assert not [one for one in recorded if isinstance(one, RolloutFinished | ValidationRecorded)]
-    failed = [one for one in recorded if isinstance(one, RolloutFailed)]
+    assert not [item for item in recorded if isinstance(item, RolloutFinished | ValidationRecorded)]
+    failed = [item for item in recorded if isinstance(item, RolloutFailed)]
     assert len(failed) == 2 * 3 * 2
-    assert {one.error_type for one in failed} == {"validator"}
+    assert {item.error_type for item in failed} == {"validator"}
     assert "HTTP 403: no more credit" in failed[0].error_message
-    assert not [one for one in recorded if isinstance(one, EnvironmentFailed)]
-    assert len([one for one in recorded if isinstance(one, EnvironmentTerminated)]) == len(failed)
+    assert not [item for item in recorded if isinstance(item, EnvironmentFailed)]
+    assert len([item for item in recorded if isinstance(item, EnvironmentTerminated)]) == len(
+        failed
+    )
 
 
 def test_a_judge_that_cannot_be_reached_is_told_before_anything_is_recorded(
@@ -105,8 +109,8 @@ def test_episodes_that_nobody_judges_count_in_no_success_rate(installation: Inst
         small(tasks=known, eval_tasks=[known, nobody], num_steps=0, oracle_noise=0.0),
         installation=installation,
     )
-    ends = [one for one in payloads(installation) if isinstance(one, RolloutFinished)]
-    assert [one.validation_passed for one in ends].count(None) == 2
+    ends = [payload for payload in payloads(installation) if isinstance(payload, RolloutFinished)]
+    assert [end.validation_passed for end in ends].count(None) == 2
     # Of four episodes two are on the task that has a validator, which the oracle solves.
     assert (summary.success_before, summary.episodes) == (1.0, 2)
 

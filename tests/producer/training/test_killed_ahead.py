@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from producer.agents.android.policy.build import build_policy
 from producer.config import read_config
-from producer.demo_policy.build import build_policy
 from producer.training.run import run
 from tests.producer.policy.conftest import SIZE, TEXTS
 from tests.producer.training.test_off_policy import (
@@ -43,25 +43,29 @@ def start(home: Path, settings: dict[str, Any], slow: dict[str, float]) -> subpr
 def read(home: Path) -> list[dict[str, Any]]:
     return [
         {
-            **json.loads(one.value),
-            "topic": one.topic,
-            "partition": one.partition,
-            "offset": one.offset,
+            **json.loads(record.value),
+            "topic": record.topic,
+            "partition": record.partition,
+            "offset": record.offset,
         }
-        for one in read_all(installation_at(home))
+        for record in read_all(installation_at(home))
     ]
 
 
 def trains_while_it_collects(events: list[dict[str, Any]], step: int) -> bool:
     """Whether this step is being trained while rollouts of a later one are under way."""
-    steps = {one["data"]["step_id"]: one["data"]["step"] for one in of_type(events, "step.created")}
-    training = {steps[one["data"]["step_id"]] for one in of_type(events, "step.training_started")}
-    finished = {steps[one["data"]["step_id"]] for one in of_type(events, "step.finished")}
-    turned = {one["subject"] for one in of_type(events, "rollout.turn_taken")}
-    ended = {one["subject"] for one in of_type(events, "rollout.finished")}
+    steps = {
+        event["data"]["step_id"]: event["data"]["step"] for event in of_type(events, "step.created")
+    }
+    training = {
+        steps[event["data"]["step_id"]] for event in of_type(events, "step.training_started")
+    }
+    finished = {steps[event["data"]["step_id"]] for event in of_type(events, "step.finished")}
+    turned = {event["subject"] for event in of_type(events, "rollout.turn_taken")}
+    ended = {event["subject"] for event in of_type(events, "rollout.finished")}
     is_ahead = any(
-        steps[one["data"]["source_id"]] > step and one["subject"] in turned - ended
-        for one in of_type(events, "rollout.created")
+        steps[event["data"]["source_id"]] > step and event["subject"] in turned - ended
+        for event in of_type(events, "rollout.created")
     )
     return step in training - finished and is_ahead
 
@@ -114,7 +118,7 @@ def test_kills_in_the_overlap_lose_no_finished_rollout_and_leave_every_stream_wh
     assert sum(check_staleness(events, AT_MOST).values()) == NUM_STEPS * 2 * 3
     check_progress(events)
     # Whatever had finished is trained on, or its group taught nothing.
-    finished = {one["subject"] for one in of_type(killed, "rollout.finished")}
+    finished = {event["subject"] for event in of_type(killed, "rollout.finished")}
     assert len(finished) >= 2 * 3 * len(killed_at)
     chosen = [f"rollout/{sample['rollout_id']}" for _, sample in samples(events)]
     assert finished <= {*chosen}

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from producer.agents.android.policy.build import build_policy
 from producer.config import read_config
-from producer.demo_policy.build import build_policy
 from producer.training.run import run
 from tests.producer.policy.conftest import SIZE, TEXTS
 from tests.support.reading import installation_at, read_all
@@ -45,30 +45,30 @@ def train(home: Path, settings: dict[str, Any]) -> None:
 
 
 def read(home: Path) -> list[dict[str, Any]]:
-    return [json.loads(one.value) for one in read_all(installation_at(home))]
+    return [json.loads(record.value) for record in read_all(installation_at(home))]
 
 
 def turns_of(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [one for one in events if one["type"] == "cua.rollout.turn_taken"]
+    return [event for event in events if event["type"] == "cua.rollout.turn_taken"]
 
 
 def places(events: list[dict[str, Any]], subjects: set[str]) -> set[Place]:
     return {
-        tuple(one["data"]["rollout_id"].split("/")[1:5])
-        for one in events
-        if one["type"] == "cua.rollout.created" and one["subject"] in subjects
+        tuple(event["data"]["rollout_id"].split("/")[1:5])
+        for event in events
+        if event["type"] == "cua.rollout.created" and event["subject"] in subjects
     }
 
 
 def cut_off(events: list[dict[str, Any]]) -> set[Place]:
     """Places whose episode has taken turns and has no end."""
-    ended = {one["subject"] for one in events if one["type"] in ENDS}
-    return places(events, {one["subject"] for one in turns_of(events)} - ended)
+    ended = {event["subject"] for event in events if event["type"] in ENDS}
+    return places(events, {turn["subject"] for turn in turns_of(events)} - ended)
 
 
 def replayed(events: list[dict[str, Any]]) -> set[Place]:
-    again = [one for one in turns_of(events) if one["data"]["metrics"].get("replayed")]
-    return places(events, {one["subject"] for one in again})
+    again = [turn for turn in turns_of(events) if turn["data"]["metrics"].get("replayed")]
+    return places(events, {item["subject"] for item in again})
 
 
 def kill_between_turns(home: Path, settings: dict[str, Any], num_turns: int) -> set[Place]:

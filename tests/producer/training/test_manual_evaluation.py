@@ -84,10 +84,10 @@ def test_options_of_episodes_are_those_of_the_command_and_not_of_the_training(
     result = CliRunner().invoke(cli, [*words, "--no-validate-every-turn"], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     added = read_log()[before:]
-    planned = [one["data"] for one in added if one["type"] == "cua.rollout.created"]
-    assert [one["max_turns"] for one in planned] == [2, 2]
-    ended = [one["data"] for one in added if one["type"] == "cua.rollout.finished"]
-    assert [one["reward"] for one in ended] == [
-        one["task_success"] - 0.25 * one["num_turns"] for one in ended
+    planned = [item["data"] for item in added if item["type"] == "cua.rollout.created"]
+    assert [item["max_turns"] for item in planned] == [2, 2]
+    ended = [item["data"] for item in added if item["type"] == "cua.rollout.finished"]
+    assert [item["reward"] for item in ended] == [
+        item["task_success"] - 0.25 * item["num_turns"] for item in ended
     ]
-    assert {one["turn_first_success"] for one in ended} == {None}
+    assert {item["turn_first_success"] for item in ended} == {None}

@@ -29,7 +29,9 @@ def of_type(events: list[Event], name: str) -> list[Event]:
 
 def samples(events: list[Event]) -> list[tuple[int, dict[str, Any]]]:
     """(step, sample)."""
-    steps = {one["data"]["step_id"]: one["data"]["step"] for one in of_type(events, "step.created")}
+    steps = {
+        event["data"]["step_id"]: event["data"]["step"] for event in of_type(events, "step.created")
+    }
     return [
         (steps[event["data"]["step_id"]], sample)
         for event in of_type(events, "step.samples_chosen")
@@ -73,8 +75,8 @@ def check_progress(events: list[Event]) -> None:
 
 def position(events: list[Event], name: str, step: int) -> int:
     """Of the first event of this type about this step, in its training's stream."""
-    own = [one for one in events if one["subject"].startswith("training/")]
-    created = next(one for one in of_type(own, "step.created") if one["data"]["step"] == step)
+    own = [event for event in events if event["subject"].startswith("training/")]
+    created = next(event for event in of_type(own, "step.created") if event["data"]["step"] == step)
     step_id = created["data"]["step_id"]
     return next(
         index
@@ -111,9 +113,9 @@ def test_rollouts_of_the_next_step_begin_while_a_step_is_trained_and_the_policy_
         begun = position(events, "step.rollouts_started", step + 1)
         assert begun < position(events, "step.finished", step)
     assert check_staleness(events, 1)[1] > 0
-    metrics = [one["data"]["metrics"] for one in of_type(events, "step.finished")]
+    metrics = [event["data"]["metrics"] for event in of_type(events, "step.finished")]
     assert metrics[0]["sampling/staleness_max"] == 0
-    assert max(one["sampling/staleness_max"] for one in metrics) == 1
+    assert max(metric["sampling/staleness_max"] for metric in metrics) == 1
 
 
 def test_without_it_every_sample_is_of_the_newest_version_and_no_step_overlaps(
@@ -149,10 +151,10 @@ def test_an_evaluation_is_of_its_steps_weights_and_nothing_is_collected_beside_i
         run(config, installation=installation)
     events = read_log()
     assert violations(events, num_steps=4, groups=2, group_size=3) == []
-    created = {one["subject"]: one["data"] for one in of_type(events, "rollout.created")}
+    created = {event["subject"]: event["data"] for event in of_type(events, "rollout.created")}
     step_of = {
-        one["subject"].removeprefix("evaluation/"): one["data"]["step"]
-        for one in of_type(events, "evaluation.created")
+        event["subject"].removeprefix("evaluation/"): event["data"]["step"]
+        for event in of_type(events, "evaluation.created")
     }
     turns = of_type(events, "rollout.turn_taken")
     for turn in turns:
@@ -170,7 +172,7 @@ def test_an_evaluation_is_of_its_steps_weights_and_nothing_is_collected_beside_i
         spans[evaluation] = (min(first, started), max(last, ended))
     assert len(spans) == 3
     for first, last in spans.values():
-        assert not [one for one in times[True] if first < one[0] < last]
+        assert not [item for item in times[True] if first < item[0] < last]
 
 
 def test_a_state_names_offsets_before_every_rollout_of_a_later_step(
@@ -179,7 +181,9 @@ def test_a_state_names_offsets_before_every_rollout_of_a_later_step(
     with Slow(opening_s=0.02, update_s=0.1):
         run(small(**STEPS_ONLY, num_steps=4, max_steps_off_policy=2), installation=installation)
     events = read_log()
-    steps = {one["data"]["step_id"]: one["data"]["step"] for one in of_type(events, "step.created")}
+    steps = {
+        event["data"]["step_id"]: event["data"]["step"] for event in of_type(events, "step.created")
+    }
     later = {
         event["subject"]
         for event in of_type(events, "rollout.created")
@@ -187,9 +191,9 @@ def test_a_state_names_offsets_before_every_rollout_of_a_later_step(
     }
     # The state of step 3 was saved when the rollouts of step 4 had begun.
     state = next(
-        one.manifest
-        for one in find_states(installation.runs_dir / "small")
-        if one.manifest.step == 3
+        find_state.manifest
+        for find_state in find_states(installation.runs_dir / "small")
+        if find_state.manifest.step == 3
     )
     assert later
     for event in events:
@@ -214,8 +218,8 @@ def test_a_stop_cancels_what_is_collected_ahead_and_the_same_command_continues(
     settings = {**STEPS_ONLY, "num_steps": 5, "max_steps_off_policy": 2}
     with Slow(acting_s=0.02, update_s=0.05):
         stop_when(installation, "step 2/5", **settings)
-        assert not [one for one in threading.enumerate() if one.name == "cua-collect-ahead"]
-        before = {one["subject"] for one in of_type(read_log(), "rollout.finished")}
+        assert not [item for item in threading.enumerate() if item.name == "cua-collect-ahead"]
+        before = {event["subject"] for event in of_type(read_log(), "rollout.finished")}
         run(small(**settings), installation=installation)
     events = read_log()
     assert violations(events, num_steps=5, groups=2, group_size=3) == []
@@ -227,9 +231,11 @@ def test_a_stop_cancels_what_is_collected_ahead_and_the_same_command_continues(
 
 def too_old(events: list[Event], at_most: int) -> set[str]:
     """Groups with a finished rollout that will be older than that when it is trained on."""
-    steps = {one["data"]["step_id"]: one["data"]["step"] for one in of_type(events, "step.created")}
+    steps = {
+        event["data"]["step_id"]: event["data"]["step"] for event in of_type(events, "step.created")
+    }
     versions = first_turn_versions(events)
-    finished = {one["subject"] for one in of_type(events, "rollout.finished")}
+    finished = {event["subject"] for event in of_type(events, "rollout.finished")}
     return {
         event["data"]["group_id"]
         for event in of_type(events, "rollout.created")
@@ -256,21 +262,25 @@ def test_groups_too_old_for_a_smaller_limit_are_dropped_and_others_collected_in_
     run(small(**settings, max_steps_off_policy=smaller), installation=installation)
     events = read_log()
     assert sum(check_staleness(events, smaller).values()) == 6 * 2 * 3
-    dropped = [one["data"] for one in of_type(events, "group.dropped")]
-    stale = {one["group_id"] for one in dropped if one["reason"] == "stale"}
+    dropped = [event["data"] for event in of_type(events, "group.dropped")]
+    stale = {item["group_id"] for item in dropped if item["reason"] == "stale"}
     assert stale == expected
     for _, sample in samples(events):
         assert (sample["drop_reason"] == "stale") == (sample["group_id"] in stale)
         assert not (sample["used"] and sample["group_id"] in stale)
-    groups = {one["data"]["group_id"]: one["data"] for one in of_type(events, "group.created")}
+    groups = {
+        event["data"]["group_id"]: event["data"] for event in of_type(events, "group.created")
+    }
     ended = Counter(
         event["data"]["group_id"]
         for event in (*of_type(events, "group.finished"), *of_type(events, "group.failed"))
     )
     assert ended == dict.fromkeys(groups, 1)
     # Of the same tasks and devices.
-    created = [one["data"] for one in of_type(events, "rollout.created")]
-    seeds = {(one["source_id"], one["group_num"]): (one["task_id"], one["seed"]) for one in created}
+    created = [event["data"] for event in of_type(events, "rollout.created")]
+    seeds = {
+        (item["source_id"], item["group_num"]): (item["task_id"], item["seed"]) for item in created
+    }
     for group_id in stale:
         source, num = groups[group_id]["source_id"], groups[group_id]["group_num"]
         assert seeds[source, num] == seeds[source, num + 2]
@@ -303,5 +313,5 @@ def test_every_rollout_of_a_failing_device_ends_the_run_with_its_error(
         for event in events
         if event["type"] in {"cua.rollout.finished", "cua.rollout.failed", "cua.rollout.cancelled"}
     )
-    assert set(ends) == {one["subject"] for one in of_type(events, "rollout.created")}
+    assert set(ends) == {event["subject"] for event in of_type(events, "rollout.created")}
     assert set(ends.values()) == {1}

@@ -110,7 +110,7 @@ def given(data: Path, **more: Any) -> dict[str, Any]:
 
 
 def finished(read_log: ReadLog) -> list[dict[str, Any]]:
-    return [one["data"] for one in read_log() if one["type"] == "cua.rollout.finished"]
+    return [event["data"] for event in read_log() if event["type"] == "cua.rollout.finished"]
 
 
 def test_a_reward_function_of_the_users_gives_the_rollouts_reward(
@@ -120,8 +120,8 @@ def test_a_reward_function_of_the_users_gives_the_rollouts_reward(
     path = module(tmp_path, "rewards.py", FUNCTION)
     run(read_config(given(data, reward_module=path)), installation=installation)
     ended = finished(read_log)
-    assert {one["reward"] for one in ended} == {len("```sql\nSELECT a FROM t\n```") / 1000}
-    assert all(one["task_success"] for one in ended)
+    assert {item["reward"] for item in ended} == {len("```sql\nSELECT a FROM t\n```") / 1000}
+    assert all(item["task_success"] for item in ended)
     folder = installation.runs_dir / "own"
     recorded = resume_state.read_run_config(folder)
     assert len(str(recorded["reward_module_sha256"])) == 64
@@ -149,13 +149,13 @@ def test_a_manager_gives_tokens_their_rewards_and_a_core_function_of_the_users_r
         )
     )
     run(config, installation=installation)
-    steps = [one for one in finished(read_log) if "token_rewards" in one["summary"]]
+    steps = [item for item in finished(read_log) if "token_rewards" in item["summary"]]
     assert len(steps) >= 4
-    for one in steps:
-        tokens = one["summary"]["token_rewards"]
-        assert len(tokens) == one["num_tokens"]
+    for step in steps:
+        tokens = step["summary"]["token_rewards"]
+        assert len(tokens) == step["num_tokens"]
         assert tokens[:-1] == [2.0 * at for at in range(len(tokens) - 1)]
-        assert one["reward"] == pytest.approx(sum(tokens))
+        assert step["reward"] == pytest.approx(sum(tokens))
         assert tokens[-1] > 2.0 * (len(tokens) - 1)
     samples = [
         sample
@@ -163,7 +163,7 @@ def test_a_manager_gives_tokens_their_rewards_and_a_core_function_of_the_users_r
         if event["type"] == "cua.step.samples_chosen"
         for sample in event["data"]["samples"]
     ]
-    by_reward = {one["reward"]: one["summary"]["token_rewards"] for one in steps}
+    by_reward = {step["reward"]: step["summary"]["token_rewards"] for step in steps}
     assert samples
     for sample in samples:
         tokens = by_reward[sample["reward"]]
@@ -245,13 +245,13 @@ def test_a_reward_that_raises_fails_its_attempt_and_names_the_error(
     path = module(tmp_path, "rewards.py", text)
     config = read_config(given(data, reward_module=path, failure_policy="min_viable_group"))
     run(config, installation=installation)
-    failed = [one["data"] for one in read_log() if one["type"] == "cua.rollout.failed"]
-    assert {one["error_type"] for one in failed} == {"reward"}
+    failed = [event["data"] for event in read_log() if event["type"] == "cua.rollout.failed"]
+    assert {item["error_type"] for item in failed} == {"reward"}
     assert "ZeroDivisionError" in failed[0]["error_message"]
-    told = [one for one in caplog.messages if failed[0]["error_message"] in one]
+    told = [message for message in caplog.messages if failed[0]["error_message"] in message]
     assert len(told) < len(failed), "once for a step and for an evaluation"
     assert told[0].startswith("rollout own/g0/step-1/group-")
-    assert {one["reward"] for one in finished(read_log)} == {1.0}
+    assert {item["reward"] for item in finished(read_log)} == {1.0}
 
 
 BODIES = [
@@ -346,7 +346,7 @@ def test_a_manager_is_told_every_step_that_has_tokens_even_of_score_0(
     found = reward(*completed(data), StepScores("prm", steps))
     assert isinstance(found, OwnReward)
     assert found.tokens == pytest.approx((0.0, 0.0, 0.0, 0.5, 1.0))
-    assert [one != 0 for one in found.tokens] == [False, True, False, True, True]
+    assert [token != 0 for token in found.tokens] == [False, True, False, True, True]
 
 
 def test_a_core_function_that_raises_ends_the_training_with_its_name(

@@ -26,10 +26,10 @@ def test_every_architecture_with_a_tower_trains_and_its_adapter_loads_in_plain_p
     write_checkpoint(tmp_path / "policy", model_type)
     summary = run(one_step(tmp_path / "policy"), installation=installation)
     assert (summary.status, summary.steps) == ("completed", 1)
-    saved = [one["data"] for one in read_log() if one["type"] == "cua.checkpoint.saved"]
+    saved = [event["data"] for event in read_log() if event["type"] == "cua.checkpoint.saved"]
     base = AutoModelForImageTextToText.from_pretrained(tmp_path / "policy")
     PeftModel.from_pretrained(base, saved[-1]["path"])
-    created = next(one["data"] for one in read_log() if one["type"] == "cua.training.created")
+    created = next(event["data"] for event in read_log() if event["type"] == "cua.training.created")
     assert created["config"]["lora_alpha"] == 4.0
 
 
@@ -92,13 +92,13 @@ def test_a_training_from_an_adapter_has_its_rank_and_continues_with_it(
         installation=installation,
     )
     adapter = next(
-        one["data"]["path"] for one in read_log() if one["type"] == "cua.checkpoint.saved"
+        event["data"]["path"] for event in read_log() if event["type"] == "cua.checkpoint.saved"
     )
     given = one_step(tmp_path / "policy", load_checkpoint_path=adapter, training_name="second")
     second = {name: value for name, value in given.recorded().items() if name in given.explicit}
     second.pop("lora_rank")
     run(read_config(second), installation=installation)
-    created = [one["data"] for one in read_log() if one["type"] == "cua.training.created"][-1]
+    created = [event["data"] for event in read_log() if event["type"] == "cua.training.created"][-1]
     assert created["recipe"]["lora_rank"] == 2
     assert created["config"]["lora_alpha"] == 3.0
     summary = run(read_config({**second, "num_steps": 2}), installation=installation)

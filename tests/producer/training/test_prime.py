@@ -76,25 +76,27 @@ def test_every_fact_of_the_reward_model_is_recorded_and_its_cross_entropy_falls(
     run(small(**settings, num_steps=3), installation=installation)
     events = read_log()
     samples = [
-        one for event in of_type(events, "cua.step.samples_chosen") for one in event["samples"]
+        item for event in of_type(events, "cua.step.samples_chosen") for item in event["samples"]
     ]
     assert len(samples) == 48
-    assert all(one["used"] for one in samples)
-    assert len({one["reward"] for one in samples}) == 2
+    assert all(sample["used"] for sample in samples)
+    assert len({sample["reward"] for sample in samples}) == 2
     for step in range(3):
         own = samples[16 * step : 16 * step + 16]
-        assert {one["policy_version"] for one in own} == {step}
+        assert {item["policy_version"] for item in own} == {step}
         # Whitened over tokens: their mean, weighted by tokens, is 0.
-        assert sum(one["advantage"] * one["num_tokens"] for one in own) == pytest.approx(
+        assert sum(item["advantage"] * item["num_tokens"] for item in own) == pytest.approx(
             0, abs=1e-4
         )
-    metrics = [one["metrics"] for one in of_type(events, "cua.step.finished")]
-    losses = [one["prime/loss"] for one in metrics]
+    metrics = [event["metrics"] for event in of_type(events, "cua.step.finished")]
+    losses = [metric["prime/loss"] for metric in metrics]
     # The reward model begins at the reference, where every sum of log-ratios is 0.
     assert losses[0] == pytest.approx(0.6931472)
     assert losses[2] < losses[0] - 0.005
-    assert all(0 <= one["prime/accuracy"] <= 1 for one in metrics)
-    assert all(one["prime/gradient_norm"] > 0 != one["prime/reward_mean"] for one in metrics)
+    assert all(0 <= metric["prime/accuracy"] <= 1 for metric in metrics)
+    assert all(
+        metric["prime/gradient_norm"] > 0 != metric["prime/reward_mean"] for metric in metrics
+    )
     types = [event["type"] for event in events]
     assert types.index("cua.step.training_started") < types.index("cua.step.samples_chosen")
 

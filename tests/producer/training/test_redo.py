@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from producer.agents.android.policy.build import build_policy
 from producer.config import RunConfig
-from producer.demo_policy.build import build_policy
 from producer.errors import NotFoundError, StopRequestedError
 from producer.policy.learner import UpdateSettings
 from producer.training.redo_command import redo
@@ -69,7 +69,7 @@ def test_every_step_is_trained_again_with_the_same_bits(
     run(small(**SETTINGS, model_name=policy, num_steps=3), installation=installation)
     before = read_log()
     finished = of_type(before, "cua.step.finished")
-    assert any(one["policy_gradient_norm"] > 0 for one in finished), "nothing was trained"
+    assert any(item["policy_gradient_norm"] > 0 for item in finished), "nothing was trained"
     # States after steps 2 and 3 are kept; the checkpoint is that of step 2.
     for step, from_step, has_checkpoint in ((1, 0, None), (2, 0, True), (3, 2, True)):
         result = redo(installation, "small", step, None, threading.Event())
@@ -80,7 +80,7 @@ def test_every_step_is_trained_again_with_the_same_bits(
     output = tmp_path / "adapter"
     assert redo(installation, "small", 2, output, threading.Event()).is_equal
     saved = of_type(before, "cua.checkpoint.saved")
-    recorded = next(Path(one["path"]) for one in saved if one["step"] == 2)
+    recorded = next(Path(item["path"]) for item in saved if item["step"] == 2)
     name = "adapter_model.safetensors"
     assert (output / name).read_bytes() == (recorded / name).read_bytes()
     assert read_log() == before
@@ -104,7 +104,7 @@ def test_a_step_whose_stale_groups_were_replaced_is_trained_again_with_the_same_
         run(small(**settings, max_steps_off_policy=2), installation=installation, stop=stop)
     run(small(**settings, max_steps_off_policy=1), installation=installation)
     dropped = of_type(read_log(), "cua.group.dropped")
-    assert any(one["reason"] == "stale" for one in dropped)
+    assert any(item["reason"] == "stale" for item in dropped)
     for step in (1, 2, 3):
         result = redo(installation, "small", step, None, threading.Event())
         assert result.is_equal, (step, result.as_json()["differences"])

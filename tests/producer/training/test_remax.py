@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
+from producer.agents.android.policy.build import build_policy
 from producer.config import read_config
-from producer.demo_policy.build import build_policy
 from producer.errors import StopRequestedError
 from producer.rewards import Outcome
 from producer.rollouts.plan import GroupOutcome, RolloutResult
@@ -71,17 +71,17 @@ def check(events: list[dict[str, Any]], *, num_groups: int, group_size: int) -> 
             by_group.setdefault(sample["group_id"], []).append(sample)
     assert len(by_group) == num_groups
     for samples in by_group.values():
-        (greedy,) = [one for one in samples if one["drop_reason"] == "baseline"]
-        others = [one for one in samples if one is not greedy]
+        (greedy,) = [sample for sample in samples if sample["drop_reason"] == "baseline"]
+        others = [sample for sample in samples if sample is not greedy]
         assert (greedy["used"], greedy["advantage"]) == (False, None)
         assert rollouts[greedy["rollout_id"]]["temperature"] == 0
         assert rollouts[greedy["rollout_id"]]["env_index"] == group_size
-        assert len({rollouts[one["rollout_id"]]["seed"] for one in samples}) == 1
+        assert len({rollouts[sample["rollout_id"]]["seed"] for sample in samples}) == 1
         assert len(others) == group_size
-        for one in others:
-            assert rollouts[one["rollout_id"]]["temperature"] == 1
-            assert one["used"]
-            assert one["advantage"] == pytest.approx(one["reward"] - greedy["reward"])
+        for other in others:
+            assert rollouts[other["rollout_id"]]["temperature"] == 1
+            assert other["used"]
+            assert other["advantage"] == pytest.approx(other["reward"] - greedy["reward"])
 
 
 def test_each_group_is_compared_with_its_greedy_rollout_which_counts_in_nothing_else(
@@ -94,11 +94,11 @@ def test_each_group_is_compared_with_its_greedy_rollout_which_counts_in_nothing_
     rewards: dict[str, list[float]] = {}
     greedy = set()
     for chosen in of_type(events, "step.samples_chosen"):
-        for one in chosen["samples"]:
-            if one["drop_reason"] == "baseline":
-                greedy.add(one["rollout_id"])
+        for item in chosen["samples"]:
+            if item["drop_reason"] == "baseline":
+                greedy.add(item["rollout_id"])
             else:
-                rewards.setdefault(chosen["step_id"], []).append(one["reward"])
+                rewards.setdefault(chosen["step_id"], []).append(item["reward"])
     for step in of_type(events, "step.finished"):
         own = rewards[step["step_id"]]
         assert step["num_trajectories"] == 6
@@ -106,15 +106,17 @@ def test_each_group_is_compared_with_its_greedy_rollout_which_counts_in_nothing_
         assert step["metrics"]["env/all/reward/total"] == pytest.approx(sum(own) / 6)
         assert step["metrics"]["env/all/total_episodes"] == 6
         assert step["progress"]["percent"] == 100
-    groups = [one for one in of_type(events, "group.created") if one["source_type"] == "step"]
-    assert {one["num_rollouts"] for one in groups} == {3}
-    own_groups = {one["group_id"] for one in groups}
-    finished = [one for one in of_type(events, "group.finished") if one["group_id"] in own_groups]
+    groups = [event for event in of_type(events, "group.created") if event["source_type"] == "step"]
+    assert {group["num_rollouts"] for group in groups} == {3}
+    own_groups = {group["group_id"] for group in groups}
+    finished = [
+        event for event in of_type(events, "group.finished") if event["group_id"] in own_groups
+    ]
     assert len(finished) == 4
     for group in finished:
         assert group["completed_rollouts"] == 3
         assert greedy.isdisjoint(group["rollout_ids"])
-    progress = [one["progress"]["percent"] for one in of_type(events, "training.progressed")]
+    progress = [event["progress"]["percent"] for event in of_type(events, "training.progressed")]
     assert progress == sorted(progress)
     assert progress[-1] <= 100
 
@@ -125,10 +127,10 @@ def test_scoring_again_leaves_the_greedy_rollouts_out(
     run(small(**{**SETTINGS, "num_steps": 1}, model_name=policy), installation=installation)
     before = read_log()
     greedy = {
-        one["rollout_id"]
+        item["rollout_id"]
         for chosen in of_type(before, "step.samples_chosen")
-        for one in chosen["samples"]
-        if one["drop_reason"] == "baseline"
+        for item in chosen["samples"]
+        if item["drop_reason"] == "baseline"
     }
     ended = {
         event["subject"].partition("/")[2]: event["data"]["task_success"]
@@ -149,10 +151,10 @@ def test_scoring_again_leaves_the_greedy_rollouts_out(
         stop=threading.Event(),
     )
 
-    scored = {one["rollout_id"] for one in of_type(read_log(), "scoring.rollout_scored")}
+    scored = {event["rollout_id"] for event in of_type(read_log(), "scoring.rollout_scored")}
     assert scored == ended.keys() - greedy
     assert (summary.rollouts, summary.failed) == (8, 0)
-    own = [ended[one] for one in scored]
+    own = [ended[item] for item in scored]
     assert summary.success_rate == pytest.approx(sum(own) / 8)
 
 
@@ -258,7 +260,7 @@ def test_advantages_by_hand(
     expected: list[tuple[float | None, str | None]],
 ) -> None:
     config = read_config({"advantage": "remax", "remove_constant_reward_groups": removes_constant})
-    results = tuple(rollout(one) for one in rewards)
+    results = tuple(rollout(reward) for reward in rewards)
     outcome = GroupOutcome(cast("Any", None), results, is_failed=False, baseline=rollout(greedy))
     (samples,) = select_samples(config, [outcome])
-    assert [(one.advantage, one.drop_reason) for one in samples] == expected
+    assert [(sample.advantage, sample.drop_reason) for sample in samples] == expected

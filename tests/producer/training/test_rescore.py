@@ -60,7 +60,7 @@ def test_the_rewards_own_settings_give_the_recorded_rewards_again(
     recorded = finished_by_rollout(before)
     assert len(recorded) == 2 * 3 + 2 * 4
     scored = of_type(read_log(), "cua.scoring.rollout_scored")
-    assert {one["rollout_id"]: one["reward"] for one in scored} == {
+    assert {item["rollout_id"]: item["reward"] for item in scored} == {
         rollout: finished["reward"] for rollout, finished in recorded.items()
     }
     assert summary.reward_mean == summary.reward_mean_before
@@ -77,13 +77,15 @@ def test_new_scores_are_events_of_their_own_stream_and_change_no_other(
     known = [event for event in after if not event["subject"].startswith("scoring/")]
     assert known == before
     streams = {event["subject"] for event in after} - {event["subject"] for event in before}
-    assert streams == {f"scoring/{one.scoring_id}" for one in summaries}
+    assert streams == {f"scoring/{summary.scoring_id}" for summary in summaries}
     assert len(streams) == 2
     created = of_type(after, "cua.scoring.created")
-    assert {one["training_id"] for one in created} == {str(training_id("small"))}
-    assert {one["total_rollouts"] for one in created} == {14}
+    assert {item["training_id"] for item in created} == {str(training_id("small"))}
+    assert {item["total_rollouts"] for item in created} == {14}
     finished = of_type(after, "cua.scoring.finished")
-    assert [(one["scored_rollouts"], one["failed_rollouts"]) for one in finished] == [(14, 0)] * 2
+    assert [(item["scored_rollouts"], item["failed_rollouts"]) for item in finished] == [
+        (14, 0)
+    ] * 2
 
 
 def test_turns_and_claims_reach_the_reward(installation: Installation, read_log: ReadLog) -> None:
@@ -97,14 +99,14 @@ def test_turns_and_claims_reach_the_reward(installation: Installation, read_log:
     score_again(installation, Scorer(reward_name="spy", reward=spy, config={}))
     recorded = finished_by_rollout(read_log())
     rewards = {
-        one["rollout_id"]: one["reward"]
-        for one in of_type(read_log(), "cua.scoring.rollout_scored")
+        event["rollout_id"]: event["reward"]
+        for event in of_type(read_log(), "cua.scoring.rollout_scored")
     }
     assert rewards == {
         rollout: finished["num_turns"] + 100.0 * finished["attempted_completion"]
         for rollout, finished in recorded.items()
     }
-    assert {one.task_id for one in seen} <= {
+    assert {item.task_id for item in seen} <= {
         f"train_{name}"
         for name in ("01_open_settings", "02_enable_wifi", "03_max_brightness", "04_open_chrome")
     }
@@ -122,10 +124,10 @@ def test_a_reward_that_fails_scores_the_others_and_says_why(
 
     summary = score_again(installation, Scorer(reward_name="fussy", reward=fussy, config={}))
     scored = of_type(read_log(), "cua.scoring.rollout_scored")
-    failed = [one for one in scored if one["reward"] is None]
-    assert len(failed) == summary.failed == sum(one["success"] for one in scored)
+    failed = [item for item in scored if item["reward"] is None]
+    assert len(failed) == summary.failed == sum(item["success"] for item in scored)
     assert failed
-    assert all("ZeroDivisionError" in one["error_message"] for one in failed)
+    assert all("ZeroDivisionError" in item["error_message"] for item in failed)
     assert summary.reward_mean == (1.0 if len(failed) < len(scored) else None)
 
 
@@ -138,15 +140,15 @@ def test_another_judge_decides_from_what_is_recorded(
     summary = score_again(installation, judged)
     assert (summary.rollouts, summary.failed, summary.success_rate) == (7, 0, 1.0)
     assert summary.success_rate_before == pytest.approx(
-        sum(one["task_success"] for one in finished_by_rollout(read_log()).values()) / 7
+        sum(item["task_success"] for item in finished_by_rollout(read_log()).values()) / 7
     )
     assert len(server.asked) == 7
     asked = server.asked[0]["messages"][1]["content"]
     assert [part["type"] for part in asked] == ["text", *["image_url"] * (len(asked) - 1)]
     assert 1 <= len(asked) - 1 <= 3
     scored = of_type(read_log(), "cua.scoring.rollout_scored")
-    assert {one["details"]["reason"] for one in scored} == {"it looks right"}
-    assert all(len(one["details"]["prompt_sha256"]) == 64 for one in scored)
+    assert {item["details"]["reason"] for item in scored} == {"it looks right"}
+    assert all(len(item["details"]["prompt_sha256"]) == 64 for item in scored)
 
 
 def test_a_judge_without_a_verdict_leaves_rollouts_without_a_score(
@@ -158,8 +160,8 @@ def test_a_judge_without_a_verdict_leaves_rollouts_without_a_score(
     summary = score_again(installation, judged)
     assert (summary.failed, summary.reward_mean, summary.success_rate) == (2, None, None)
     scored = of_type(read_log(), "cua.scoring.rollout_scored")
-    assert {(one["reward"], one["success"]) for one in scored} == {(None, None)}
-    assert all("HTTP 400" in one["error_message"] for one in scored)
+    assert {(item["reward"], item["success"]) for item in scored} == {(None, None)}
+    assert all("HTTP 400" in item["error_message"] for item in scored)
 
 
 def test_a_training_that_the_log_does_not_have_leaves_nothing(installation: Installation) -> None:

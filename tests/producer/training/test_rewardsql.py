@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from producer.agents.text_to_sql.data.layouts import read_questions
+from producer.agents.text_to_sql.data.tasks import database_statements, question_prompt
 from producer.cli import cli
 from producer.process_rewards.step_results import with_results
-from producer.sql_data.text_to_sql.layouts import read_questions
-from producer.sql_data.text_to_sql.tasks import database_statements, question_prompt
 from producer.supervised.step_marks import step_texts
 from producer.supervised.step_scorer import StepScorer
 from schemas.installation import Installation
@@ -133,15 +133,17 @@ def write_prompts(data: Path, folder: Path) -> None:
                 "prompt": [
                     {
                         "role": "user",
-                        "content": question_prompt(one, database_statements(one.database)),
+                        "content": question_prompt(
+                            question, database_statements(question.database)
+                        ),
                     }
                 ],
                 "ability": "sql",
-                "reward_model": {"style": "rule", "ground_truth": one.sql},
-                "db_id": one.db_id,
-                "extra_info": {"index": one.question_id, "db_path": str(one.database)},
+                "reward_model": {"style": "rule", "ground_truth": question.sql},
+                "db_id": question.db_id,
+                "extra_info": {"index": question.question_id, "db_path": str(question.database)},
             }
-            for one in questions
+            for question in questions
         ]
         parquet.write_table(Table.from_pylist(rows), folder / f"{name}.parquet")
 
@@ -170,7 +172,7 @@ def _working_folder(
     monkeypatch.setenv("WANDB_MODE", "disabled")
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield
-    for name in [one for one in sys.modules if one.partition(".")[0] == "examples"]:
+    for name in [module for module in sys.modules if module.partition(".")[0] == "examples"]:
         del sys.modules[name]
 
 
@@ -198,13 +200,13 @@ def test_the_files_of_its_readme_train_with_its_flags(
     summary = json.loads(done.stdout.splitlines()[-1])
     assert (summary["status"], summary["steps"]) == ("completed", 1)
     assert Path("outputs/verl_train/model.safetensors").is_file()
-    created = next(one["data"] for one in read_log() if one["type"] == "cua.training.created")
+    created = next(event["data"] for event in read_log() if event["type"] == "cua.training.created")
     config = created["config"]
     assert config["train_type"] == "full"
     assert config["core_function"] == "compute_weighted_grpo_advantage"
     assert (config["reward_port"], config["entropy_coef"]) == (5887, 0.001)
-    rewards = [one["data"] for one in read_log() if one["type"] == "cua.rollout.finished"]
-    assert {one["reward"] for one in rewards} <= {0.0, 1.0}
+    rewards = [event["data"] for event in read_log() if event["type"] == "cua.rollout.finished"]
+    assert {reward["reward"] for reward in rewards} <= {0.0, 1.0}
     assert "ours of the same names are used" in caplog.text
     assert "not known" not in caplog.text
 
@@ -229,7 +231,7 @@ def test_its_other_algorithms_train_from_the_same_file(
 ) -> None:
     done = call("--algorithm", algorithm, *WITHOUT_WANDB)
     assert done.exit_code == 0, done.output
-    created = next(one["data"] for one in read_log() if one["type"] == "cua.training.created")
+    created = next(event["data"] for event in read_log() if event["type"] == "cua.training.created")
     assert {name: created["config"][name] for name in expected} == expected
 
 
@@ -244,8 +246,8 @@ def test_a_copy_of_its_modules_in_the_working_folder_comes_before_ours(read_log:
         *WITHOUT_WANDB,
     )
     assert done.exit_code == 0, done.output
-    rewards = [one["data"] for one in read_log() if one["type"] == "cua.rollout.finished"]
-    assert all(0 < one["reward"] < 1 for one in rewards)
+    rewards = [event["data"] for event in read_log() if event["type"] == "cua.rollout.finished"]
+    assert all(0 < reward["reward"] < 1 for reward in rewards)
 
 
 @pytest.mark.parametrize("enable_exreward", [True, False])
@@ -259,19 +261,21 @@ def test_with_enable_exreward_the_reward_model_reads_what_each_step_returns(
     shutil.copytree(made / "prm", "checkpoints/prm_model")
     done = call("--rm-coef", "1", *WITHOUT_WANDB)
     assert done.exit_code == 0, done.output
-    scored = [one["data"] for one in read_log() if one["type"] == "cua.completion.steps_scored"]
+    scored = [
+        event["data"] for event in read_log() if event["type"] == "cua.completion.steps_scored"
+    ]
     assert scored
     scorer = StepScorer.load(made / "prm", device="cpu")
     questions = [*read_questions(made / "data", "train"), *read_questions(made / "data", "dev")]
     expected = []
     for question in questions:
         prompt = question_prompt(question, database_statements(question.database))
-        for one in scored:
-            steps = [step["text"] for step in one["steps"]]
+        for item in scored:
+            steps = [step["text"] for step in item["steps"]]
             shown = with_results(question.database, steps) if enable_exreward else steps
             expected.append(scorer.score_steps(prompt, shown))
-    for one in scored:
-        own = [step["score"] for step in one["steps"]]
+    for item in scored:
+        own = [step["score"] for step in item["steps"]]
         assert any(own == pytest.approx(found, abs=1e-5) for found in expected)
 
 
@@ -282,11 +286,16 @@ def test_labelled_steps_have_their_results_where_they_are_asked_for(made: Path) 
     done = CliRunner().invoke(cli, words)
     assert done.exit_code == 0, done.output
     rows = json.loads(Path("steps.json").read_text(encoding="utf-8"))
-    databases = {one.db_id: one.database for one in read_questions(made / "data", "train")}
+    databases = {
+        read_question.db_id: read_question.database
+        for read_question in read_questions(made / "data", "train")
+    }
     assert rows
     for row in rows:
         shown = with_results(databases[row["db_id"]], row["steps"])
-        assert row["input"] == "".join(f"{one} и" for one in step_texts(row["prompt"], shown))
+        assert row["input"] == "".join(
+            f"{step_text} и" for step_text in step_texts(row["prompt"], shown)
+        )
         assert "\n-- " in row["input"]
 
 
@@ -294,5 +303,5 @@ def test_without_files_of_ones_own_the_port_is_not_used_and_ours_has_its_manager
     read_log: ReadLog,
 ) -> None:
     assert call("--reward_manager", "sql_reward_manager", *WITHOUT_WANDB).exit_code == 0
-    created = next(one["data"] for one in read_log() if one["type"] == "cua.training.created")
+    created = next(event["data"] for event in read_log() if event["type"] == "cua.training.created")
     assert created["config"]["reward_manager"] == "sql_reward_manager"

@@ -154,7 +154,7 @@ def test_steps_trained_again_after_a_lost_state_are_a_new_generation_and_the_old
         if event["type"] == "cua.step.created"
     }
     assert [(created[step]["generation"], created[step]["step"]) for step in superseded] == [(0, 3)]
-    assert [(one["generation"], one["step"]) for one in created.values()] == [
+    assert [(item["generation"], item["step"]) for item in created.values()] == [
         (0, 1),
         (0, 2),
         (0, 3),
@@ -226,15 +226,15 @@ def said_by_rollout(events: list[dict[str, Any]], training_name: str) -> dict[st
     A rollout is called by its place in the training.
     """
     place_of = {
-        one["subject"]: one["data"]["rollout_id"].removeprefix(f"{training_name}/")
-        for one in events
-        if one["type"] == "cua.rollout.created"
-        and one["data"]["rollout_id"].startswith(f"{training_name}/")
+        event["subject"]: event["data"]["rollout_id"].removeprefix(f"{training_name}/")
+        for event in events
+        if event["type"] == "cua.rollout.created"
+        and event["data"]["rollout_id"].startswith(f"{training_name}/")
     }
     said: dict[str, list[str]] = {place: [] for place in place_of.values()}
-    for one in events:
-        if one["type"] == "cua.rollout.turn_taken" and one["subject"] in place_of:
-            said[place_of[one["subject"]]].append(one["data"]["model_response"])
+    for event in events:
+        if event["type"] == "cua.rollout.turn_taken" and event["subject"] in place_of:
+            said[place_of[event["subject"]]].append(event["data"]["model_response"])
     return said
 
 
@@ -317,9 +317,9 @@ def test_the_samples_of_a_group_of_any_size_are_told_in_several_events(
     run(small(num_steps=1), installation=installation)
     events = read_log()
     assert whole(events, num_steps=1) == []
-    chosen = [one["data"] for one in events if one["type"] == "cua.step.samples_chosen"]
-    assert [len(one["samples"]) for one in chosen] == [2, 1, 2, 1]
-    assert len({sample["rollout_id"] for one in chosen for sample in one["samples"]}) == 6
+    chosen = [event["data"] for event in events if event["type"] == "cua.step.samples_chosen"]
+    assert [len(item["samples"]) for item in chosen] == [2, 1, 2, 1]
+    assert len({sample["rollout_id"] for item in chosen for sample in item["samples"]}) == 6
 
 
 def test_a_training_in_a_folder_of_the_users_is_found_by_its_name_alone(
@@ -389,4 +389,4 @@ def test_other_settings_begin_a_new_generation_where_overwrite_is_asked_for(
     summary = run(changed, installation=installation)
     assert (summary.status, summary.generation) == ("completed", 1)
     resumed = [event["data"] for event in read_log() if event["type"] == "cua.training.resumed"]
-    assert [(one["config"]["seed"], one["recipe"]["seed"]) for one in resumed] == [(5, 5)]
+    assert [(item["config"]["seed"], item["recipe"]["seed"]) for item in resumed] == [(5, 5)]

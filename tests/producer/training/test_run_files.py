@@ -25,7 +25,7 @@ def lines(installation: Installation, name: str) -> list[dict[str, Any]]:
 
 
 def places(installation: Installation) -> list[tuple[int, str | None]]:
-    return [(one["step"], one.get("evaluation")) for one in lines(installation, "metrics.jsonl")]
+    return [(line["step"], line.get("evaluation")) for line in lines(installation, "metrics.jsonl")]
 
 
 WHOLE = [
@@ -40,7 +40,7 @@ def test_every_step_and_evaluation_has_a_line_with_the_numbers_of_its_event(
     run(small(), installation=installation)
     assert places(installation) == WHOLE
     finished = [e["data"] for e in read_log() if e["type"] == "cua.step.finished"]
-    steps = [one for one in lines(installation, "metrics.jsonl") if "evaluation" not in one]
+    steps = [line for line in lines(installation, "metrics.jsonl") if "evaluation" not in line]
     for number, (line, event) in enumerate(zip(steps, finished, strict=True), start=1):
         assert line["step"] == number
         assert line["progress/batch"] == number - 1
@@ -49,10 +49,10 @@ def test_every_step_and_evaluation_has_a_line_with_the_numbers_of_its_event(
         assert line["optim/loss"] == event["loss"]
         assert line["optim/gradient_norm"] == event["policy_gradient_norm"]
     evaluated = [e["data"] for e in read_log() if e["type"] == "cua.evaluation.finished"]
-    shown = [one for one in lines(installation, "metrics.jsonl") if "evaluation" in one]
-    assert [one["test/success"] for one in shown] == [one["success_rate"] for one in evaluated]
-    assert [one["test/env/all/reward/total"] for one in shown] == [
-        one["avg_reward"] for one in evaluated
+    shown = [line for line in lines(installation, "metrics.jsonl") if "evaluation" in line]
+    assert [item["test/success"] for item in shown] == [item["success_rate"] for item in evaluated]
+    assert [item["test/env/all/reward/total"] for item in shown] == [
+        item["avg_reward"] for item in evaluated
     ]
 
 
@@ -61,9 +61,9 @@ def test_a_sampled_evaluation_has_names_of_its_own_and_each_states_its_tasks(
 ) -> None:
     run(small(num_steps=1, eval_sampled_episodes=2), installation=installation)
     found = {
-        str(one["evaluation"]): one
-        for one in lines(installation, "metrics.jsonl")
-        if "evaluation" in one
+        str(line["evaluation"]): line
+        for line in lines(installation, "metrics.jsonl")
+        if "evaluation" in line
     }
     assert list(found) == ["baseline", "baseline-sampled", "eval-1", "eval-1-sampled"]
     for name, line in found.items():
@@ -79,12 +79,12 @@ def test_a_sampled_evaluation_has_names_of_its_own_and_each_states_its_tasks(
 def test_every_checkpoint_has_a_line_with_a_folder_that_exists(installation: Installation) -> None:
     run(small(), installation=installation)
     saved = lines(installation, "checkpoints.jsonl")
-    assert [(one["name"], one["batch"]) for one in saved] == [
+    assert [(item["name"], item["batch"]) for item in saved] == [
         ("000000", 0),
         ("000002", 2),
         ("000003", 3),
     ]
-    assert all(Path(one["sampler_path"]).is_dir() for one in saved)
+    assert all(Path(item["sampler_path"]).is_dir() for item in saved)
 
 
 def test_a_continued_training_mends_files_that_a_kill_cut_short(
@@ -103,7 +103,7 @@ def test_a_continued_training_mends_files_that_a_kill_cut_short(
     (installation.runs_dir / "small" / "checkpoints.jsonl").unlink()
     run(small(), installation=installation)
     assert places(installation) == WHOLE
-    assert [one["batch"] for one in lines(installation, "checkpoints.jsonl")] == [0, 2, 3]
+    assert [line["batch"] for line in lines(installation, "checkpoints.jsonl")] == [0, 2, 3]
 
 
 def test_a_new_generation_leaves_out_what_it_superseded(installation: Installation) -> None:
@@ -114,7 +114,7 @@ def test_a_new_generation_leaves_out_what_it_superseded(installation: Installati
     )
     assert places(installation) == [(0, "baseline"), (1, None), (1, "eval-1")]
     saved = lines(installation, "checkpoints.jsonl")
-    assert {one["generation"] for one in saved} == {1}
+    assert {item["generation"] for item in saved} == {1}
     groups = sorted(
         str(path.relative_to(installation.runs_dir / "small" / "groups"))
         for path in (installation.runs_dir / "small" / "groups").rglob("*.txt")

@@ -119,12 +119,12 @@ def test_a_statement_of_an_older_writer_is_compared_by_what_it_says(
     run(asked([SETTINGS], num_steps=1), installation=installation)
     with Emitter.open(installation) as emitter:
         own = read_recorded_training(emitter, "small", installation.runs_dir / "small").stream
-    [stated] = [one.payload for one in own.events if isinstance(one.payload, TaskStated)]
+    [stated] = [event.payload for event in own.events if isinstance(event.payload, TaskStated)]
     own.events[:] = [
-        one._replace(payload=one.payload.model_copy(update={"definition": None, "id": uuid4()}))
-        if isinstance(one.payload, TaskStated)
-        else one
-        for one in own.events
+        event._replace(payload=event.payload.model_copy(update={"definition": None, "id": uuid4()}))
+        if isinstance(event.payload, TaskStated)
+        else event
+        for event in own.events
     ]
     check_same_tasks(own, [stated])
     with pytest.raises(UsageError, match="'open' has another max_steps"):

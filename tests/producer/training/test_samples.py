@@ -39,7 +39,7 @@ OUTCOMES = [outcome(1.0, 0.0), outcome(1.0, 1.0), outcome(1.0, is_failed=True)]
 
 def advantages(**given: object) -> list[list[tuple[float | None, str | None]]]:
     return [
-        [(one.advantage, one.drop_reason) for one in group]
+        [(item.advantage, item.drop_reason) for item in group]
         for group in select_samples(read_config(given), OUTCOMES)
     ]
 

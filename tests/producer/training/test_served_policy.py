@@ -60,8 +60,8 @@ def test_a_server_is_asked_turn_by_turn_and_its_words_become_actions(
     assert (summary.episodes, summary.success) == (3, 0.0)
     events = read_log()
     turns = of_type(events, "cua.rollout.turn_taken")
-    assert [one["actions"][0]["action"]["type"] for one in turns] == ["terminate"] * 3
-    assert {one["tokens"] for one in turns} == {None}
+    assert [turn["actions"][0]["action"]["type"] for turn in turns] == ["terminate"] * 3
+    assert {turn["tokens"] for turn in turns} == {None}
     asked = server.asked[0]
     assert asked["model"] == "my-policy"
     shown = asked["messages"][-1]["content"]
@@ -79,7 +79,7 @@ def test_a_dialogue_shows_the_turns_before(installation: Installation, server: J
         training_name=None,
         installation=installation,
     )
-    roles = [[message["role"] for message in one["messages"]] for one in server.asked]
+    roles = [[message["role"] for message in item["messages"]] for item in server.asked]
     assert roles == [
         ["user"],
         ["user", "assistant", "user"],
@@ -97,7 +97,7 @@ def test_a_request_that_fails_is_a_failed_attempt_and_another_is_made(
     summary = evaluate(settings, training_name=None, installation=installation)
     assert summary.episodes == 2
     failed = of_type(read_log(), "cua.rollout.failed")
-    assert [one["error_type"] for one in failed] == ["policy"]
+    assert [item["error_type"] for item in failed] == ["policy"]
     assert "HTTP 404: no such model" in failed[0]["error_message"]
 
 
@@ -110,7 +110,9 @@ def test_a_server_that_answers_nothing_scores_nothing(
             given(server, renderer_name="compact"), training_name=None, installation=installation
         )
     assert of_type(read_log(), "cua.rollout.finished") == []
-    assert {one["error_type"] for one in of_type(read_log(), "cua.rollout.failed")} == {"policy"}
+    assert {event["error_type"] for event in of_type(read_log(), "cua.rollout.failed")} == {
+        "policy"
+    }
 
 
 def test_a_busy_server_is_asked_again_and_refused_fields_are_left_out(

@@ -28,7 +28,7 @@ def test_checkpoints_are_saved_every_so_many_steps_and_after_the_last(
         small(num_steps=5, save_every=save_every, skip_baseline=True, eval_every=0),
         installation=installation,
     )
-    assert [one["step"] for one in of_type(read_log(), "checkpoint.saved")] == saved
+    assert [event["step"] for event in of_type(read_log(), "checkpoint.saved")] == saved
 
 
 @pytest.mark.parametrize(("eval_every", "evaluated"), [(2, [2, 4, 5]), (0, [5]), (9, [5])])
@@ -37,8 +37,8 @@ def test_evaluations_are_made_every_so_many_steps_and_after_the_last(
 ) -> None:
     run(small(num_steps=5, eval_every=eval_every), installation=installation)
     made = of_type(read_log(), "evaluation.created")
-    assert [one["step"] for one in made if one["kind"] == "scheduled"] == evaluated
-    assert [one["kind"] for one in made].count("baseline") == 1
+    assert [item["step"] for item in made if item["kind"] == "scheduled"] == evaluated
+    assert [item["kind"] for item in made].count("baseline") == 1
 
 
 def test_evaluations_have_a_temperature_and_a_number_of_episodes_of_their_own(
@@ -49,7 +49,7 @@ def test_evaluations_have_a_temperature_and_a_number_of_episodes_of_their_own(
         installation=installation,
     )
     created = of_type(read_log(), "rollout.created")
-    sampled = [(one["is_eval"], one["temperature"]) for one in created]
+    sampled = [(item["is_eval"], item["temperature"]) for item in created]
     # A baseline and the evaluation after the last step; two groups of three.
     assert sorted(sampled) == [(False, 0.75)] * 6 + [(True, 0.25)] * 10
 
@@ -69,7 +69,7 @@ def test_an_episode_ends_unsolved_when_its_time_is_over(
     )
     assert summary.success_before == 0.0  # it takes four turns
     ends = of_type(read_log(), "rollout.finished")
-    assert [one["num_turns"] for one in ends] == [1, 1, 1]
+    assert [end["num_turns"] for end in ends] == [1, 1, 1]
 
 
 def test_a_training_sees_as_many_tasks_and_attempts_as_its_batch_says(
@@ -80,14 +80,16 @@ def test_a_training_sees_as_many_tasks_and_attempts_as_its_batch_says(
         installation=installation,
     )
     steps = of_type(read_log(), "step.finished")
-    assert [one["num_trajectories"] for one in steps] == [8, 8]
-    groups = [one for one in of_type(read_log(), "group.created") if one["source_type"] == "step"]
-    assert [one["num_rollouts"] for one in groups] == [2] * 8
+    assert [step["num_trajectories"] for step in steps] == [8, 8]
+    groups = [
+        event for event in of_type(read_log(), "group.created") if event["source_type"] == "step"
+    ]
+    assert [group["num_rollouts"] for group in groups] == [2] * 8
 
 
 def test_devices_are_blanked_where_it_is_asked_for(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from producer.demo_policy.build import build_policy
+    from producer.agents.android.policy.build import build_policy
     from tests.producer.policy.conftest import SIZE, TEXTS
 
     build_policy(tmp_path / "policy", TEXTS, seed=0, size=SIZE)

@@ -53,11 +53,11 @@ def test_each_stage_trains_on_the_tasks_that_need_its_skill() -> None:
         skill = ("select", "insert", "delete")[(step - 1) // 3]
         chosen = tasks_of_step(config(), TASKS, step)
         assert len(chosen) == 2
-        assert all(skill in skills_of(one) for one in chosen)
+        assert all(skill in skills_of(item) for item in chosen)
 
 
 def test_a_stage_goes_through_its_tasks_before_it_repeats_one() -> None:
-    seen = [one.task_id for step in (1, 2, 3) for one in tasks_of_step(config(), TASKS, step)]
+    seen = [item.task_id for step in (1, 2, 3) for item in tasks_of_step(config(), TASKS, step)]
     assert sorted(seen) == ["both", *(f"s{index}" for index in range(5))]
 
 
@@ -94,14 +94,14 @@ def test_a_skill_that_no_task_needs_is_refused_with_the_nearest() -> None:
 
 def test_replay_draws_its_share_from_earlier_skills_and_none_in_the_first_stage() -> None:
     many = config(steps_per_skill=200, replay_share=0.25)
-    first = [one for step in range(1, 201) for one in tasks_of_step(many, TASKS, step)]
-    assert all("select" in skills_of(one) for one in first)
-    second = [one for step in range(201, 401) for one in tasks_of_step(many, TASKS, step)]
-    replayed = [one for one in second if "insert" not in skills_of(one)]
-    assert all("select" in skills_of(one) for one in replayed)
+    first = [item for step in range(1, 201) for item in tasks_of_step(many, TASKS, step)]
+    assert all("select" in skills_of(item) for item in first)
+    second = [item for step in range(201, 401) for item in tasks_of_step(many, TASKS, step)]
+    replayed = [item for item in second if "insert" not in skills_of(item)]
+    assert all("select" in skills_of(item) for item in replayed)
     # Binomial(400, 0.25): five standard deviations are 43.
     assert abs(len(replayed) - 100) < 44
-    assert second == [one for step in range(201, 401) for one in tasks_of_step(many, TASKS, step)]
+    assert second == [item for step in range(201, 401) for item in tasks_of_step(many, TASKS, step)]
 
 
 def test_success_is_measured_after_the_last_step_of_each_skill() -> None:

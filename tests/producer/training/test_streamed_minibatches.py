@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
+from producer.agents.android.policy.build import build_policy
 from producer.config import read_config
-from producer.demo_policy.build import build_policy
 from producer.errors import StopRequestedError, UsageError
 from producer.policy.learner import TrainedTurn, Trajectory, UpdateResult
 from producer.policy.policy import SampledTokens
@@ -108,7 +108,7 @@ def test_a_step_is_that_of_the_whole_batch_up_to_rounding(
     assert whole["policy_gradient_norm"] > 0
     for name in ("loss", "policy_gradient_norm", "kl_divergence", "reward_mean"):
         assert streamed[name] == pytest.approx(whole[name], rel=1e-5, abs=1e-6), name
-    chosen = [one["samples"] for one in of_type(events, "step.samples_chosen")]
+    chosen = [event["samples"] for event in of_type(events, "step.samples_chosen")]
     half = len(chosen) // 2
     kept = ("advantage", "reward", "used", "drop_reason", "num_tokens")
     assert [[sample[key] for key in kept] for part in chosen[:half] for sample in part] == [
@@ -176,7 +176,7 @@ class NotedUpdate:
         self.minibatches: list[list[float]] = []
 
     def add(self, trajectories: Sequence[Trajectory]) -> None:
-        self.minibatches.append([one.advantage for one in trajectories])
+        self.minibatches.append([trajectory.advantage for trajectory in trajectories])
 
     def work(self) -> bool:
         return False
@@ -190,7 +190,7 @@ def test_minibatches_come_in_the_plans_order_whoever_ends_first(order: tuple[int
     config = small(groups_per_batch=4, stream_minibatch=True, num_minibatches=2)
     outcomes = [outcome(num, rewards=[num, 2.0 * num + 1]) for num in range(4)]
     update = NotedUpdate()
-    step = StreamedStep(config, update, [one.plan for one in outcomes], version=0)
+    step = StreamedStep(config, update, [item.plan for item in outcomes], version=0)
     for num in order:
         step.group_ended(outcomes[num])
     # Half the distance of the group's two rewards below and above their mean.

@@ -106,9 +106,13 @@ def test_a_group_of_one_outcome_is_told_apart_by_its_steps(tmp_path: Path) -> No
     ((first, second),) = select_samples(setting, [same])
     assert (first.drop_reason, second.drop_reason) == (None, None)
     equal = outcome(result(0, 4, 1.0, 0.5), result(1, 4, 1.0, 0.5))
-    assert {one.drop_reason for one in select_samples(setting, [equal])[0]} == {"zero_variance"}
+    assert {select_sample.drop_reason for select_sample in select_samples(setting, [equal])[0]} == {
+        "zero_variance"
+    }
     unscored = outcome(result(0, 4, 1.0), result(1, 4, 1.0))
-    assert {one.drop_reason for one in select_samples(setting, [unscored])[0]} == {"zero_variance"}
+    assert {
+        select_sample.drop_reason for select_sample in select_samples(setting, [unscored])[0]
+    } == {"zero_variance"}
 
 
 def test_gae_gets_the_rewards_of_steps(tmp_path: Path) -> None:

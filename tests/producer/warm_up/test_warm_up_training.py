@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from producer.demo_policy.recipe import ImitationPhase, WarmUpRecipe
-from producer.demo_policy.schedule import recorded_recipe, warm_up_plan, warm_up_steps
+from producer.agents.android.policy.recipe import ImitationPhase, WarmUpRecipe
+from producer.agents.android.policy.schedule import recorded_recipe, warm_up_plan, warm_up_steps
 from producer.emit import Emitter
 from producer.emit.emitter import now_utc
 from producer.emit.stream import StreamWriter
@@ -44,7 +44,7 @@ def test_it_beats_while_demonstrations_are_drawn_and_not_after_its_end(
     installation: Installation, read_log: ReadLog
 ) -> None:
     def beats() -> int:
-        return sum(one["type"] == "cua.training.heartbeat_sent" for one in read_log())
+        return sum(event["type"] == "cua.training.heartbeat_sent" for event in read_log())
 
     with Emitter.open(installation) as emitter:
         with WarmUpTraining(
@@ -58,7 +58,7 @@ def test_it_beats_while_demonstrations_are_drawn_and_not_after_its_end(
                 assert time.monotonic() < deadline
         emitter.flush()
         assert read_log()[-1]["type"] == "cua.training.completed"
-        assert "heartbeat" not in {one.name for one in threading.enumerate()}
+        assert "heartbeat" not in {item.name for item in threading.enumerate()}
 
 
 def test_its_settings_steps_and_losses_are_its_own(
@@ -79,7 +79,7 @@ def test_its_settings_steps_and_losses_are_its_own(
             for done, loss in enumerate(losses, start=1):
                 warm_up.on_progress("demo-abc", done, 4, loss)
     events = read_log()
-    own = [one for one in events if one["subject"] != waiting.subject]
+    own = [event for event in events if event["subject"] != waiting.subject]
     created = own[0]["data"]
     assert (created["kind"], created["total_steps"]) == ("sft", 4)
     assert created["run_name"].startswith("warm-up-demo-abc-")
@@ -89,21 +89,21 @@ def test_its_settings_steps_and_losses_are_its_own(
     assert (recipe["learning_rate"], recipe["max_tokens"], recipe["temperature"]) == (3e-3, 0, 0)
     assert (recipe["max_turns"], recipe["seed"], recipe["lora_rank"]) == (6, 0, None)
     assert created["config"]["recipe"]["alignment_learning_rate"] == 5e-3
-    finished = [one["data"] for one in own if one["type"] == "cua.step.finished"]
-    assert [one["loss"] for one in finished] == losses
-    assert {one["reward_mean"] for one in finished} == {None}
-    assert [one["metrics"]["train/stage"] for one in finished] == [
+    finished = [item["data"] for item in own if item["type"] == "cua.step.finished"]
+    assert [item["loss"] for item in finished] == losses
+    assert {item["reward_mean"] for item in finished} == {None}
+    assert [item["metrics"]["train/stage"] for item in finished] == [
         *("alignment", "alignment", "grounding", "imitation")
     ]
-    assert [one["metrics"]["train/batch_size"] for one in finished] == [64, 64, 24, 22]
-    steps = [one["data"] for one in own if one["type"] == "cua.step.created"]
-    assert [one["step"] for one in steps] == [1, 2, 3, 4]
+    assert [item["metrics"]["train/batch_size"] for item in finished] == [64, 64, 24, 22]
+    steps = [item["data"] for item in own if item["type"] == "cua.step.created"]
+    assert [step["step"] for step in steps] == [1, 2, 3, 4]
     # A twentieth of the peak at the first step; cos(pi / 2) leaves (1 + 0.05) / 2 at the second.
     assert steps[0]["learning_rate"] == pytest.approx(5e-3 / 20)
     assert steps[1]["learning_rate"] == pytest.approx(5e-3 * 2 / 20 * 0.525)
     assert own[-1]["type"] == "cua.training.completed"
-    waited = [one["data"] for one in events if one["subject"] == waiting.subject]
-    said = [one["status_message"] for one in waited[2:]]
+    waited = [event["data"] for event in events if event["subject"] == waiting.subject]
+    said = [item["status_message"] for item in waited[2:]]
     assert said == [
         "warm-up of the default policy: 0 %, drawing demonstrations",
         "warm-up of the default policy: 25 %, loss 9.000",
@@ -117,7 +117,11 @@ def test_the_default_warm_up_has_510_steps_in_three_stages() -> None:
     steps = list(warm_up_steps(WarmUpRecipe()))
     assert len(steps) == WarmUpRecipe().num_steps == 510
     stages = [step.stage for step in steps]
-    assert [stages.count(one) for one in ("alignment", "grounding", "imitation")] == [250, 140, 120]
+    assert [stages.count(item) for item in ("alignment", "grounding", "imitation")] == [
+        250,
+        140,
+        120,
+    ]
     assert (steps[269].batch_size, steps[-1].batch_size) == (24, 22)
 
 
@@ -136,8 +140,8 @@ def test_a_run_that_waits_for_another_process_says_so_and_can_be_stopped(
             with pytest.raises(StopRequestedError):
                 warm_up.on_wait("process 7", 300, 400, 1.5)
     events = read_log()
-    assert {one["subject"] for one in events} == {waiting.subject}
-    assert [one["data"]["status_message"] for one in events[2:]] == [
+    assert {event["subject"] for event in events} == {waiting.subject}
+    assert [event["data"]["status_message"] for event in events[2:]] == [
         "waiting for process 7, which warms up the default policy: 25 %, loss 1.500",
         "waiting for process 7, which warms up the default policy: 50 %, loss 1.500",
     ]

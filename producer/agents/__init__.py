@@ -1,0 +1,17 @@
+"""Agents: each folder is one kind of agent, with all that belongs to it.
+
+To add one: a folder with a class of `Agent`, and its line in `AGENTS`.
+"""
+
+from producer.agents.agent import Agent, AgentSettings
+from producer.agents.android.agent import AndroidAgent
+from producer.agents.dbbench.agent import DbBenchAgent
+from producer.agents.text_to_sql.agent import TextToSqlAgent
+
+AGENTS: dict[str, Agent] = {
+    agent.name: agent for agent in (AndroidAgent(), DbBenchAgent(), TextToSqlAgent())
+}
+"""`environment` of the configuration -> its agent. The first is the default."""
+DEFAULT_AGENT = next(iter(AGENTS))
+
+__all__ = ["AGENTS", "DEFAULT_AGENT", "Agent", "AgentSettings"]

@@ -1,0 +1,141 @@
+"""The agent `android`: taps and types on a phone that it sees in screenshots."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from pydantic import JsonValue
+
+from producer.agents.agent import Agent, AgentSettings, MakeEnvironment
+from producer.agents.android.demo_tasks import demo_tasks
+from producer.agents.android.policy import schedule
+from producer.agents.android.policy.recipe import WarmUpRecipe
+from producer.agents.android.preset_tasks import PRESET_TASK_IDS
+from producer.agents.android.sim.screens.widget import HEIGHT_PX, WIDTH_PX
+from producer.agents.built_policy import BuiltPolicy, OnProgress, OnWait
+from producer.agents.task_source import SourceFields, TaskSource
+from producer.errors import UsageError, did_you_mean
+from producer.task import Task
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from producer.environments.environment import Environment
+    from producer.policy.learner import Learner
+
+DEMO_PRESET: Final[dict[str, JsonValue]] = {
+    "lora_rank": 16,
+    "max_turns": 6,
+    "max_recent_turns": None,
+    "group_size": 8,
+    "groups_per_batch": 16,
+    "num_steps": 20,
+    "learning_rate": 1.5e-3,
+    "max_tokens": 14,
+    "num_substeps": 2,
+    "parse_error_cost": 0.1,
+    "max_concurrent_rollouts": 128,
+    "eval_every": 10,
+    "eval_episodes": 384,
+    "eval_sampled_episodes": 384,
+    "save_every": 10,
+    "tasks": {"source_type": "ids", "task_ids": list(PRESET_TASK_IDS)},
+}
+"""1 M parameters need other settings than 30 B."""
+
+
+def _ensure(policies_dir: Path, on_progress: OnProgress, on_wait: OnWait) -> Path:
+    from producer.agents.android.policy.warm_up import ensure_demo_policy
+
+    return ensure_demo_policy(policies_dir, on_progress, on_wait=on_wait)
+
+
+def _build_shape(folder: Path) -> None:
+    from producer.agents.android.policy.build import build_policy
+
+    # The tokenizer has a token for every word, those unknown to it included.
+    build_policy(folder, [task.description for task in demo_tasks()], seed=0)
+
+
+def _of_split(split: str) -> TaskSource:
+    return TaskSource(
+        load=lambda _source, _where: [task for task in demo_tasks() if task.split == split],
+        held_out=lambda _source: {"source_type": "demo_eval"} if split == "train" else None,
+        is_tested=True,
+    )
+
+
+def _by_ids(source: SourceFields, where: str) -> Sequence[Task]:
+    task_ids = source.task_ids or ()
+    known = {task.task_id: task for task in demo_tasks()}
+    unknown = [task_id for task_id in task_ids if task_id not in known]
+    if unknown:
+        names = ", ".join(map(repr, unknown))
+        message = (
+            f"{where}.task_ids: no demo task is called {names}."
+            f"{did_you_mean(unknown[0], known)} `cua-train tasks list` shows them all"
+        )
+        raise UsageError(message)
+    return [known[task_id] for task_id in task_ids]
+
+
+class AndroidAgent(Agent):
+    """A phone."""
+
+    name = "android"
+    description = "a phone"
+    box_type = "android"
+    screen_px = (WIDTH_PX, HEIGHT_PX)
+    seeds_matter = True
+    demo_preset = DEMO_PRESET
+    built_policy = BuiltPolicy(
+        WarmUpRecipe().policy_name, schedule.warm_up_plan, _ensure, _build_shape
+    )
+    task_sources: ClassVar[Mapping[str, TaskSource]] = {
+        "demo_training": _of_split("train"),
+        "demo_eval": _of_split("eval"),
+        "demo_all": TaskSource(load=lambda _source, _where: demo_tasks(), is_tested=True),
+        "ids": TaskSource(load=_by_ids, required="task_ids", is_tested=True),
+    }
+
+    def make_environment(self, settings: AgentSettings) -> "Environment":  # noqa: ARG002  # as the interface
+        """A simulated phone."""
+        from producer.agents.android.sim.device.sim import AndroidSim
+
+        return AndroidSim()
+
+    def check_task(self, settings: AgentSettings, task: Task) -> None:  # noqa: ARG002  # as the interface
+        """Set it up on a phone, and ask its device query once."""
+        from producer.agents.android.shell_judge import judge
+        from producer.agents.android.sim.device.answers import check_answer
+        from producer.agents.android.sim.device.sim import AndroidSim
+
+        source = self.task_sources.get(task.source_type)
+        if source is not None and source.is_tested:
+            return
+        if task.entry is not None:
+            message = f"task {task.task_id} is about a database; use environment {task.entry.kind}"
+            raise ValueError(message)
+        if task.validation_query is not None:
+            check_answer(task.validation_query, task.expected_result or "")
+        phone = AndroidSim()
+        try:
+            phone.start(task, seed=0)
+            if task.validation_type == "shell":
+                judge(task, phone.shell)
+        finally:
+            phone.close()
+
+    def open_oracle(self, settings: AgentSettings) -> "tuple[Learner, MakeEnvironment]":
+        """It reads the phone's true state, with random actions mixed in."""
+        from producer.agents.android.oracle_policy import NoisyOracle
+        from producer.agents.android.sim.device.sim import AndroidSim
+
+        oracle = NoisyOracle(noise=settings.oracle_noise, seed=settings.seed)
+
+        def make_environment(episode: "UUID") -> "Environment":
+            phone = AndroidSim()
+            oracle.attach(episode, phone)
+            return phone
+
+        return oracle, make_environment

@@ -1,0 +1,50 @@
+"""The demo tasks: 80 for training and 20 for evaluation, read from `demo_tasks.tsv`.
+
+Tasks whose device query is not in `queries.py` have no validator; they are listed but cannot be
+judged (`Task.is_judged`).
+"""
+
+import csv
+from functools import lru_cache
+from importlib.resources import files
+from typing import Final, Literal
+
+from producer.agents.android.queries import find_query
+from producer.task import Split, Task
+
+FILE: Final = "demo_tasks.tsv"
+SETUP_SEPARATOR: Final = "; "
+DIFFICULTIES: Final[dict[str, Literal["easy", "medium", "hard"]]] = {
+    "easy": "easy",
+    "medium": "medium",
+    "hard": "hard",
+}
+
+
+@lru_cache(maxsize=1)
+def demo_tasks() -> tuple[Task, ...]:
+    """All demo tasks, in the order of the file."""
+    text = files("producer.agents.android").joinpath(FILE).read_text(encoding="utf-8")
+    return tuple(
+        _task(row)
+        for row in csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
+    )
+
+
+def _task(row: dict[str, str]) -> Task:
+    split: Split = "eval" if row["task_id"].startswith("eval_") else "train"
+    is_known = find_query(row["query"]) is not None
+    return Task(
+        task_id=row["task_id"],
+        name=row["name"],
+        description=row["description"],
+        difficulty=DIFFICULTIES[row["difficulty"]],
+        category=row["category"],
+        max_steps=int(row["max_steps"]),
+        validation_query=row["query"] if is_known else None,
+        expected_result=row["expected"] if is_known else None,
+        setup=tuple(row["setup"].split(SETUP_SEPARATOR)) if row["setup"] else (),
+        tags=(row["tags"],) if row["tags"] else (),
+        source_type="demo_eval" if split == "eval" else "demo_training",
+        split=split,
+    )

@@ -1,0 +1,145 @@
+"""Demonstrations as training data: tokens with a loss mask, pixels of every screen, and labels.
+
+Axes: I screens of an episode, N patches of a screen, C pixels of a patch, T tokens, K words of a
+name.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from producer.agents.android.policy.demonstrations import DemonstratedTurn, Demonstration
+from producer.agents.android.policy.patch_labels import element_center, label_patches
+from producer.agents.android.policy.vocabulary import element_name
+from producer.agents.android.sim.screens.widget import Element
+from producer.policy.torch_policy.render import Grid, Positions, Renderer, rope_positions
+
+EPISODES_PER_CHUNK = 8
+"""Preprocessed at once. Bounds how many episodes are held as images."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroundingTarget:
+    """An element that its name identifies on its screen."""
+
+    name: tuple[int, ...]
+    """Tokens."""
+    x: int
+    """Center in hundredths of the width, 0 to 99."""
+    y: int
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedEpisode:
+    """A demonstration with its images as patches, which take a fourteenth of the memory."""
+
+    instruction: str
+    turns: tuple[DemonstratedTurn, ...]
+    patches_INC: Tensor
+    """uint8: the image processor's output scaled from [-1, 1] to 0-255."""
+    grid: Grid
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One episode as training data."""
+
+    tokens: tuple[int, ...]
+    loss_mask: tuple[bool, ...]
+    """Per token: whether it is a target of behaviour cloning."""
+    positions_3T: Positions
+    patches_INC: Tensor
+    """As in `EncodedEpisode`."""
+    names_INK: Tensor
+    """`PatchLabels.names_NK` of every screen."""
+    centers_IN2: Tensor
+    """`PatchLabels.centers_N2` of every screen."""
+    grounding_targets: tuple[tuple[GroundingTarget, ...], ...]
+    """Per screen."""
+    grid: Grid
+
+
+def encode_demonstrations(
+    demonstrations: Iterable[Demonstration], image_processor: Any
+) -> list[EncodedEpisode]:
+    """Run every demonstration through the policy's image processor."""
+    remaining = iter(demonstrations)
+    episodes = []
+    while chunk := tuple(islice(remaining, EPISODES_PER_CHUNK)):
+        pixels = image_processor(
+            images=[screen for item in chunk for screen in item.screens], return_tensors="pt"
+        )
+        rows, columns = pixels["image_grid_thw"][0].tolist()[1:]
+        grid = Grid(rows, columns)
+        patches_INC = (
+            ((pixels["pixel_values"] + 1) * 127.5)
+            .round()
+            .to(torch.uint8)
+            .view(-1, grid.num_tokens, pixels["pixel_values"].shape[1])
+        )
+        own_patches = patches_INC.split([len(item.turns) for item in chunk])
+        for one, own_INC in zip(chunk, own_patches, strict=True):
+            episodes.append(EncodedEpisode(one.task.description, one.turns, own_INC.clone(), grid))
+    return episodes
+
+
+def build_examples(
+    episodes: Sequence[EncodedEpisode], processor: Any, image_token: int
+) -> list[Example]:
+    """Render every episode with the policy's own prompts."""
+    renderer = Renderer(processor, image_token)
+    return [
+        _build_example(episode, renderer, processor.tokenizer, image_token) for episode in episodes
+    ]
+
+
+def _build_example(
+    episode: EncodedEpisode, renderer: Renderer, tokenizer: Any, image_token: int
+) -> Example:
+    grid = episode.grid
+    vocabulary = tokenizer.get_vocab()
+    tokens: list[int] = []
+    loss_mask: list[bool] = []
+    for index, turn in enumerate(episode.turns):
+        prompt = (
+            renderer.next_turn(grid, stopped=True)
+            if index
+            else renderer.first_turn(episode.instruction, grid)
+        )
+        completion = [*_tokenize(tokenizer, turn.text), tokenizer.eos_token_id]
+        tokens += [*prompt, *completion]
+        loss_mask += [False] * len(prompt) + [not turn.is_noise] * len(completion)
+    grids = [grid] * len(episode.turns)
+    positions_3T, _ = rope_positions(tokens, image_token=image_token, grids=grids)
+    labels = [label_patches(turn.elements, grid, vocabulary) for turn in episode.turns]
+    return Example(
+        tokens=tuple(tokens),
+        loss_mask=tuple(loss_mask),
+        positions_3T=positions_3T,
+        patches_INC=episode.patches_INC,
+        names_INK=torch.from_numpy(np.stack([label.names_NK for label in labels])),
+        centers_IN2=torch.from_numpy(np.stack([label.centers_N2 for label in labels])),
+        grounding_targets=tuple(
+            _grounding_targets(turn.elements, tokenizer) for turn in episode.turns
+        ),
+        grid=grid,
+    )
+
+
+def _grounding_targets(elements: Sequence[Element], tokenizer: Any) -> tuple[GroundingTarget, ...]:
+    """The elements with a name that no other element of the screen has."""
+    names = [element_name(element) for element in elements]
+    return tuple(
+        GroundingTarget(tuple(_tokenize(tokenizer, name)), *element_center(element))
+        for name, element in zip(names, elements, strict=True)
+        if name and names.count(name) == 1
+    )
+
+
+def _tokenize(tokenizer: Any, text: str) -> list[int]:
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"])

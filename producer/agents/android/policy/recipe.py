@@ -1,0 +1,72 @@
+"""The recipe of the default policy, and the folder name that identifies it. Imports no torch."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from producer.agents.android.preset_tasks import PRESET_TASK_IDS
+from schemas.ids import content_hash
+
+VERSION: Final = 4
+"""Raised when a change of the code makes another policy of the same recipe."""
+
+_HASHED_NAMES: Final = {
+    "alignment_steps": "seeing_steps",
+    "alignment_learning_rate": "seeing_rate",
+    "imitation_phases": "phases",
+    "imitation_learning_rate": "acting_rate",
+    "muon_learning_rate": "matrix_rate",
+    "grounding_per_batch": "pointings_per_batch",
+}
+"""Fields that were renamed. Their first names stay in the hash, so that a policy that was warmed up
+before is still found."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImitationPhase:
+    """A part of behaviour cloning with its own learning-rate schedule."""
+
+    num_steps: int
+    episodes_per_batch: int
+    grounding_per_batch: int
+    """Grounding sequences."""
+
+
+@dataclass(frozen=True, slots=True)
+class WarmUpRecipe:
+    """Everything that determines the warmed-up policy."""
+
+    task_ids: tuple[str, ...] = PRESET_TASK_IDS
+    num_episodes: int = 1000
+    noise: float = 0.3
+    """Probability of a random action in a demonstration; random actions are not imitated."""
+    max_turns: int = 6
+    """Of a demonstration."""
+    alignment_steps: int = 250
+    alignment_learning_rate: float = 5e-3
+    imitation_phases: tuple[ImitationPhase, ...] = (
+        ImitationPhase(num_steps=140, episodes_per_batch=0, grounding_per_batch=24),
+        ImitationPhase(num_steps=120, episodes_per_batch=16, grounding_per_batch=6),
+    )
+    """Grounding alone comes first, because it is harder than choosing the action."""
+    imitation_learning_rate: float = 3e-3
+    """Of AdamW."""
+    muon_learning_rate: float = 1e-2
+    seed: int = 0
+
+    @property
+    def num_steps(self) -> int:
+        """Optimiser steps of both stages."""
+        return self.alignment_steps + sum(phase.num_steps for phase in self.imitation_phases)
+
+    @property
+    def policy_name(self) -> str:
+        """`demo-<hash of the recipe>`: the policy's folder below CUA_HOME/policies."""
+        return f"demo-{content_hash([VERSION, _with_hashed_names(asdict(self))])[:12]}"
+
+
+def _with_hashed_names(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_HASHED_NAMES.get(key, key): _with_hashed_names(v) for key, v in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_with_hashed_names(item) for item in value)
+    return value

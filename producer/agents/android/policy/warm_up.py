@@ -1,0 +1,105 @@
+"""Makes the default policy, or finds the one that was made before."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+
+from producer.agents.android.demo_tasks import demo_tasks
+from producer.agents.android.policy.alignment import train_alignment
+from producer.agents.android.policy.build import PolicySize, build_policy, image_processor
+from producer.agents.android.policy.demonstrations import demonstrate, task_seed_pairs
+from producer.agents.android.policy.examples import (
+    EPISODES_PER_CHUNK,
+    EncodedEpisode,
+    build_examples,
+    encode_demonstrations,
+)
+from producer.agents.android.policy.grounding import GROUNDING_PROMPT
+from producer.agents.android.policy.imitation import train_imitation
+from producer.agents.android.policy.recipe import WarmUpRecipe
+from producer.agents.android.policy.vocabulary import element_label
+from producer.agents.built_policy import OnProgress, OnStep, OnWait
+from producer.policy.torch_policy.cpu_parallel import parallel_map
+from producer.policy.torch_policy.loading import load_base
+from producer.task import Task
+from producer.warm_up.ensure import ensure_made
+
+
+def ensure_demo_policy(
+    policies_dir: Path,
+    on_progress: OnProgress,
+    recipe: WarmUpRecipe | None = None,
+    *,
+    on_wait: OnWait = lambda *_: None,
+) -> Path:
+    """The folder of the warmed-up policy, which is made if it does not exist; as `ensure_made`."""
+    recipe = recipe or WarmUpRecipe()
+
+    def make(folder: Path, on_step: OnStep) -> None:
+        _make(folder, recipe, on_step)
+
+    return ensure_made(
+        policies_dir / recipe.policy_name, recipe.num_steps, make, on_progress, on_wait
+    )
+
+
+def _make(folder: Path, recipe: WarmUpRecipe, on_step: OnStep) -> None:
+    tasks_by_id = {task.task_id: task for task in demo_tasks()}
+    tasks = [tasks_by_id[task_id] for task_id in recipe.task_ids]
+    episodes: list[EncodedEpisode] = []
+    for chunk in _demonstrations(tasks, recipe):
+        on_step(0, None)
+        episodes += chunk
+    build_policy(folder, _texts(episodes), recipe.seed)
+    network, processor = load_base(str(folder))
+    examples = build_examples(episodes, processor, int(network.config.image_token_id))
+    with torch.random.fork_rng():
+        torch.manual_seed(recipe.seed)
+        train_alignment(
+            network,
+            processor,
+            examples,
+            num_steps=recipe.alignment_steps,
+            learning_rate=recipe.alignment_learning_rate,
+            seed=recipe.seed,
+            on_step=on_step,
+        )
+        train_imitation(
+            network,
+            processor,
+            examples,
+            recipe.imitation_phases,
+            learning_rate=recipe.imitation_learning_rate,
+            muon_learning_rate=recipe.muon_learning_rate,
+            seed=recipe.seed,
+            on_step=lambda done, loss: on_step(recipe.alignment_steps + done, loss),
+        )
+    network.eval().requires_grad_(requires_grad=True)
+    network.save_pretrained(folder)
+
+
+def _demonstrations(tasks: Sequence[Task], recipe: WarmUpRecipe) -> Iterator[list[EncodedEpisode]]:
+    """All demonstrations in order, in chunks that are made in parallel."""
+    processor = image_processor(PolicySize())
+    pairs = task_seed_pairs(tasks, recipe.num_episodes)
+
+    def make_chunk(start: int) -> list[EncodedEpisode]:
+        demonstrations = (
+            demonstrate(task, seed, noise=recipe.noise, max_turns=recipe.max_turns)
+            for task, seed in pairs[start : start + EPISODES_PER_CHUNK]
+        )
+        return encode_demonstrations(demonstrations, processor)
+
+    starts = range(0, len(pairs), EPISODES_PER_CHUNK)
+    return parallel_map(make_chunk, starts, torch.device("cpu"))
+
+
+def _texts(episodes: Sequence[EncodedEpisode]) -> set[str]:
+    """Texts that the vocabulary covers: completions, labels on screens, every demo instruction."""
+    texts = {task.description for task in demo_tasks()} | {GROUNDING_PROMPT}
+    for turn in (turn for episode in episodes for turn in episode.turns):
+        texts.add(turn.text)
+        for element in turn.elements:
+            texts |= {element_label(element), element.state or ""}
+    return texts

@@ -1,0 +1,232 @@
+"""Applies an action to the phone.
+
+Raises ActionRefusedError for actions a phone cannot do; the phone is then unchanged.
+"""
+
+from collections.abc import Callable
+
+from producer.agents.android.sim.screens import scene
+from producer.agents.android.sim.screens.widget import HEIGHT_PX, WIDTH_PX
+from producer.agents.android.sim.state.effects import (
+    Effect,
+    LaunchApp,
+    MoveSlider,
+    OpenNotification,
+    ShowOverlay,
+)
+from producer.agents.android.sim.state.phone import VOLUME_STEPS, Phone
+from producer.environments.environment import ActionRefusedError
+from schemas import actions
+from schemas.actions import Action
+
+EDGE_PX = 40
+"""A swipe that starts this close to the top opens the shade."""
+TOUCH_SLOP_PX = 24
+"""Shorter drags and swipes are taps."""
+WAKE_BUTTONS = {"power", "home"}
+
+
+def perform(phone: Phone, action: Action) -> None:
+    """Apply the action. ActionRefusedError."""
+    if phone.is_asleep and not isinstance(action, actions.SystemButton):
+        return
+    match action:
+        case actions.KeyPress():
+            _press_keys(phone, action.keys)
+        case actions.Type():
+            _type(phone, action.text)
+        case actions.SystemButton():
+            _button(phone, action.button)
+        case actions.OpenApp():
+            if action.package not in phone.installed:
+                _refuse(f"{action.package} is not installed; `pm list packages` lists what is")
+            phone.launch(action.package)
+        case actions.ExecuteSql():
+            _refuse("a phone executes no SQL")
+        case actions.Wait() | actions.Screenshot() | actions.Answer() | actions.Terminate():
+            pass
+        case _:
+            _touch(phone, action)
+
+
+def _touch(
+    phone: Phone,
+    action: (
+        actions.Click
+        | actions.DoubleClick
+        | actions.LongPress
+        | actions.Drag
+        | actions.Swipe
+        | actions.Scroll
+        | actions.Move
+    ),
+) -> None:
+    match action:
+        case actions.Click():
+            if action.button != "left":
+                _refuse(f"a touch screen has no {action.button} button; use the left one")
+            _tap(phone, action.x, action.y)
+        case actions.DoubleClick():
+            _tap(phone, action.x, action.y)
+            _tap(phone, action.x, action.y)
+        case actions.LongPress():
+            _long_press(phone, action.x, action.y)
+        case actions.Drag():
+            (x, y), (to_x, to_y) = action.path[0], action.path[-1]
+            _move(phone, x, y, to_x, to_y)
+        case actions.Swipe():
+            _move(phone, action.x, action.y, action.to_x, action.to_y)
+        case actions.Scroll():
+            _require_on_screen(action.x, action.y)
+            _pan(phone, action.x, action.y, -action.scroll_x, -action.scroll_y)
+        case actions.Move():
+            _refuse("a phone has no pointer; click instead")
+
+
+def _refuse(message: str) -> None:
+    raise ActionRefusedError(message)
+
+
+def _require_on_screen(*coordinates: int) -> None:
+    for x, y in zip(coordinates[::2], coordinates[1::2], strict=True):
+        if not (0 <= x < WIDTH_PX and 0 <= y < HEIGHT_PX):
+            _refuse(f"({x}, {y}) is outside the screen of {WIDTH_PX} x {HEIGHT_PX} px")
+
+
+def _apply(phone: Phone, effect: Effect | None, x: int) -> None:
+    if effect is not None:
+        effect.apply(phone, x)
+
+
+def _tap(phone: Phone, x: int, y: int) -> None:
+    _require_on_screen(x, y)
+    widget = scene(phone).at(x, y)
+    _apply(phone, widget.effect if widget else None, x)
+
+
+def _long_press(phone: Phone, x: int, y: int) -> None:
+    _require_on_screen(x, y)
+    widget = scene(phone).at(x, y)
+    _apply(phone, widget.long_press_effect if widget else None, x)
+
+
+def _move(phone: Phone, x: int, y: int, to_x: int, to_y: int) -> None:
+    _require_on_screen(x, y, to_x, to_y)
+    widget = scene(phone).at(x, y)
+    if widget is not None and isinstance(widget.effect, MoveSlider):
+        widget.effect.apply(phone, to_x)
+    elif max(abs(to_x - x), abs(to_y - y)) < TOUCH_SLOP_PX:
+        _tap(phone, x, y)
+    else:
+        _pan(phone, x, y, to_x - x, to_y - y)
+
+
+def _pan(phone: Phone, x: int, y: int, dx: int, dy: int) -> None:
+    """Move the content under the finger by (dx, dy) pixels."""
+    if phone.menu is not None or (dx == 0 and dy == 0):
+        return
+    is_vertical = abs(dy) >= abs(dx)
+    if phone.overlay is not None:
+        _pan_overlay(phone, x, y, dx if not is_vertical else 0, dy if is_vertical else 0)
+    elif is_vertical and dy > 0 and (y < EDGE_PX or phone.screen == "home"):
+        phone.overlay = "notifications"
+    elif phone.screen == "home":
+        if is_vertical:
+            phone.is_drawer_open = True
+        else:
+            phone.home_page = min(
+                len(phone.home_cells) - 1, max(0, phone.home_page + (1 if dx < 0 else -1))
+            )
+    elif is_vertical:
+        _scroll(phone, dy)
+
+
+def _scroll(phone: Phone, dy: int) -> None:
+    before, most = phone.scroll_px.get(phone.screen, 0), scene(phone).max_scroll_px
+    before = min(before, most)
+    if phone.screen == "drawer" and dy > 0 and before == 0:
+        phone.close_drawer()
+    else:
+        phone.scroll_px[phone.screen] = min(most, max(0, before - dy))
+
+
+def _pan_overlay(phone: Phone, x: int, y: int, dx: int, dy: int) -> None:
+    widget = scene(phone).at(x, y)
+    match phone.overlay:
+        case "recents" if dy != 0:
+            _scroll(phone, dy)
+        case "recents" if dx != 0 and widget is not None and isinstance(widget.effect, LaunchApp):
+            phone.recents.remove(widget.effect.package)
+            phone.stop(widget.effect.package)
+            phone.overlay = "recents"
+        case "notifications" if (
+            dx != 0 and widget is not None and isinstance(widget.effect, OpenNotification)
+        ):
+            phone.notifications.pop(widget.effect.index)
+        case "notifications" if dy != 0:
+            ShowOverlay("quick_settings" if dy > 0 else None).apply(phone, x)
+        case "quick_settings" if dy < 0:
+            phone.overlay = None
+        case _:
+            pass
+
+
+def _press_keys(phone: Phone, keys: tuple[str, ...]) -> None:
+    names = [key.lower() for key in keys]
+    commands: dict[tuple[str, ...], Callable[[], None]] = {
+        ("enter",): phone.submit,
+        ("return",): phone.submit,
+        ("back",): phone.back,
+        ("escape",): phone.back,
+        ("esc",): phone.back,
+        ("home",): phone.home,
+        ("app_switch",): phone.show_recents,
+        ("power", "volume_down"): phone.take_screenshot,
+        ("backspace",): lambda: _erase(phone),
+        ("delete",): lambda: _erase(phone),
+    }
+    command = commands.get(tuple(sorted(names)))
+    if command is not None:
+        command()
+    elif len(names) == 1 and len(names[0]) == 1:
+        _type(phone, keys[0])
+    else:
+        _refuse(
+            f"a phone has no key {'+'.join(keys)}; use enter, back, home, app_switch, backspace,"
+            " power+volume_down or a single character"
+        )
+
+
+def _erase(phone: Phone) -> None:
+    if phone.focus is not None:
+        phone.fields[phone.focus] = phone.fields.get(phone.focus, "")[:-1]
+
+
+def _type(phone: Phone, text: str) -> None:
+    if phone.focus is None:
+        _refuse("no text field has the focus; tap one first")
+        return
+    line, newline, _ = text.partition("\n")
+    phone.fields[phone.focus] = phone.fields.get(phone.focus, "") + line
+    if newline:
+        phone.submit()
+
+
+def _button(phone: Phone, button: str) -> None:
+    if phone.is_asleep:
+        phone.is_asleep = button not in WAKE_BUTTONS
+        return
+    match button:
+        case "home":
+            phone.home()
+        case "back":
+            phone.back()
+        case "recents":
+            phone.show_recents()
+        case "power":
+            phone.is_asleep = True
+        case "volume_up" | "volume_down":
+            index = int(phone.get("volume", "music")) + (1 if button == "volume_up" else -1)
+            phone.put("volume", "music", str(min(VOLUME_STEPS, max(0, index))))
+        case other:
+            _refuse(f"this phone has no button {other}")

@@ -1,0 +1,191 @@
+"""The 22 skills of DB Bench, read from a statement's syntax tree."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from sqlglot import expressions as exp
+
+from producer.agents.dbbench.data.gold_sql import parse
+
+SKILLS: Final = (
+    "select",
+    "insert",
+    "delete",
+    "update",
+    "where_single_condition",
+    "where_multiple_conditions",
+    "where_nested_conditions",
+    "order_by_single_column",
+    "order_by_multiple_columns_same_direction",
+    "order_by_multiple_columns_different_directions",
+    "limit_only",
+    "limit_and_offset",
+    "column_alias",
+    "table_alias",
+    "group_by_single_column",
+    "group_by_multiple_columns",
+    "having_single_condition_with_aggregate",
+    "having_multiple_conditions_with_aggregate",
+    "having_aggregate_calculation",
+    "subquery_single",
+    "subquery_multiple",
+    "subquery_nested",
+)
+KINDS: Final = frozenset({"select", "insert", "delete", "update"})
+ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod)
+
+
+def skills_of(sql: str) -> tuple[str, ...]:
+    """The skills that the statement needs, sorted. GoldUnreadableError.
+
+    Clauses are those of the whole statement (of the SELECT of INSERT ... SELECT), WHERE and aliases
+    those of its outermost SELECT that has one; subqueries count wherever they are.
+    """
+    tree = parse(sql)
+    query = tree.expression if isinstance(tree, exp.Insert) else tree
+    main = query if isinstance(query, exp.Query) else tree
+    return tuple(
+        sorted(
+            {
+                *_kinds(tree),
+                *_where(tree),
+                *_order(main),
+                *_limit(main),
+                *_aliases(tree),
+                *_groups(main),
+                *_having(main),
+                *_subqueries(tree),
+            }
+        )
+    )
+
+
+def _kinds(tree: exp.Expr) -> Iterator[str]:
+    for kind, name in (
+        (exp.Select, "select"),
+        (exp.Insert, "insert"),
+        (exp.Delete, "delete"),
+        (exp.Update, "update"),
+    ):
+        if tree.find(kind):
+            yield name
+
+
+def _bare(condition: exp.Expr) -> exp.Expr:
+    """Without brackets and NOT around it."""
+    while isinstance(condition, exp.Paren | exp.Not):
+        condition = condition.this
+    return condition
+
+
+def _where(tree: exp.Expr) -> Iterator[str]:
+    where = tree.args.get("where") or tree.find(exp.Where)
+    if where is None:
+        return
+    condition = _bare(where.this)
+    if not isinstance(condition, exp.Connector):
+        yield "where_single_condition"
+    elif _is_chain(condition):
+        yield "where_multiple_conditions"
+    else:
+        yield "where_nested_conditions"
+
+
+def _is_chain(condition: exp.Connector) -> bool:
+    """Whether it is A AND B AND C, or the same with OR: no connector of the other kind."""
+    for part in (condition.left, condition.right):
+        inner = _bare(part)
+        if isinstance(inner, exp.Connector) and not (
+            type(inner) is type(condition) and _is_chain(inner)
+        ):
+            return False
+    return True
+
+
+def _order(main: exp.Expr) -> Iterator[str]:
+    order = main.args.get("order")
+    if order is None:
+        return
+    directions = {bool(key.args.get("desc")) for key in order.expressions}
+    if len(order.expressions) == 1:
+        yield "order_by_single_column"
+    elif len(directions) == 1:
+        yield "order_by_multiple_columns_same_direction"
+    else:
+        yield "order_by_multiple_columns_different_directions"
+
+
+def _limit(main: exp.Expr) -> Iterator[str]:
+    if main.args.get("limit"):
+        yield "limit_and_offset" if main.args.get("offset") else "limit_only"
+
+
+def _aliases(tree: exp.Expr) -> Iterator[str]:
+    select = tree.find(exp.Select)
+    if select is not None:
+        if any(isinstance(column, exp.Alias) for column in select.expressions):
+            yield "column_alias"
+        sources = [select.args.get("from_") or select.args.get("from")]
+        sources += select.args.get("joins") or []
+        if any(source is not None and source.this.alias for source in sources):
+            yield "table_alias"
+    elif isinstance(tree, exp.Update | exp.Delete) and tree.this and tree.this.alias:
+        yield "table_alias"
+
+
+def _groups(main: exp.Expr) -> Iterator[str]:
+    group = main.args.get("group")
+    if group is not None:
+        is_single = len(group.expressions) == 1
+        yield "group_by_single_column" if is_single else "group_by_multiple_columns"
+
+
+def _having(main: exp.Expr) -> Iterator[str]:
+    having = main.args.get("having")
+    if having is None:
+        return
+    aggregates = {
+        column.alias
+        for column in main.expressions
+        if isinstance(column, exp.Alias) and column.find(exp.AggFunc)
+    }
+
+    def is_aggregated(node: exp.Expr) -> bool:
+        names = {column.name for column in node.find_all(exp.Column)}
+        return node.find(exp.AggFunc) is not None or bool(names & aggregates)
+
+    condition = _bare(having.this)
+    if not is_aggregated(condition):
+        return
+    is_multiple = isinstance(condition, exp.Connector)
+    number = "multiple_conditions" if is_multiple else "single_condition"
+    yield f"having_{number}_with_aggregate"
+    if any(map(is_aggregated, condition.find_all(*ARITHMETIC))):
+        yield "having_aggregate_calculation"
+
+
+def _subqueries(tree: exp.Expr) -> Iterator[str]:
+    found = [node for node in tree.find_all(exp.Subquery, exp.Exists) if _is_subquery(node, tree)]
+    inner = [node for node in found if _has_ancestor(node, found)]
+    num_outer = len(found) - len(inner)
+    if inner:
+        yield "subquery_nested"
+    if num_outer > 1:
+        yield "subquery_multiple"
+    elif num_outer == 1 and not inner:
+        yield "subquery_single"
+
+
+def _is_subquery(node: exp.Expr, tree: exp.Expr) -> bool:
+    """Whether it is a query of its own, and no pair of brackets around a part of a UNION."""
+    is_part = node is tree or isinstance(node.parent, exp.SetOperation)
+    return isinstance(node.this, exp.Query) and not is_part
+
+
+def _has_ancestor(node: exp.Expr, others: Sequence[exp.Expr]) -> bool:
+    parent = node.parent
+    while parent is not None:
+        if any(parent is other for other in others):
+            return True
+        parent = parent.parent
+    return False

@@ -1,0 +1,60 @@
+"""Train and held-out entries, split by the name of their table: held-out tables are never seen.
+
+Generated entries of both splits also differ in the form of their golds (`gold_form`).
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final, Literal
+
+from producer.agents.dbbench.data.scene import column_names
+from producer.agents.dbbench.data.words import THEMES
+from producer.sql_data.gold_form import gold_form, is_held_out_form
+from schemas.entry import EntryContent
+
+Split = Literal["train", "held_out"]
+ONE_IN: Final = 4
+"""Of all names, this part is held out."""
+FORMS_HELD_OUT: Final = 2
+"""One in this many of the forms that tables of both splits have columns for is held out."""
+
+
+def split_of(entry: EntryContent) -> Split:
+    """By the table's name alone, so that it is the same in every data set."""
+    return split_of_table("" if entry.table_info is None else entry.table_info.name)
+
+
+def split_of_table(name: str) -> Split:
+    """Of the entries about this table."""
+    digest = hashlib.sha256(name.lower().encode()).digest()
+    return "held_out" if digest[0] % ONE_IN == 0 else "train"
+
+
+def of_split(entries: Iterable[EntryContent], split: Split | None) -> list[EntryContent]:
+    """Those of the split; None: all."""
+    return [entry for entry in entries if split in {None, split_of(entry)}]
+
+
+def has_form_of_its_split(sql: str, table: str) -> bool:
+    """Whether a generated entry about `table` may have this gold.
+
+    A form that only tables of one split have columns for is theirs; any other belongs to one split
+    by its hash.
+    """
+    return _form_split(gold_form(sql, "mysql", table), split_of_table(table)) == split_of_table(
+        table
+    )
+
+
+@lru_cache(maxsize=65_536)
+def _form_split(form: str, own: Split) -> Split:
+    words = {*re.findall(r"\w+", form)}
+    columns = words & {name for theme in THEMES for name in column_names(theme)}
+    is_shared = any(
+        columns <= {*column_names(theme)} for theme in THEMES if split_of_table(theme.table) != own
+    )
+    if not is_shared:
+        return own
+    return "held_out" if is_held_out_form(form, FORMS_HELD_OUT) else "train"

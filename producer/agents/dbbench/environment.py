@@ -1,0 +1,181 @@
+"""One session with an entry's table: SQL in, rows as text out, judged as the entry says."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from uuid import uuid4
+
+from producer.agents.dbbench.data.judging import is_right_answer
+from producer.agents.dbbench.data.setup import LIMITS, open_embedded, server_setup
+from producer.agents.dbbench.data.table_hash import table_hash
+from producer.agents.dbbench.observation import rows_text
+from producer.agents.dbbench.session_end import session_end
+from producer.environments.environment import (
+    ActionRefusedError,
+    EnvironmentFailedError,
+    TextObservation,
+)
+from producer.errors import UnreachableError, UsageError
+from producer.sql_execution import (
+    Database,
+    DatabaseFailedError,
+    SqlRefusedError,
+)
+from producer.sql_execution.mysql_admin import administrator
+from producer.sql_execution.mysql_session import MysqlDatabase
+from producer.sql_execution.mysql_url import ServerUrl, parse_server_url
+from producer.task import Task
+from producer.validators.verdict import EndFacts, Evidence, Verdict
+from schemas.actions import Action, Answer, ExecuteSql, Terminate
+from schemas.entry import EntryContent, TableInfo
+from schemas.session import Outcome
+
+OpenDatabase = Callable[[TableInfo], Database]
+"""A database that holds this table alone. DatabaseFailedError, ValueError."""
+QUERY = "dbbench"
+"""What the verdict names as its query."""
+
+
+def open_on_server(url: str, password: str | None = None) -> OpenDatabase:
+    """Tables on this MySQL or MariaDB server. UsageError for a URL of another form.
+
+    `password`: of the URL's user; None: the URL's own.
+    """
+    parsed = _server(url, password)
+
+    def open_database(table: TableInfo) -> Database:
+        return MysqlDatabase(administrator(parsed), server_setup(table), LIMITS)
+
+    return open_database
+
+
+def check_server(url: str, password: str | None = None) -> None:
+    """UnreachableError for a server that cannot be used; asked once in a process."""
+    try:
+        administrator(_server(url, password))
+    except DatabaseFailedError as error:
+        hint = "" if password else "; its password belongs in CUA_DBBENCH_PASSWORD"
+        message = f"dbbench_database: {error}{hint}"
+        raise UnreachableError(message) from error
+
+
+def _server(url: str, password: str | None) -> ServerUrl:
+    try:
+        parsed = parse_server_url(url)
+    except ValueError as error:
+        message = f"dbbench_database: {error}"
+        raise UsageError(message) from error
+    return parsed if password is None else parsed._replace(password=password)
+
+
+class DbBenchEnvironment:
+    """A session of DB Bench. Used by one thread at a time."""
+
+    env_type = "dbbench"
+    box_type = "database"
+    is_simulated = True
+    ends_on_parse_error = True
+
+    def __init__(self, open_database: OpenDatabase = open_embedded) -> None:
+        """`open_database`: where the table lies."""
+        self._open_database = open_database
+        self._database: Database | None = None
+        self._provider_id = ""
+
+    @property
+    def provider_id(self) -> str:
+        """Name of the session, another for each `open`; empty before it."""
+        return self._provider_id
+
+    def open(self, task: Task, seed: int) -> TextObservation:  # noqa: ARG002  # entries have no variants
+        """Build the table; nothing is said beyond the task. EnvironmentFailedError."""
+        self.close()
+        table = _table(_entry(task))
+        try:
+            self._database = self._open_database(table)
+        except (DatabaseFailedError, ValueError) as error:
+            message = f"task {task.task_id}: {error}"
+            raise EnvironmentFailedError(message) from error
+        self._provider_id = f"session-{uuid4().hex[:12]}"
+        return TextObservation(None)
+
+    def act(self, action: Action) -> TextObservation:
+        """Execute SQL; its rows or its error as text. ActionRefusedError for other actions."""
+        match action:
+            case ExecuteSql(sql=sql):
+                try:
+                    return TextObservation(rows_text(self._open().execute(sql)))
+                except SqlRefusedError as error:
+                    return TextObservation(f"Error: {error}", error=str(error))
+                except DatabaseFailedError as error:
+                    raise EnvironmentFailedError(str(error)) from error
+            case Answer() | Terminate():
+                return TextObservation(None)
+            case _:
+                message = f"a database cannot {action.type}"
+                raise ActionRefusedError(message)
+
+    def judge(self, task: Task, evidence: Evidence) -> Verdict:
+        """By the table's state, or by the answer's values. EnvironmentFailedError."""
+        entry, end = _entry(task), session_end(evidence)
+        found_hash: str | None = None
+        actual: str | None
+        if entry.answer_md5 is not None:
+            found_hash = self._hash(_table(entry))
+            expected, actual = entry.answer_md5, found_hash
+            is_right = found_hash == entry.answer_md5
+        else:
+            from producer.agents.dbbench.data.gold_sql import is_ordered
+
+            gold = entry.answer_direct or ()
+            expected, actual = str([list(row) for row in gold]), end.answer
+            ordered = entry.sql is not None and is_ordered(entry.sql)
+            is_right = end.answer is not None and is_right_answer(
+                end.answer, gold, is_ordered=ordered
+            )
+        outcome: Outcome = "correct" if is_right else "incorrect"
+        return Verdict(
+            success=is_right,
+            query=QUERY,
+            expected=expected,
+            actual=actual,
+            details={"session_status": end.status, "outcome": outcome},
+            facts=end.facts(outcome, found_hash, None),
+        )
+
+    def failure_facts(self, evidence: Evidence, reason: str) -> EndFacts:
+        """The session's end when its database failed: nothing was judged. Asks nothing of it."""
+        end = replace(session_end(evidence), status="task_environment_error")
+        return end.facts("unknown", None, reason)
+
+    def close(self) -> None:
+        """Throw the database away. Idempotent."""
+        database, self._database = self._database, None
+        if database is not None:
+            database.close()
+
+    def _hash(self, table: TableInfo) -> str:
+        try:
+            rows = self._open().table_rows(table.name, [column.name for column in table.columns])
+        except DatabaseFailedError as error:
+            raise EnvironmentFailedError(str(error)) from error
+        return table_hash(rows)
+
+    def _open(self) -> Database:
+        if self._database is None:
+            message = "the session is not open"
+            raise EnvironmentFailedError(message)
+        return self._database
+
+
+def _entry(task: Task) -> EntryContent:
+    if task.entry is None or task.entry.kind != "dbbench":
+        message = f"task {task.task_id} is no entry of DB Bench"
+        raise EnvironmentFailedError(message)
+    return task.entry
+
+
+def _table(entry: EntryContent) -> TableInfo:
+    if entry.table_info is None:
+        message = f"entry {entry.entry_id} has no table_info"
+        raise EnvironmentFailedError(message)
+    return entry.table_info

@@ -1,0 +1,1 @@
+"""The small policy of DB Bench: made from demonstrations of generated entries."""

@@ -1,0 +1,103 @@
+"""Demonstrations of DB Bench: sessions of the scripted policy, its mistakes included.
+
+They are rendered as prompts are when the policy is sampled, so that it meets nothing new.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, cast
+from uuid import UUID
+
+from transformers import PreTrainedTokenizerBase
+
+from producer.agents.dbbench.codec import DbBenchCodec
+from producer.agents.dbbench.data.tasks import NUM_ROUNDS, task_of
+from producer.agents.dbbench.observation import rows_text
+from producer.policy.gold_oracle import GoldOracle
+from producer.policy.policy import PastTurn, SampleRequest
+from producer.policy.torch_policy.render import Renderer
+from producer.seeds import derived_seed
+from producer.sql_execution import Rows
+from producer.supervised.example import Example
+from schemas.actions import ExecuteSql
+from schemas.entry import EntryContent
+
+NOT_GOLD: Final = rows_text(Rows((), ((0,),), 0))
+"""What the database says to the query that the scripted policy executes by mistake, `SELECT 0`."""
+
+
+class Round(NamedTuple):
+    """One round of a session."""
+
+    completion: str
+    said: str | None
+    """By the database; None: the completion ended the session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demonstration:
+    """What is said in a session of the scripted policy."""
+
+    instruction: str
+    """The task's description."""
+    rounds: tuple[Round, ...]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All of it."""
+        parts = (part for item in self.rounds for part in item if part is not None)
+        return self.instruction, *parts
+
+
+def demonstrate(entry: EntryContent, *, noise: float = 0.0, seed: int = 0) -> Demonstration:
+    """A session of `GoldOracle` with this probability of a mistake in each round.
+
+    Without noise the gold is executed, then its rows are answered. Nothing is executed: what the
+    gold gives is the entry's. ValueError if the entry has no gold.
+    """
+    if entry.sql is None:
+        message = f"entry {entry.entry_id} has no gold"
+        raise ValueError(message)
+    shown = cast("tuple[tuple[int | float | str | None, ...], ...]", entry.answer_direct or ())
+    gold_rows = rows_text(Rows((), shown, 0))
+    oracle = GoldOracle(DbBenchCodec(), noise=noise, seed=seed, asks_first=True)
+    task, said = task_of(entry), None
+    history: tuple[PastTurn, ...] = ()
+    rounds: list[Round] = []
+    for number in range(NUM_ROUNDS):
+        round_seed = derived_seed(seed, number)
+        request = SampleRequest(UUID(int=0), task, history, None, 0.0, 0, round_seed, said)
+        (completion,) = oracle.sample([request])
+        action = completion.actions[0].action
+        said = None
+        if isinstance(action, ExecuteSql):
+            said = gold_rows if action.sql == entry.sql else NOT_GOLD
+        rounds.append(Round(completion.text, said))
+        if said is None:
+            break
+        history = (*history, PastTurn(None, completion.text, None))
+    return Demonstration(task.description, tuple(rounds))
+
+
+def build_examples(
+    demonstrations: Sequence[Demonstration],
+    tokenizer: PreTrainedTokenizerBase,
+    system_prompt: str | None,
+) -> list[Example]:
+    """Every completion is imitated, with the token that ends it."""
+    renderer = Renderer(tokenizer, None, system_prompt)
+    return [_example(demonstration, renderer, tokenizer) for demonstration in demonstrations]
+
+
+def _example(
+    demonstration: Demonstration, renderer: Renderer, tokenizer: PreTrainedTokenizerBase
+) -> Example:
+    tokens: list[int] = []
+    loss_mask: list[bool] = []
+    prompt = renderer.first_turn(demonstration.instruction, None)
+    for completion, said in demonstration.rounds:
+        written = tokenizer(completion, add_special_tokens=False)["input_ids"]
+        tokens += [*prompt, *written, tokenizer.eos_token_id]
+        loss_mask += [False] * len(prompt) + [True] * (len(written) + 1)
+        prompt = renderer.next_turn(None, stopped=True, text=said)
+    return Example(tuple(tokens), tuple(loss_mask))

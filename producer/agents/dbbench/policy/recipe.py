@@ -1,0 +1,83 @@
+"""The recipe of the small text policy, and the folder name that identifies it. Imports no torch."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from producer.agents.built_policy import WarmUpPlan, WarmUpStep
+from producer.algorithms.learning_rate import learning_rate_factor
+from schemas.ids import content_hash
+from schemas.training import Recipe
+
+VERSION: Final = 5
+"""Raised when a change of the code makes another policy of the same recipe."""
+NUM_ROUNDS: Final = 3
+"""Of a demonstration, at most: the operation and the answer, and what a mistake adds."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextRecipe:
+    """Everything that determines the warmed-up policy."""
+
+    num_entries: int = 2600
+    """Generated, of which those about held-out tables are left out."""
+    entries_seed: int = 101
+    """Of the entries: another than those that runs generate by default."""
+    noise: float = 0.25
+    """Probability of a mistake in a round of a demonstration: no action, an answer without a query,
+    another query. Mistakes are imitated: they are what reinforcement learning has to undo."""
+    num_steps: int = 450
+    batch_size: int = 16
+    """Sessions per optimiser step."""
+    learning_rate: float = 3e-3
+    """Of AdamW, which trains everything but the matrices."""
+    muon_learning_rate: float = 1e-2
+    warmup_steps: int = 20
+    final_factor: float = 0.05
+    seed: int = 0
+
+    @property
+    def policy_name(self) -> str:
+        """`sql-demo-<hash of the recipe>`: the policy's folder below CUA_HOME/policies."""
+        return f"sql-demo-{content_hash([VERSION, asdict(self)])[:12]}"
+
+
+def warm_up_plan(recipe: TextRecipe | None = None) -> WarmUpPlan:
+    """What the policy's recorded training says of it."""
+    recipe = recipe or TextRecipe()
+    return WarmUpPlan(
+        steps=tuple(_steps(recipe)),
+        settings=json.loads(json.dumps(asdict(recipe))),
+        recipe=lambda policy: _recorded(policy, recipe),
+    )
+
+
+def _steps(recipe: TextRecipe) -> Iterator[WarmUpStep]:
+    for step in range(recipe.num_steps):
+        factor = learning_rate_factor(
+            step,
+            recipe.num_steps,
+            warmup_steps=recipe.warmup_steps,
+            final_factor=recipe.final_factor,
+        )
+        yield WarmUpStep("imitation", recipe.batch_size, recipe.learning_rate * factor)
+
+
+def _recorded(policy: str, recipe: TextRecipe) -> Recipe:
+    return Recipe(
+        model_name=policy,
+        lora_rank=None,
+        learning_rate=recipe.learning_rate,
+        batch_size=recipe.batch_size,
+        group_size=1,
+        groups_per_batch=recipe.batch_size,
+        max_tokens=0,
+        temperature=0.0,
+        kl_penalty_coef=0.0,
+        num_substeps=1,
+        max_turns=NUM_ROUNDS,
+        seed=recipe.seed,
+        box_type="database",
+        renderer_name="dbbench",
+    )

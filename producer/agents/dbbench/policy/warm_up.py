@@ -1,0 +1,140 @@
+"""Makes the small text policy of DB Bench, or finds the one that was made before."""
+
+import json
+from pathlib import Path
+from random import Random
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from producer.agents.built_policy import OnProgress, OnStep, OnWait
+from producer.agents.dbbench.data import words
+from producer.agents.dbbench.data.generate import generate
+from producer.agents.dbbench.data.splits import split_of
+from producer.agents.dbbench.policy.demonstrations import Demonstration, build_examples, demonstrate
+from producer.agents.dbbench.policy.recipe import TextRecipe
+from producer.agents.dbbench.policy.renaming import renamed
+from producer.codecs.compact import COMPACT_MARK
+from producer.policy.torch_policy.loading import load_base
+from producer.seeds import derived_seed
+from producer.supervised.fit import Fit, FitSettings, FitStep
+from producer.supervised.objective import CrossEntropy
+from producer.text_policy.build import build_text_policy
+from producer.text_policy.initial_attention import lay_out_copying
+from producer.warm_up.ensure import ensure_made
+
+MAX_TOKENS = 1000
+"""Of one pass: a batch is two passes or more, which run on as many cores."""
+ENTRIES_PER_BEAT = 100
+"""Generated between two signs of life."""
+
+
+def ensure_text_policy(
+    policies_dir: Path,
+    on_progress: OnProgress,
+    recipe: TextRecipe | None = None,
+    *,
+    on_wait: OnWait = lambda *_: None,
+) -> Path:
+    """The folder of the warmed-up policy, which is made if it does not exist; as `ensure_made`."""
+    recipe = recipe or TextRecipe()
+
+    def make(folder: Path, on_step: OnStep) -> None:
+        _make(folder, recipe, on_step)
+
+    return ensure_made(
+        policies_dir / recipe.policy_name, recipe.num_steps, make, on_progress, on_wait
+    )
+
+
+def build_unwarmed(folder: Path, recipe: TextRecipe, sessions: list[Demonstration]) -> None:
+    """The policy with random weights: its vocabulary are the sessions' texts and all pools."""
+    texts = [text for session in sessions for text in session.texts]
+    build_text_policy(folder, texts, recipe.seed, words=pool_words())
+    (folder / COMPACT_MARK).write_text(json.dumps({"codec": "dbbench", "seed": recipe.seed}))
+
+
+def pool_words() -> list[str]:
+    """Every word that generated entries are made of, held-out tables' names included."""
+    themes = [
+        word
+        for theme in words.THEMES
+        for word in (
+            *(theme.table, theme.noun),
+            *(word for group in theme.groups for word in (group.name, *group.values)),
+            *(number.name for number in theme.numbers),
+        )
+    ]
+    return [*themes, *words.NAMES, *words.ALIASES, *words.TABLE_ALIASES, *words.OPERATORS.values()]
+
+
+def new_names() -> list[str]:
+    """Words of the pools that a table is renamed to.
+
+    Names of held-out tables are among them: they are words that the policy knows, on tables with
+    other columns. With tied embeddings a word that is never a target is taught never to be one.
+    """
+    return sorted({*pool_words()} - {*words.TABLE_ALIASES, *words.OPERATORS.values()})
+
+
+def warm_up_sessions(recipe: TextRecipe, on_step: OnStep = lambda *_: None) -> list[Demonstration]:
+    """Demonstrations of generated entries about tables that are not held out, renamed.
+
+    `on_step` is called now and then.
+    """
+    sessions = []
+    random = Random(recipe.seed)  # noqa: S311  # variety, not secrets
+    for number, entry in enumerate(generate(recipe.num_entries, recipe.entries_seed)):
+        if number % ENTRIES_PER_BEAT == 0:
+            on_step(0, None)
+        if split_of(entry) == "train":
+            sessions.append(
+                demonstrate(
+                    renamed(entry, new_names(), random),
+                    noise=recipe.noise,
+                    seed=derived_seed(recipe.seed, "demonstration", number),
+                )
+            )
+    return sessions
+
+
+def _make(folder: Path, recipe: TextRecipe, on_step: OnStep) -> None:
+    sessions = warm_up_sessions(recipe, on_step)
+    build_unwarmed(folder, recipe, sessions)
+    network, tokenizer = load_base(str(folder))
+    train(network, tokenizer, sessions, recipe, on_step)
+    network.save_pretrained(folder)
+
+
+def train(
+    network: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    sessions: list[Demonstration],
+    recipe: TextRecipe,
+    on_step: OnStep,
+) -> None:
+    """Imitate the sessions, in place. `on_step` gets (steps done, loss per target token)."""
+    lay_out_copying(network, recipe.seed)
+    network.requires_grad_(requires_grad=True)
+    examples = build_examples(sessions, tokenizer, None)
+    fit = Fit(
+        network,
+        examples,
+        CrossEntropy(),
+        FitSettings(
+            num_steps=recipe.num_steps,
+            batch_size=recipe.batch_size,
+            learning_rate=recipe.learning_rate,
+            muon_learning_rate=recipe.muon_learning_rate,
+            warmup_steps=recipe.warmup_steps,
+            final_factor=recipe.final_factor,
+            weight_decay=0.01,
+            betas=(0.9, 0.98),
+            max_tokens=MAX_TOKENS,
+            seed=recipe.seed,
+        ),
+    )
+
+    def beat(step: FitStep) -> None:
+        on_step(step.number, step.loss)
+
+    fit.run(beat)

@@ -1,0 +1,60 @@
+"""A source of an agent's own tasks, as the configuration names it by `source_type`."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pydantic import JsonValue
+
+from producer.task import Task
+
+
+class SourceFields(Protocol):
+    """The fields of a source that agents read (`producer.tasks.source.Source`)."""
+
+    @property
+    def seed(self) -> int:
+        """Of what is drawn or generated."""
+
+    @property
+    def task_ids(self) -> tuple[str, ...] | None:
+        """Names of tasks."""
+
+    @property
+    def path(self) -> Path | None:
+        """Folder of a data set."""
+
+    @property
+    def num_samples(self) -> int | None:
+        """How many entries are generated."""
+
+    @property
+    def split(self) -> str | None:
+        """Part of the tasks."""
+
+    @property
+    def skills(self) -> tuple[str, ...] | None:
+        """Only entries that need one of these."""
+
+    @property
+    def positions(self) -> tuple[int, ...] | None:
+        """Only entries at these places."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSource:
+    """One `source_type`."""
+
+    load: Callable[[SourceFields, str], Sequence[Task]]
+    """(source, its place in the configuration) -> its tasks. UsageError, NotFoundError."""
+    required: str | None = None
+    """The field that this type must have, and that types without it refuse."""
+    splits: tuple[str, ...] = ()
+    """What `split` may be; empty: there is none."""
+    fields: frozenset[str] = frozenset()
+    """Optional fields that only this and other types which name them have."""
+    held_out: Callable[[dict[str, JsonValue]], JsonValue] = lambda _source: None
+    """A source of training tasks -> the source of tasks that are held out from it; None: none."""
+    is_tested: bool = False
+    """Whether its tasks are ours and known to be sound, so that a run need not try each."""

@@ -1,0 +1,63 @@
+"""The agent `text_to_sql`: answers a question about a database with one query."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from producer.agents.agent import Agent, AgentSettings, MakeEnvironment
+from producer.agents.task_source import SourceFields, TaskSource
+from producer.agents.text_to_sql.codec import SYSTEM_PROMPT, TextToSqlCodec
+from producer.agents.text_to_sql.data.layouts import DATA_SPLITS, DataSplit
+from producer.codecs.format import Format
+from producer.task import Task
+
+if TYPE_CHECKING:
+    from producer.agents.text_to_sql.environment import TextToSqlEnvironment
+    from producer.policy.learner import Learner
+
+
+def _load(source: SourceFields, where: str) -> Sequence[Task]:
+    from producer.agents.text_to_sql.data.tasks import load_text_to_sql
+
+    split = cast("DataSplit", source.split or "train")
+    return load_text_to_sql(source.path or Path(), split, where)
+
+
+class TextToSqlAgent(Agent):
+    """Questions to answer in SQL."""
+
+    name = "text_to_sql"
+    description = "questions to answer in SQL"
+    box_type = "database"
+    answers_in_steps = True
+    sql_dialect = "sqlite"
+    task_sources: ClassVar[Mapping[str, TaskSource]] = {
+        "text_to_sql": TaskSource(load=_load, required="path", splits=DATA_SPLITS)
+    }
+
+    def text_format(self) -> Format:
+        """Steps that end in a query."""
+        return Format(TextToSqlCodec(), SYSTEM_PROMPT)
+
+    def make_environment(self, settings: AgentSettings) -> "TextToSqlEnvironment":
+        """On the databases of the data sets that the tasks come from."""
+        from producer.agents.text_to_sql.data.databases import data_folders, find_database
+        from producer.agents.text_to_sql.environment import TextToSqlEnvironment
+
+        folders = data_folders(settings.tasks, settings.eval_tasks)
+        return TextToSqlEnvironment(
+            lambda entry: find_database(folders, entry.database or "", entry.database_sha256)
+        )
+
+    def check_task(self, settings: AgentSettings, task: Task) -> None:
+        """Execute its gold, unless its database is large."""
+        self.make_environment(settings).check(task)
+
+    def open_oracle(self, settings: AgentSettings) -> "tuple[Learner, MakeEnvironment]":
+        """It answers with the gold."""
+        from producer.policy.gold_oracle import GoldOracle
+
+        oracle = GoldOracle(
+            TextToSqlCodec(), noise=settings.oracle_noise, seed=settings.seed, asks_first=False
+        )
+        return oracle, lambda _episode: self.make_environment(settings)

@@ -1,0 +1,166 @@
+"""Synthetic text-to-SQL data by seed, in BIRD's layout.
+
+    FOLDER/train.json  FOLDER/train_databases/library_0/library_0.sqlite
+    FOLDER/dev.json    FOLDER/dev_databases/...
+
+A record has BIRD's fields, and `cocte`, the gold in CoCTE form. No database is in both splits, and
+neither is the form of a gold (`gold_form`) or a question, whatever the seeds.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import Final, Literal, NamedTuple
+
+from producer.agents.text_to_sql.data.domains import DOMAINS, Schema, draw_schema
+from producer.agents.text_to_sql.data.rows import Row, draw_rows, fill, write_database
+from producer.agents.text_to_sql.data.templates import TEMPLATES, BirdDifficulty, Draft
+from producer.agents.text_to_sql.data.wrong_answers import is_telling, row_set
+from producer.seeds import derived_seed
+from producer.sql_data.gold_form import gold_form, is_held_out_form
+
+BirdSplit = Literal["train", "dev"]
+SPLITS: Final[tuple[BirdSplit, ...]] = ("train", "dev")
+FORMS_HELD_OUT: Final = 3
+"""The forms of one in this many golds are asked in `dev` alone, all others in `train` alone."""
+MAX_TRIES: Final = 60
+"""Drafts of a database's questions of a template."""
+MAX_SCHEMAS: Final = 60
+"""Drawn for one database, before it is left without a question."""
+
+
+class GoldsDifferError(RuntimeError):
+    """A template's two golds give different rows: a bug of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticSize:
+    """How much is generated."""
+
+    num_train_databases: int = 24
+    num_dev_databases: int = 8
+    questions_per_template: int = 2
+    """Of one database."""
+    templates: tuple[str, ...] = ()
+    """Names of the templates used; none: all."""
+    most_tables: int = 4
+    """Of a database; 2 to 4."""
+
+
+class SyntheticDatabase(NamedTuple):
+    """One database and its questions."""
+
+    db_id: str
+    schema: Schema
+    rows: dict[str, list[Row]]
+    drafts: tuple[tuple[Draft, BirdDifficulty], ...]
+
+
+class Written(NamedTuple):
+    """What `write_synthetic` wrote of one split."""
+
+    num_databases: int
+    num_questions: int
+    by_difficulty: dict[str, int]
+
+
+def synthetic_databases(
+    seed: int, split: BirdSplit, size: SyntheticSize
+) -> Iterator[SyntheticDatabase]:
+    """The databases of a split, in order. No two of either split have the same content.
+
+    A schema that no question of the split can be asked of is drawn again.
+    """
+    count = size.num_train_databases if split == "train" else size.num_dev_databases
+    for at in range(count):
+        random = Random(derived_seed(seed, "text_to_sql", split, at))  # noqa: S311  # not for secrets
+        for _ in range(MAX_SCHEMAS):
+            schema = draw_schema(DOMAINS[at % len(DOMAINS)], random, size.most_tables)
+            rows = draw_rows(schema, random)
+            if drafts := tuple(_drafts(schema, rows, random, size, split)):
+                break
+        yield SyntheticDatabase(f"{schema.domain}_{split}_{at}", schema, rows, drafts)
+
+
+def write_synthetic(
+    folder: Path, seed: int, size: SyntheticSize | None = None
+) -> dict[BirdSplit, Written]:
+    """Write both splits; what is there under the same names is replaced. OSError."""
+    written: dict[BirdSplit, Written] = {}
+    for split in SPLITS:
+        records: list[dict[str, str | int]] = []
+        databases = list(synthetic_databases(seed, split, size or SyntheticSize()))
+        for database in databases:
+            path = folder / f"{split}_databases" / database.db_id / f"{database.db_id}.sqlite"
+            write_database(path, database.schema, database.rows)
+            records += [
+                _record(len(records) + at, database.db_id, draft, difficulty)
+                for at, (draft, difficulty) in enumerate(database.drafts)
+            ]
+        text = json.dumps(records, indent=1, ensure_ascii=False)
+        (folder / f"{split}.json").write_text(text + "\n", encoding="utf-8")
+        levels = [str(record["difficulty"]) for record in records]
+        written[split] = Written(
+            len(databases),
+            len(records),
+            {level: levels.count(level) for level in sorted({*levels})},
+        )
+    return written
+
+
+def _drafts(
+    schema: Schema,
+    rows: dict[str, list[Row]],
+    random: Random,
+    size: SyntheticSize,
+    split: BirdSplit,
+) -> Iterator[tuple[Draft, BirdDifficulty]]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        fill(connection, schema, rows)
+        for template in TEMPLATES:
+            is_used = not size.templates or template.name in size.templates
+            if is_used and template.num_tables <= len(schema.tables):
+                draws = (template.draw(schema, random) for _ in range(MAX_TRIES))
+                own = (draft for draft in draws if _split_of(draft) == split)
+                telling = _telling(connection, template.name, own)
+                for draft in islice(telling, size.questions_per_template):
+                    yield draft, template.difficulty
+
+
+def _split_of(draft: Draft) -> BirdSplit:
+    is_held_out = is_held_out_form(gold_form(draft.sql, "sqlite"), FORMS_HELD_OUT)
+    return "dev" if is_held_out else "train"
+
+
+def _telling(
+    connection: sqlite3.Connection, template: str, drafts: Iterable[Draft]
+) -> Iterator[Draft]:
+    """Different questions whose rows tell the gold from common wrong answers."""
+    asked: set[str] = set()
+    for draft in drafts:
+        if draft.question in asked or not is_telling(connection, draft.sql):
+            continue
+        if row_set(connection, draft.cocte) != row_set(connection, draft.sql):
+            message = f"{template}: {draft.sql} and {draft.cocte} give different rows"
+            raise GoldsDifferError(message)
+        asked.add(draft.question)
+        yield draft
+
+
+def _record(
+    question_id: int, db_id: str, draft: Draft, difficulty: BirdDifficulty
+) -> dict[str, str | int]:
+    return {
+        "question_id": question_id,
+        "db_id": db_id,
+        "question": draft.question,
+        "evidence": draft.evidence,
+        "SQL": draft.sql,
+        "difficulty": difficulty,
+        "cocte": draft.cocte,
+    }

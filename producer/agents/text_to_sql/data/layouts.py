@@ -1,0 +1,212 @@
+"""Reads data sets in the layouts of BIRD, of Spider and of verl, as they are published.
+
+    BIRD    dev.json  dev_databases/ID/ID.sqlite  dev_databases/ID/database_description/TABLE.csv
+            train.json  train_databases/...   (also in a folder `train` or `dev_20240627`)
+            {"question_id", "db_id", "question", "evidence", "SQL", "difficulty"}
+    Spider  train_spider.json  train_others.json  dev.json  tables.json  database/ID/ID.sqlite
+            test.json  test_database/...
+            {"db_id", "question", "query", ...}
+    verl    train.parquet  test.parquet  (or the path of one file; `verl_prompts`)
+
+BIRD's train.json has neither `question_id` nor `difficulty`, Spider's files neither: a question's
+place in its file is its id. Every mistake is a UsageError that names the file and the field.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, cast
+
+from producer.agents.text_to_sql.data.question import Question
+from producer.agents.text_to_sql.data.verl_prompts import ENDING, prompt_database, prompt_records
+from producer.errors import NotFoundError, UsageError
+from producer.sql_data.strict_json import read_strict_file
+
+DataSplit = Literal["train", "dev", "test"]
+DATA_SPLITS: Final[tuple[DataSplit, ...]] = ("train", "dev", "test")
+SPIDER_FILES: Final[dict[DataSplit, tuple[str, ...]]] = {
+    "train": ("train_spider.json", "train_others.json"),
+    "dev": ("dev.json",),
+    "test": ("test.json",),
+}
+BIRD_GOLD, SPIDER_GOLD = "SQL", "query"
+"""Field of the gold; it tells the layouts apart."""
+SUFFIXES: Final = (".sqlite", ".db")
+FILE_NAME_BYTES: Final = 240
+"""Of a database's name; no file system has longer names with a suffix."""
+
+
+class _Place(NamedTuple):
+    """Where an error is."""
+
+    file: Path
+    number: int
+    """Of the record, from 0."""
+
+    def problem(self, field: str, what: str) -> str:
+        return f"{self.file}[{self.number}].{field}: {what}"
+
+
+def read_questions(folder: Path, split: DataSplit) -> list[Question]:
+    """The questions of a split. UsageError, NotFoundError."""
+    files = question_files(folder, split)
+    questions: list[Question] = []
+    for file in files:
+        records = prompt_records(file) if file.suffix == ENDING else _records(file)
+        gold = _gold_field(file, records)
+        for index, record in enumerate(records):
+            questions.append(_question(_Place(file, index), record, gold, split, len(questions)))
+    _refuse_repeats(questions, files)
+    return questions
+
+
+def question_files(folder: Path, split: DataSplit) -> tuple[Path, ...]:
+    """The files of a split. UsageError for another layout, NotFoundError for no folder."""
+    folder = folder.expanduser()
+    if folder.suffix == ENDING and folder.is_file():
+        return (folder,)
+    if not folder.is_dir():
+        wrong = "is a file; give its folder" if folder.exists() else "there is no such folder"
+        message = f"{folder}: {wrong}"
+        raise NotFoundError(message)
+    spider = tuple(folder / name for name in SPIDER_FILES[split] if (folder / name).is_file())
+    if spider:
+        return spider
+    for place in (folder, folder / split, *sorted(folder.glob(f"{split}_*[0-9]"))):
+        for name in (f"{split}.json", f"{split}{ENDING}"):
+            if (place / name).is_file():
+                return (place / name,)
+    has = [name for name in DATA_SPLITS if name != split and _has_split(folder, name)]
+    message = (
+        f"{folder}: split {split!r} has no file here: expected {split}.json (BIRD) or"
+        f" {' or '.join(SPIDER_FILES[split])} (Spider)"
+        + (f"; the folder has {', '.join(has)}" if has else "")
+    )
+    raise UsageError(message)
+
+
+def database_folders(file: Path, split: DataSplit) -> tuple[Path, ...]:
+    """Where the databases of a file may lie, BIRD's folder first."""
+    names = [f"{split}_databases", "database"]
+    if split == "test":
+        names.insert(1, "test_database")
+    return tuple(file.parent / name for name in names)
+
+
+def database_file(file: Path, split: DataSplit, db_id: str) -> Path | None:
+    """The file of a database; None: there is none. UsageError for one of verl's that is wrong."""
+    if file.suffix == ENDING and (named := prompt_database(file, db_id)) is not None:
+        return named
+    for folder in database_folders(file, split):
+        for suffix in SUFFIXES:
+            path = folder / db_id / f"{db_id}{suffix}"
+            if path.is_file():
+                return path
+    return None
+
+
+def _has_split(folder: Path, split: DataSplit) -> bool:
+    names = {
+        *(f"{split}.json", f"{split}/{split}.json", f"{split}{ENDING}"),
+        *SPIDER_FILES[split],
+    }
+    return any((folder / name).is_file() for name in names)
+
+
+def _records(file: Path) -> list[dict[str, object]]:
+    try:
+        content = read_strict_file(file)
+    except ValueError as error:
+        message = f"{file}: cannot be read as JSON: {error}"
+        raise UsageError(message) from error
+    if not isinstance(content, list) or not content:
+        message = f"{file}: expected a JSON array of questions; found {_shown(content)}"
+        raise UsageError(message)
+    for index, record in enumerate(content):
+        if not isinstance(record, dict):
+            message = f"{file}[{index}]: expected an object; found {_shown(record)}"
+            raise UsageError(message)
+    return cast("list[dict[str, object]]", content)
+
+
+def _gold_field(file: Path, records: Sequence[dict[str, object]]) -> str:
+    for field in (BIRD_GOLD, SPIDER_GOLD):
+        if any(field in record for record in records):
+            return field
+    message = (
+        f"{file}[0]: has no gold: expected {BIRD_GOLD} (BIRD) or {SPIDER_GOLD} (Spider) among its"
+        f" fields {', '.join(sorted(records[0]))}"
+    )
+    raise UsageError(message)
+
+
+def _question(
+    place: _Place, record: dict[str, object], gold: str, split: DataSplit, default_id: int
+) -> Question:
+    db_id = _text(place, record, "db_id")
+    is_plain = db_id not in {".", ".."} and not any(mark in db_id for mark in "/\\:")
+    if not is_plain or len(db_id.encode()) > FILE_NAME_BYTES:
+        raise UsageError(place.problem("db_id", f"expected a plain name; found {_shown(db_id)}"))
+    database = database_file(place.file, split, db_id)
+    if database is None:
+        looked = " or ".join(str(folder) for folder in database_folders(place.file, split))
+        raise UsageError(
+            place.problem("db_id", f"database {db_id!r} has no file {db_id}.sqlite in {looked}")
+        )
+    question_id = record.get("question_id", default_id)
+    if not isinstance(question_id, int) or isinstance(question_id, bool) or question_id < 0:
+        raise UsageError(
+            place.problem("question_id", f"expected a number; found {_shown(question_id)}")
+        )
+    return Question(
+        question_id=question_id,
+        db_id=db_id,
+        database=database,
+        question=_text(place, record, "question"),
+        evidence=_optional_text(place, record, "evidence") or "",
+        sql=_text(place, record, gold),
+        difficulty=_optional_text(place, record, "difficulty"),
+        cocte=_optional_text(place, record, "cocte"),
+        prompt=_optional_text(place, record, "prompt") if place.file.suffix == ENDING else None,
+    )
+
+
+def _text(place: _Place, record: dict[str, object], field: str) -> str:
+    value = record.get(field)
+    if not isinstance(value, str) or not value.strip():
+        found = _shown(value) if field in record else "nothing"
+        raise UsageError(place.problem(field, f"expected a text; found {found}"))
+    return _stored(place, field, value)
+
+
+def _optional_text(place: _Place, record: dict[str, object], field: str) -> str | None:
+    value = record.get(field)
+    if value is not None and not isinstance(value, str):
+        raise UsageError(place.problem(field, f"expected a text; found {_shown(value)}"))
+    return value if value is None else _stored(place, field, value)
+
+
+def _stored(place: _Place, field: str, value: str) -> str:
+    """The text, which JSON may have given half of a character, or one that no database holds."""
+    if "\0" in value:
+        raise UsageError(place.problem(field, "contains a NUL, which no database holds in a text"))
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(place.problem(field, "contains text that is not valid Unicode")) from error
+    return value
+
+
+def _refuse_repeats(questions: Sequence[Question], files: Sequence[Path]) -> None:
+    seen: set[int] = set()
+    for question in questions:
+        if question.question_id in seen:
+            message = f"{files[0]}: two questions have the question_id {question.question_id}"
+            raise UsageError(message)
+        seen.add(question.question_id)
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = text.encode(errors="backslashreplace").decode()  # half of a character
+    return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004  # of a line

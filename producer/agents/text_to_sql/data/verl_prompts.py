@@ -1,0 +1,93 @@
+"""verl's Parquet files of prompts, as records in BIRD's shape.
+
+A row has `prompt` (messages), `reward_model.ground_truth` (the gold) and, in itself or in its
+`extra_info`, `db_id`, `index`, `question` and the path of the database: `database`, `db_path` or
+`database_path`, absolute or relative to the file. A row without a path has its database where BIRD
+or Spider would, beside the file.
+"""
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from producer.errors import UsageError
+from producer.sql_data.parquet import parquet_rows
+from producer.sql_execution.database_file import FileState, file_state
+
+ENDING: Final = ".parquet"
+DATABASE_FIELDS: Final = ("database", "db_path", "database_path")
+
+
+def prompt_records(file: Path) -> list[dict[str, Any]]:
+    """One record per row. UsageError names file, row and field."""
+    return [_record(file, number, row) for number, row in enumerate(parquet_rows(file))]
+
+
+def prompt_database(file: Path, db_id: str) -> Path | None:
+    """The database file that the rows name for `db_id`; None: they name none."""
+    return _databases(file, file_state(file)).get(db_id)
+
+
+@lru_cache(maxsize=16)
+def _databases(file: Path, _state: FileState) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for number, record in enumerate(prompt_records(file)):
+        if record["database"] is None:
+            continue
+        path = file.parent / Path(record["database"]).expanduser()
+        if found.setdefault(record["db_id"], path) != path:
+            what = f"{record['db_id']!r} has two files, {found[record['db_id']]} and {path}"
+            raise UsageError(_problem(file, number, "database", what))
+        if not path.is_file():
+            raise UsageError(_problem(file, number, "database", f"there is no file {path}"))
+    return found
+
+
+def _record(file: Path, number: int, row: dict[str, Any]) -> dict[str, Any]:
+    extra = row.get("extra_info") or {}
+    reward_model = row.get("reward_model") or {}
+    for name, value in (("extra_info", extra), ("reward_model", reward_model)):
+        if not isinstance(value, dict):
+            raise UsageError(_problem(file, number, name, "expected fields with values"))
+
+    def named(*names: str) -> Any:  # noqa: ANN401  # whatever a row holds
+        """The first of these that the row or its extra_info has."""
+        values = (place.get(name) for name in names for place in (row, extra))
+        return next((value for value in values if value is not None), None)
+
+    if not isinstance(reward_model.get("ground_truth"), str):
+        field, found = "reward_model.ground_truth", reward_model.get("ground_truth")
+        raise UsageError(_problem(file, number, field, f"expected SQL; found {found!r}"))
+    database, db_id = named(*DATABASE_FIELDS), named("db_id")
+    if database is not None and not isinstance(database, str):
+        raise UsageError(_problem(file, number, "database", f"expected a path; found {database!r}"))
+    if db_id is None and database is None:
+        what = f"expected the database: db_id, or its path as one of {', '.join(DATABASE_FIELDS)}"
+        raise UsageError(_problem(file, number, "db_id", what))
+    prompt = _prompt(file, number, row.get("prompt"))
+    index = named("index", "question_id")
+    return {
+        "question_id": number if index is None else index,
+        "db_id": db_id if db_id is not None else Path(str(database)).stem,
+        "database": database,
+        "question": named("question") or prompt,
+        "SQL": reward_model["ground_truth"],
+        "difficulty": named("difficulty"),
+        "prompt": prompt,
+    }
+
+
+def _prompt(file: Path, number: int, given: object) -> str:
+    """The words of the messages; a system prompt comes first."""
+    if isinstance(given, str) and given.strip():
+        return given
+    messages = given if isinstance(given, list) else []
+    roles = [message.get("role") if isinstance(message, dict) else None for message in messages]
+    if roles not in (["user"], ["system", "user"]):
+        what = f"expected a text, or messages of system and user; found roles {roles}"
+        raise UsageError(_problem(file, number, "prompt", what))
+    return "\n\n".join(str(message["content"]) for message in messages)
+
+
+def _problem(file: Path, number: int, field: str, what: str) -> str:
+    return f"{file}[{number}].{field}: {what}"

@@ -1,0 +1,132 @@
+"""One question: the policy answers with SQL, which is executed beside the gold."""
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+from producer.agents.text_to_sql.completion_end import CompletionFacts, answered_sql
+from producer.environments.environment import (
+    ActionRefusedError,
+    EnvironmentFailedError,
+    TextObservation,
+)
+from producer.process_rewards.row_sets import (
+    SMALL_FILE_BYTES,
+    Comparison,
+    GoldFailedError,
+    compare_rows,
+    gold_rows,
+)
+from producer.sql_execution import DatabaseFailedError, open_read_only
+from producer.task import Task
+from producer.validators.verdict import Evidence, Verdict
+from schemas.actions import Action, Answer, Terminate
+from schemas.entry import EntryContent
+
+FindDatabase = Callable[[EntryContent], Path | None]
+"""The file of an entry's database; None: it is not there. CuaTrainError."""
+QUERY = "rows"
+"""What the verdict names as its query."""
+
+
+class TextToSqlEnvironment:
+    """A question of one turn. Used by one thread at a time."""
+
+    env_type = "text_to_sql"
+    box_type = "database"
+    is_simulated = True
+    ends_on_parse_error = True
+
+    def __init__(self, find_database: FindDatabase) -> None:
+        """`find_database`: where the data sets lie."""
+        self._find_database = find_database
+        self._provider_id = ""
+
+    @property
+    def provider_id(self) -> str:
+        """Name of the database; empty before `open`."""
+        return self._provider_id
+
+    def open(self, task: Task, seed: int) -> TextObservation:  # noqa: ARG002  # questions have no variants
+        """Find the database; the task says everything else. EnvironmentFailedError."""
+        self._database(task)
+        self._provider_id = _entry(task).database or ""
+        return TextObservation(None)
+
+    def act(self, action: Action) -> TextObservation:
+        """Nothing: the query is the answer. ActionRefusedError for any other action."""
+        if not isinstance(action, Answer | Terminate):
+            message = f"a question is answered with SQL, not with {action.type}"
+            raise ActionRefusedError(message)
+        return TextObservation(None)
+
+    def judge(self, task: Task, evidence: Evidence) -> Verdict:
+        """Whether the query's rows are the gold's. EnvironmentFailedError."""
+        sql, gold = answered_sql(evidence), _gold(task)
+        found = self.compare(task, sql)
+        return Verdict(
+            success=found.outcome == "correct",
+            query=QUERY,
+            expected=gold,
+            actual=sql,
+            details={"outcome": found.outcome},
+            facts=CompletionFacts(sql, found),
+        )
+
+    def failure_facts(self, evidence: Evidence, reason: str) -> None:  # as the interface
+        """A question has no end of its own by a failure."""
+
+    def compare(self, task: Task, sql: str | None) -> Comparison:
+        """The query's rows beside the gold's. EnvironmentFailedError."""
+        try:
+            return compare_rows(self._database(task), sql, _gold(task))
+        except DatabaseFailedError as error:
+            raise EnvironmentFailedError(str(error)) from error
+
+    def check(self, task: Task) -> None:
+        """Whether the task can be set up and judged; golds of large databases are not executed.
+
+        ValueError, EnvironmentFailedError.
+        """
+        if find_spec("sqlglot") is None:
+            message = "text_to_sql needs sqlglot; install cua-train[sql]"
+            raise ValueError(message)
+        database, gold = self._database(task), _gold(task)
+        try:
+            if database.stat().st_size > SMALL_FILE_BYTES:
+                open_read_only(database).close()
+            else:
+                gold_rows(database, gold)
+        except (DatabaseFailedError, GoldFailedError) as error:
+            message = f"task {task.task_id}: {database}: {error}"
+            raise ValueError(message) from error
+
+    def close(self) -> None:
+        """Nothing is open between two queries. Idempotent."""
+
+    def _database(self, task: Task) -> Path:
+        entry = _entry(task)
+        path = self._find_database(entry)
+        if path is None:
+            message = (
+                f"task {task.task_id}: database {entry.database!r} as it was recorded"
+                f" ({(entry.database_sha256 or '')[:12]}) is in no data set of the task sources:"
+                " its file was changed, or is gone"
+            )
+            raise EnvironmentFailedError(message)
+        return path
+
+
+def _entry(task: Task) -> EntryContent:
+    if task.entry is None or task.entry.kind != "text_to_sql":
+        message = f"task {task.task_id} is no text-to-SQL question"
+        raise EnvironmentFailedError(message)
+    return task.entry
+
+
+def _gold(task: Task) -> str:
+    sql = _entry(task).sql
+    if sql is None:
+        message = f"task {task.task_id} has no gold SQL"
+        raise EnvironmentFailedError(message)
+    return sql

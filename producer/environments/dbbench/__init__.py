@@ -1,5 +1,0 @@
-"""DB Bench: a session with a database of one table, judged by its rows or by the table's state."""
-
-from producer.environments.dbbench.environment import DbBenchEnvironment
-
-__all__ = ["DbBenchEnvironment"]

@@ -1,0 +1,42 @@
+"""An environment around another one, for what changes a part of its behaviour."""
+
+from producer.environments.environment import Environment, Observation
+from producer.task import Task
+from producer.validators.verdict import EndFacts, Evidence, Verdict
+from schemas.actions import Action
+
+
+class EnvironmentWrapper:
+    """Behaves as the environment inside it. Subclasses override what they change."""
+
+    def __init__(self, inner: Environment) -> None:
+        self.inner = inner
+        self.env_type = inner.env_type
+        self.box_type = inner.box_type
+        self.is_simulated = inner.is_simulated
+        self.ends_on_parse_error = inner.ends_on_parse_error
+
+    @property
+    def provider_id(self) -> str:
+        """As `Environment.provider_id`."""
+        return self.inner.provider_id
+
+    def open(self, task: Task, seed: int) -> Observation:
+        """As `Environment.open`."""
+        return self.inner.open(task, seed)
+
+    def act(self, action: Action) -> Observation:
+        """As `Environment.act`."""
+        return self.inner.act(action)
+
+    def judge(self, task: Task, evidence: Evidence) -> Verdict:
+        """As `Environment.judge`."""
+        return self.inner.judge(task, evidence)
+
+    def failure_facts(self, evidence: Evidence, reason: str) -> EndFacts | None:
+        """As `Environment.failure_facts`."""
+        return self.inner.failure_facts(evidence, reason)
+
+    def close(self) -> None:
+        """As `Environment.close`."""
+        self.inner.close()

@@ -1,0 +1,180 @@
+"""The embedded SQLite, MariaDB and (with CUA_TEST_MYSQL) MySQL: the same rows, tables, outcomes."""
+
+import os
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+
+from producer.agents import AGENTS
+from producer.agents.dbbench.agent import PASSWORD
+from producer.agents.dbbench.codec import DbBenchCodec
+from producer.agents.dbbench.data.generate import generate
+from producer.agents.dbbench.data.gold_sql import is_ordered
+from producer.agents.dbbench.data.setup import open_embedded
+from producer.agents.dbbench.data.table_hash import table_hash
+from producer.agents.dbbench.data.tasks import task_of
+from producer.agents.dbbench.environment import DbBenchEnvironment, OpenDatabase, open_on_server
+from producer.config import RunConfig
+from producer.environments.environment import TextObservation
+from producer.rollouts.requests import Act
+from producer.sql_execution import Cell, SqlRefusedError
+from producer.sql_execution.mysql_url import parse_server_url
+from producer.validators.verdict import Evidence
+from schemas.actions import Answer, ExecuteSql
+from schemas.entry import Column, EntryContent, TableInfo
+from schemas.turn import TakenAction
+from tests.support.mariadb import MariaDbServer
+
+STATEMENTS = Path(__file__).with_name("statements.sql").read_text().splitlines()
+PEOPLE = TableInfo(
+    name="people",
+    columns=(
+        Column(name="id", type="INT"),
+        Column(name="name", type="TEXT"),
+        Column(name="city", type="TEXT"),
+        Column(name="age", type="INT"),
+        Column(name="pay", type="INT"),
+    ),
+    rows=(
+        (1, "Ann", "Oslo", 31, 100),
+        (2, "bob", "paris", 25, 250),
+        (3, "Cé", "Paris", None, 70),
+        (4, "Dan ", "oslo", 40, None),
+        (5, "5 apples", "Rome", 31, 33),
+        (6, "O'Neil, Jr", "Rome", 22, 1),
+        (7, None, "Rome", 22, 7),
+    ),
+)
+CODEC = DbBenchCodec()
+Found = tuple[object, str]
+"""The rows (None: refused), and the table's hash afterwards."""
+
+
+@pytest.fixture(scope="module")
+def open_server(mariadb: MariaDbServer) -> OpenDatabase:
+    return open_on_server(os.environ.get("CUA_TEST_MYSQL") or mariadb.url)
+
+
+def found(open_database: OpenDatabase, table: TableInfo, statements: Sequence[str]) -> list[Found]:
+    database = open_database(table)
+    results: list[Found] = []
+    try:
+        for sql in statements:
+            try:
+                rows: object = comparable(database.execute(sql).rows, sql)
+            except SqlRefusedError:
+                rows = None
+            names = [column.name for column in table.columns]
+            results.append((rows, table_hash(database.table_rows(table.name, names))))
+    finally:
+        database.close()
+    return results
+
+
+def comparable(rows: Sequence[Sequence[Cell]], sql: str) -> list[str]:
+    """Numbers by their value, rows in order where the statement orders them."""
+    shown = [
+        repr([float(f"{cell:.9g}") if isinstance(cell, int | float) else cell for cell in row])
+        for row in rows
+    ]
+    return shown if is_ordered(sql) else sorted(shown)
+
+
+def sessions() -> list[list[str]]:
+    """Reading statements share a session, each changing one has its own."""
+    grouped = groupby(filter(None, STATEMENTS), lambda sql: sql.split()[0] in {"SELECT", "WITH"})
+    return [
+        batch
+        for is_reading, group in grouped
+        for batch in ([list(group)] if is_reading else [[sql] for sql in group])
+    ]
+
+
+def test_statements_of_every_kind_give_the_same_rows_and_tables(open_server: OpenDatabase) -> None:
+    assert len(STATEMENTS) > 170
+    different = []
+    for statements in sessions():
+        here = found(open_embedded, PEOPLE, statements)
+        there = found(open_server, PEOPLE, statements)
+        different += [
+            (sql, one, other)
+            for sql, one, other in zip(statements, here, there, strict=True)
+            if one != other
+        ]
+    assert different == []
+
+
+def wrong(entry: EntryContent, number: int) -> str:
+    """What an agent may write instead of the gold."""
+    table, sql = entry.table_info, str(entry.sql)
+    assert table is not None
+    group, number_column = table.columns[1].name, table.columns[4].name
+    return (
+        sql.replace(">", "<") + " ",
+        sql.replace(f" {table.name}", f" {table.name}_2"),
+        sql.replace("name", "nothing"),
+        f"SELECT {group}, AVG({number_column}) FROM {table.name} GROUP BY 1",
+        f"SELECT name, COUNT(*) FROM {table.name}",
+        f"UPDATE {table.name} SET {number_column} = {number_column} / 2",
+        f"DELETE FROM {table.name} WHERE {table.columns[3].name} % 2 = 0",
+        f"INSERT INTO {table.name} (name, {number_column}) VALUES ('x', 'y')",
+        sql[: len(sql) // 2],
+        f"{sql}; {sql}",
+    )[number % 10]
+
+
+def play(
+    open_database: OpenDatabase, entry: EntryContent, sql: str
+) -> tuple[str | None, bool, object, str | None]:
+    """What a session that executes and answers with what it saw comes to."""
+    environment = DbBenchEnvironment(open_database)
+    task = task_of(entry)
+    observation = environment.open(task, 0)
+    taken: list[TakenAction] = []
+    text = CODEC.encode(ExecuteSql(sql=sql), 0, 0)
+    acted = Act(CODEC.parse(text, 0, 0), observation).perform(environment)
+    taken += acted.actions
+    assert isinstance(acted.observation, TextObservation)
+    said = acted.observation.text or ""
+    answer = Answer(text=said.replace("\n", " "))
+    taken += CODEC.parse(CODEC.encode(answer, 0, 0), 0, 0)
+    verdict = environment.judge(task, Evidence((), tuple(taken), 2))
+    environment.close()
+    shown = "error" if acted.observation.error is not None else said
+    table = verdict.actual if entry.answer_md5 is not None else None
+    return shown, verdict.success, verdict.details, table
+
+
+def test_hundreds_of_sessions_come_to_the_same(open_server: OpenDatabase) -> None:
+    entries = list(generate(220, seed=11))
+    num_right, different = 0, []
+    for number, entry in enumerate(entries):
+        sql = str(entry.sql) if number % 2 == 0 else wrong(entry, number // 2)
+        here, there = play(open_embedded, entry, sql), play(open_server, entry, sql)
+        num_right += here[1]
+        if number % 2 == 0:
+            assert here[1], sql
+        if "GROUP BY" in sql and "ORDER BY" not in sql:  # in any order
+            here, there = ("", *here[1:]), ("", *there[1:])
+        if here != there:
+            different.append((sql, here, there))
+    assert different == []
+    assert 110 <= num_right < 170
+
+
+def test_a_run_has_its_sessions_on_the_server_that_is_named(
+    mariadb: MariaDbServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = parse_server_url(mariadb.url)
+    monkeypatch.setenv(PASSWORD, server.password)
+    config = RunConfig(environment="dbbench", dbbench_database=server.redacted)
+    (entry,) = generate(1, seed=0)
+    AGENTS["dbbench"].check_task(config, task_of(entry))
+    environment = AGENTS["dbbench"].make_environment(config)
+    environment.open(task_of(entry), 0)
+    answered = environment.act(ExecuteSql(sql="SELECT VERSION()"))
+    environment.close()
+    assert isinstance(answered, TextObservation)
+    assert "MariaDB" in str(answered.text)
