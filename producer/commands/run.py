@@ -13,8 +13,8 @@ from producer.commands.continue_hint import ContinueHint
 from producer.commands.flags import config_flags
 from producer.commands.given_fields import given_fields
 from producer.commands.options import examples, with_summary_as_json, with_takeover
-from producer.commands.recipe_spelling import RecipeCommand
 from producer.commands.shell import continue_command, cua_project_command
+from producer.commands.short_help import ShortHelpCommand
 from producer.commands.stopping import stop_on_signals
 from producer.errors import StopRequestedError
 from schemas.installation import read_installation
@@ -31,7 +31,7 @@ EPILOG = examples(
 )
 
 
-@click.command(name="run", cls=RecipeCommand, epilog=EPILOG)
+@click.command(name="run", cls=ShortHelpCommand, epilog=EPILOG)
 @config_flags
 @with_takeover
 @click.option(

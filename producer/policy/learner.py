@@ -6,21 +6,11 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from producer.algorithms.names import AggregationName, KlName, KlPlace, LossName
-from producer.environments.environment import Screenshot
-from producer.policy.policy import Policy, SampledTokens
+from producer.policy.policy import Policy, Turn
 from producer.task import Task
 
 TokenNumbers = tuple[tuple[float, ...], ...]
 """Per turn, per completion token."""
-
-
-@dataclass(frozen=True, slots=True)
-class TrainedTurn:
-    """One turn of a trajectory, as the update uses it."""
-
-    screenshot: Screenshot | None
-    """None: the environment has no screen."""
-    tokens: SampledTokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +28,8 @@ class Trajectory:
     """One rollout to train on."""
 
     task: Task
-    turns: tuple[TrainedTurn, ...]
+    turns: tuple[Turn, ...]
+    """Each with tokens."""
     advantage: float
     """Applied to every completion token of the rollout, unless one of the three below is given."""
     is_trained: bool = True

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from uuid import UUID
 
 from producer.codecs.codec import CONTEXT_FULL, parse_error
-from producer.environments.environment import Screenshot
+from producer.environments.environment import Observation, Screenshot, screenshot_of
 from producer.task import Task
 from schemas.turn import TakenAction
 
@@ -32,14 +32,36 @@ class SampledTokens:
 
 
 @dataclass(frozen=True, slots=True)
-class PastTurn:
-    """An earlier turn of the episode."""
+class Completion:
+    """One sampled turn."""
 
-    screenshot: Screenshot | None
-    """None: the environment has no screen."""
-    completion_text: str
+    text: str
+    actions: tuple[TakenAction, ...]
+    """Parsed by the policy's codec; coordinates in the screenshot's pixels, if there is one."""
     tokens: SampledTokens | None
-    """None if a scripted policy took the turn."""
+    """None for a scripted policy."""
+    policy_version: int | None = None
+    """Of the weights that sampled it, where they may change within an episode; None: those that the
+    episode began with."""
+    failure: str | None = None
+    """Why there is no completion: the attempt failed at the policy, and nothing else is read of
+    this; None: there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn of an episode: what the policy observed, and what it answered.
+
+    The episode, the policy, the update and a resume share it.
+    """
+
+    observation: Observation
+    completion: Completion
+
+    @property
+    def screenshot(self) -> Screenshot | None:
+        """None: the environment has no screen."""
+        return screenshot_of(self.observation)
 
     @property
     def screen(self) -> Screenshot:
@@ -49,6 +71,14 @@ class PastTurn:
             raise ValueError(message)
         return self.screenshot
 
+    @property
+    def tokens(self) -> SampledTokens:
+        """The completion's tokens. ValueError if a scripted policy took the turn."""
+        if self.completion.tokens is None:
+            message = "another policy took an earlier turn and recorded no tokens"
+            raise ValueError(message)
+        return self.completion.tokens
+
 
 @dataclass(frozen=True, slots=True)
 class SampleRequest:
@@ -57,7 +87,7 @@ class SampleRequest:
     episode: UUID
     """The rollout. A policy may keep state (KV cache) under this id until `forget`."""
     task: Task
-    history: tuple[PastTurn, ...]
+    history: tuple[Turn, ...]
     """Earlier turns, oldest first."""
     screenshot: Screenshot | None
     """None: the environment has no screen."""
@@ -89,23 +119,6 @@ class SampleRequest:
         """Of the whole episode so far, this turn's included."""
         shown = [*(turn.screenshot for turn in self.history), self.screenshot]
         return sum(screenshot is not None for screenshot in shown)
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """One sampled turn."""
-
-    text: str
-    actions: tuple[TakenAction, ...]
-    """Parsed by the policy's codec; coordinates in the screenshot's pixels, if there is one."""
-    tokens: SampledTokens | None
-    """None for a scripted policy."""
-    policy_version: int | None = None
-    """Of the weights that sampled it, where they may change within an episode; None: those that the
-    episode began with."""
-    failure: str | None = None
-    """Why there is no completion: the attempt failed at the policy, and nothing else is read of
-    this; None: there is one."""
 
 
 def context_full(message: str) -> Completion:

@@ -165,7 +165,7 @@ def chat_messages(
     said: str | None = request.task.description
     for turn in request.history[start:]:
         messages.append(_shown(said, turn.screenshot))
-        messages.append({"role": "assistant", "content": turn.completion_text})
+        messages.append({"role": "assistant", "content": turn.completion.text})
         said = None
     words = [part for part in (said, request.text) if part]
     messages.append(_shown("\n\n".join(words) or None, request.screenshot))

@@ -6,15 +6,12 @@ from producer.environments.environment import (
     Observation,
     Screenshot,
     TextObservation,
-    screenshot_of,
 )
 from producer.errors import NotFoundError
 from producer.log.stream_history import StreamHistory
-from producer.policy.learner import TrainedTurn
-from producer.policy.policy import Completion, SampledTokens
+from producer.policy.policy import Completion, SampledTokens, Turn
 from producer.rollouts.plan import (
     GroupPlan,
-    RecordedTurn,
     RolloutPlan,
     RolloutResult,
     RolloutSource,
@@ -56,7 +53,7 @@ def turns_taken(history: StreamHistory) -> list[TurnTaken]:
 
 def recorded_turns(
     taken: Sequence[TurnTaken], instruction: str, read_blob: Callable[[str], bytes]
-) -> tuple[RecordedTurn, ...] | None:
+) -> tuple[Turn, ...] | None:
     """The turns as a policy would have to take them again; None when a screenshot is gone.
 
     `instruction`: of the task, which the first turn's words begin with.
@@ -64,14 +61,14 @@ def recorded_turns(
     num_images = total_prompt_images(taken)
     try:
         return tuple(
-            RecordedTurn(
+            Turn(
                 _observation(turn, instruction, read_blob),
                 Completion(
                     text=turn.model_response,
                     actions=tuple(_as_sampled(action) for action in turn.actions),
                     tokens=_tokens(turn.tokens, num_images[turn.turn]) if turn.tokens else None,
+                    policy_version=turn.policy_version,
                 ),
-                turn.policy_version,
             )
             for turn in taken
         )
@@ -96,11 +93,7 @@ def recorded_result(
         plan,
         finished,
         policy_version=taken[0].policy_version if taken else 0,
-        turns=tuple(
-            TrainedTurn(screenshot_of(turn.observation), turn.completion.tokens)
-            for turn in turns
-            if turn.completion.tokens is not None
-        ),
+        turns=turns,
         turn_seconds=sum((turn.ended_at - turn.started_at).total_seconds() for turn in taken),
         responses=tuple(turn.model_response for turn in taken),
         words=tuple(turn.text for turn in taken[1:]),

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from producer.log.stream_history import StreamHistory
 from producer.log.writer import TopicPartition
+from producer.policy.policy import Turn
 from producer.resume.recorded_evaluations import has_ended, has_failed, label_of
 from producer.resume.recorded_rollouts import (
     recorded_plan,
@@ -21,7 +22,6 @@ from producer.rollouts.plan import (
     GroupPlace,
     GroupPlan,
     Recalled,
-    RecordedTurn,
     RolloutPlan,
     RolloutResult,
     RolloutSource,
@@ -254,7 +254,7 @@ class _Recalling:
     last_failed: dict[GroupPlace, int] = field(default_factory=dict)
     num_failed: Counter[GroupPlace] = field(default_factory=Counter)
     errors: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
-    turns: dict[GroupPlace, tuple[RecordedTurn, ...]] = field(default_factory=dict)
+    turns: dict[GroupPlace, tuple[Turn, ...]] = field(default_factory=dict)
     under_way: dict[GroupPlace, list[tuple[int, list[TurnTaken]]]] = field(default_factory=dict)
     """(attempt, its turns) of attempts that their process did not bring to an end."""
     instructions: dict[GroupPlace, str] = field(default_factory=dict)

@@ -22,11 +22,11 @@ from uuid import UUID
 from producer.emit import Emitter
 from producer.environments.environment import Environment
 from producer.environments.worker import JobDone
-from producer.policy.policy import Completion, Policy, SampleRequest
+from producer.policy.policy import Completion, Policy, SampleRequest, Turn
 from producer.rollouts.devices import LeftDevices
 from producer.rollouts.episode import Episode, EpisodeSettings
 from producer.rollouts.finished_episode import FinishedEpisode
-from producer.rollouts.plan import RecordedTurn, RolloutPlan, RolloutResult
+from producer.rollouts.plan import RolloutPlan, RolloutResult
 from producer.rollouts.requests import Sampled
 from producer.rollouts.running import RunningEpisode
 
@@ -94,7 +94,7 @@ class RolloutEngine:
         """Queue a plan; `first`: before the others (a retry that a group waits for)."""
         self._pending.appendleft(plan) if first else self._pending.append(plan)
 
-    def submit_finished(self, plan: RolloutPlan, turns: Sequence[RecordedTurn]) -> None:
+    def submit_finished(self, plan: RolloutPlan, turns: Sequence[Turn]) -> None:
         """Queue an episode that an earlier process finished, where its plan would be.
 
         It has no result and emits nothing. It is sampled again only where that gives the others the

@@ -21,8 +21,7 @@ from producer.environments.environment import (
     screenshot_of,
     text_of,
 )
-from producer.policy.learner import TrainedTurn
-from producer.policy.policy import Completion, PastTurn, SampleRequest
+from producer.policy.policy import Completion, SampleRequest, Turn
 from producer.rewards import Reward, RewardError
 from producer.rewards.named import binary
 from producer.rollouts import events
@@ -136,7 +135,7 @@ class Episode:
         )
         """Records how the device ends."""
         self._begun_s = 0.0
-        self._turns: list[PastTurn] = []
+        self._turns: list[Turn] = []
         self._words: list[str | None] = []
         self._completion: Completion | None = None
         self._first_turn_version: int | None = None
@@ -182,7 +181,7 @@ class Episode:
             request = sample_request(plan, self._turns, observation, self._settings.max_tokens)
             sampled = yield from Sample(request, self._recorded_completion(observation))
             acted = yield from Act(sampled.completion.actions, observation, self._judged_task())
-            is_over = self._take_turn(request, sampled, acted)
+            is_over = self._take_turn(request, observation, sampled, acted)
             observation = acted.observation
         self._rollout.emit(RolloutPhaseEntered(current_phase="validation", progress_percent=100.0))
         judged = yield from Judge(
@@ -215,12 +214,12 @@ class Episode:
             tuple(screen.png for screen in (*screens, screenshot_of(last)) if screen is not None),
             tuple(self._actions),
             len(self._turns),
-            completion_text=self._turns[-1].completion_text if self._turns else "",
+            completion_text=self._turns[-1].completion.text if self._turns else "",
             completion_tokens=self._last_tokens(),
         )
 
     def _last_tokens(self) -> tuple[int, ...]:
-        tokens = self._turns[-1].tokens if self._turns else None
+        tokens = self._turns[-1].completion.tokens if self._turns else None
         return () if tokens is None else tokens.completion_tokens
 
     def _create(self) -> None:
@@ -248,7 +247,7 @@ class Episode:
             return None
         turn = self._recorded[len(self._turns)]
         is_same = _is_same(turn.observation, observation)
-        if is_same and turn.policy_version == self._policy_version:
+        if is_same and turn.completion.policy_version == self._policy_version:
             return turn.completion
         logger.warning(
             "%s cannot be played again beyond turn %d of %d: %s; its further turns are new",
@@ -262,7 +261,9 @@ class Episode:
         self._recorded = ()
         return None
 
-    def _take_turn(self, request: SampleRequest, sampled: Sampled, acted: Acted) -> bool:
+    def _take_turn(
+        self, request: SampleRequest, observation: Observation, sampled: Sampled, acted: Acted
+    ) -> bool:
         """Record the turn; whether it was the last."""
         self._action_seconds += acted.seconds
         is_over = (
@@ -295,7 +296,7 @@ class Episode:
         completion = self._completion = sampled.completion
         if self._turns:
             self._words.append(request.text)
-        self._turns.append(PastTurn(request.screenshot, completion.text, completion.tokens))
+        self._turns.append(Turn(observation, completion))
         self._actions.extend(acted.actions)
         if acted.is_solved and self._turn_first_success is None:
             self._turn_first_success = len(self._turns)
@@ -338,11 +339,9 @@ class Episode:
             plan,
             finished,
             policy_version=self._sampled_version,
-            turns=tuple(
-                TrainedTurn(turn.screenshot, turn.tokens) for turn in self._turns if turn.tokens
-            ),
+            turns=tuple(turn for turn in self._turns if turn.completion.tokens),
             turn_seconds=self._turn_seconds,
-            responses=tuple(turn.completion_text for turn in self._turns),
+            responses=tuple(turn.completion.text for turn in self._turns),
             words=tuple(self._words),
             facts=facts,
         )

@@ -9,7 +9,7 @@ from itertools import islice, pairwise
 
 from producer.bounded_text import cut, cut_json, cut_optional, is_longer
 from producer.environments.environment import Environment, screenshot_of
-from producer.policy.policy import PastTurn, SampleRequest
+from producer.policy.policy import SampleRequest, Turn
 from producer.rewards import Outcome, Reward, score
 from producer.rollouts.plan import RolloutPlan
 from producer.rollouts.requests import Acted, Judged, OwnReward, Sampled, StepScores
@@ -212,7 +212,7 @@ def rollout_finished(
     plan: RolloutPlan,
     judged: Judged,
     own: OwnReward | None,
-    turns: Sequence[PastTurn],
+    turns: Sequence[Turn],
     actions: Sequence[TakenAction],
     *,
     reward: Reward,
@@ -249,7 +249,9 @@ def rollout_finished(
         runtime_errors=errors["runtime"],
         num_actions=len(calls),
         repeated_actions=sum(one == other for one, other in pairwise(calls)),
-        num_tokens=sum(len(turn.tokens.completion_tokens) for turn in turns if turn.tokens),
+        num_tokens=sum(
+            len(turn.tokens.completion_tokens) for turn in turns if turn.completion.tokens
+        ),
         turn_first_success=turn_first_success,
         task_id=plan.task.task_id,
     )
@@ -289,13 +291,13 @@ def rollout_finished(
     )
 
 
-def _num_prompt_tokens(turns: Sequence[PastTurn]) -> int:
+def _num_prompt_tokens(turns: Sequence[Turn]) -> int:
     """Sum over turns of the whole prompt's tokens: what it extends and what it adds."""
     total = 0
     length_after = {0: 0}
     for number, turn in enumerate(turns, start=1):
-        if turn.tokens is not None:
-            prompt = length_after[turn.tokens.prompt_extends or 0] + len(turn.tokens.prompt_tokens)
-            length_after[number] = prompt + len(turn.tokens.completion_tokens)
+        if (tokens := turn.completion.tokens) is not None:
+            prompt = length_after[tokens.prompt_extends or 0] + len(tokens.prompt_tokens)
+            length_after[number] = prompt + len(tokens.completion_tokens)
             total += prompt
     return total

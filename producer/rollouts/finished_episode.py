@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from producer.environments.environment import screenshot_of
-from producer.policy.policy import PastTurn
-from producer.rollouts.plan import RecordedTurn, RolloutPlan
+from producer.policy.policy import Turn
+from producer.rollouts.plan import RolloutPlan
 from producer.rollouts.requests import Sample, Sampled, sample_request
 
 
@@ -15,11 +14,11 @@ class FinishedEpisode:
     those that were under way see the batches that they would have seen without the kill.
     """
 
-    def __init__(self, plan: RolloutPlan, turns: Sequence[RecordedTurn], max_tokens: int) -> None:
+    def __init__(self, plan: RolloutPlan, turns: Sequence[Turn], max_tokens: int) -> None:
         self.plan = plan
         self._turns = turns
         self._max_tokens = max_tokens
-        self._history: list[PastTurn] = []
+        self._history: list[Turn] = []
 
     @property
     def is_over(self) -> bool:
@@ -37,11 +36,8 @@ class FinishedEpisode:
 
     def answer(self, answer: Sampled) -> None:
         """Go on to the next turn."""
-        completion = answer.completion
         observation = self._turns[len(self._history)].observation
-        self._history.append(
-            PastTurn(screenshot_of(observation), completion.text, completion.tokens)
-        )
+        self._history.append(Turn(observation, answer.completion))
 
     def cancel(self) -> None:
         """Nothing is left to end."""

@@ -5,9 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 from uuid import UUID
 
-from producer.environments.environment import Observation
-from producer.policy.learner import TrainedTurn
-from producer.policy.policy import Completion
+from producer.policy.policy import Turn
 from producer.task import Task
 from schemas.base import Payload
 from schemas.completion import CompletionStepsScored, StepScore
@@ -28,17 +26,6 @@ class RolloutSource:
     """Position in the task data; 0 for evaluations."""
     stream: str
     """That the events of its groups go to: `training/<id>` or `evaluation/<id>`."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedTurn:
-    """A turn that an earlier process recorded."""
-
-    observation: Observation
-    """What the policy saw or was told."""
-    completion: Completion
-    policy_version: int
-    """Of the policy that sampled it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +54,10 @@ class RolloutPlan:
     """Of the entry that the task is made of; None: of none."""
     top_p: float = 1.0
     """As `SampleRequest.top_p`."""
-    recorded: tuple[RecordedTurn, ...] = ()
-    """Turns of this episode before its process ended. On a simulated device they are played again,
-    and the episode goes on where it stood; on another it begins anew."""
+    recorded: tuple[Turn, ...] = ()
+    """Turns of this episode before its process ended, each with the policy version that took it. On
+    a simulated device they are played again, and the episode goes on where it stood; on another it
+    begins anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +74,7 @@ class RolloutResult:
     """Completion tokens."""
     policy_version: int
     """Of the first turn."""
-    turns: tuple[TrainedTurn, ...]
+    turns: tuple[Turn, ...]
     """Empty for a scripted policy or a failed attempt."""
     num_parse_errors: int
     turn_seconds: float
@@ -115,7 +103,7 @@ def completed_result(
     finished: RolloutFinished,
     *,
     policy_version: int,
-    turns: tuple[TrainedTurn, ...],
+    turns: tuple[Turn, ...],
     turn_seconds: float,
     responses: tuple[str, ...],
     words: tuple[str | None, ...] = (),
@@ -241,5 +229,5 @@ class Recalled:
     """Attempts that failed; those that ended with their process are not counted."""
     errors: Mapping[int, Sequence[str]] = field(default_factory=dict)
     """group_num -> `error_type` of its failed attempts."""
-    turns: Mapping[GroupPlace, tuple[RecordedTurn, ...]] = field(default_factory=dict)
+    turns: Mapping[GroupPlace, tuple[Turn, ...]] = field(default_factory=dict)
     """Of places whose rollout was under way; with `with_turns` of those in `results`, too."""

@@ -17,7 +17,7 @@ from producer.environments.environment import (
     screenshot_of,
     text_of,
 )
-from producer.policy.policy import Completion, PastTurn, SampleRequest
+from producer.policy.policy import Completion, SampleRequest, Turn
 from producer.rewards import RewardError
 from producer.rollouts.plan import RolloutPlan
 from producer.seeds import derived_seed
@@ -70,7 +70,7 @@ class Open:
 
 
 def sample_request(
-    plan: RolloutPlan, history: Sequence[PastTurn], observation: Observation, max_tokens: int
+    plan: RolloutPlan, history: Sequence[Turn], observation: Observation, max_tokens: int
 ) -> SampleRequest:
     """The turn after `history`."""
     return SampleRequest(

@@ -25,12 +25,13 @@ from producer.agents.android.demo_tasks import demo_tasks
 from producer.agents.android.preset_tasks import PRESET_TASK_IDS
 from producer.agents.android.sim.device.sim import AndroidSim
 from producer.environments.environment import ActionRefusedError, Screenshot
-from producer.policy.learner import Learner, TrainedTurn, Trajectory, UpdateSettings
-from producer.policy.policy import Completion, PastTurn, SampleRequest
+from producer.policy.learner import Learner, Trajectory, UpdateSettings
+from producer.policy.policy import Completion, SampleRequest, Turn
 from producer.policy.torch_policy import merged_adapter
 from producer.policy.torch_policy.memory import keep_freed_memory
 from producer.policy.torch_policy.open import open_in_process
 from producer.task import Task
+from tests.support.turns import past_turn, trained_turn
 
 NUM_GROUPS, GROUP_SIZE, MAX_TURNS, MAX_TOKENS = 16, 8, 6, 14
 SETTINGS = UpdateSettings(
@@ -51,7 +52,7 @@ class Episode:
     task: Task
     phone: AndroidSim
     screenshot: Screenshot
-    past: list[PastTurn] = field(default_factory=list)
+    past: list[Turn] = field(default_factory=list)
 
     def request(self) -> SampleRequest:
         """For its next turn."""
@@ -68,7 +69,7 @@ class Episode:
 
     def act(self, completion: Completion) -> bool:
         """Take the turn; True if it ends the episode."""
-        self.past.append(PastTurn(self.screenshot, completion.text, completion.tokens))
+        self.past.append(past_turn(self.screenshot, completion.text, completion.tokens))
         action = completion.actions[0].action if completion.actions else None
         if action is not None and action.type != "terminate":
             try:
@@ -80,7 +81,7 @@ class Episode:
     def trajectory(self) -> Trajectory:
         """With an advantage of 1 or -1, so that there is a gradient."""
         turns = tuple(
-            TrainedTurn(item.screenshot, item.tokens)
+            trained_turn(item.screenshot, item.tokens)
             for item in self.past
             if item.tokens is not None
         )

@@ -18,13 +18,14 @@ from uuid import UUID
 import torch
 
 from producer.codecs.compact import CompactCodec
-from producer.policy.learner import TrainedTurn, Trajectory, UpdateSettings
+from producer.policy.learner import Trajectory, UpdateSettings
 from producer.policy.policy import SampleRequest
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network
 from producer.policy.torch_policy.placement import Placement
 from producer.task import Task
 from tests.support.checkpoints import change_json, hub_weights, write_checkpoint, write_shards
+from tests.support.turns import trained_turn
 
 NUM_TOKENS = 300
 NUM_UPDATES = 30
@@ -62,7 +63,7 @@ def session(policy: InProcessPolicy) -> Trajectory:
         if tokens is not None and len(tokens.completion_tokens) == NUM_TOKENS:
             break
     assert tokens is not None  # a network samples tokens
-    return Trajectory(TASK, (TrainedTurn(None, tokens),), 1.0)
+    return Trajectory(TASK, (trained_turn(None, tokens),), 1.0)
 
 
 def kinds(one: Trajectory) -> dict[str, Trajectory]:

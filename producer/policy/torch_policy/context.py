@@ -8,13 +8,13 @@ a new sequence begins.
 
 from collections.abc import Sequence
 
-from producer.policy.policy import PastTurn
+from producer.policy.policy import Turn
 
 
-def anchor_of(history: Sequence[PastTurn]) -> int:
+def anchor_of(history: Sequence[Turn]) -> int:
     """Index of the first turn in the last turn's prompt. 0 without turns that have tokens."""
     for index in range(len(history) - 1, -1, -1):
-        tokens = history[index].tokens
+        tokens = history[index].completion.tokens
         if tokens is not None and tokens.prompt_extends is None:
             return max(0, index + 1 - tokens.num_prompt_images)
     return 0

@@ -10,7 +10,7 @@ from hashlib import sha256
 from uuid import UUID
 
 from producer.errors import UsageError
-from producer.policy.policy import PastTurn, SampledTokens, SampleRequest
+from producer.policy.policy import SampledTokens, SampleRequest
 from producer.policy.torch_policy.context import (
     anchor_of,
     anchors_of_shorter_prompts,
@@ -143,7 +143,7 @@ class Episodes:
                 digest=_digest(b"", tokens, _shown(screen)),
                 num_images=len(_shown(screen)),
             )
-        previous = request.history[-1].tokens
+        previous = request.history[-1].completion.tokens
         if previous is None:
             message = (
                 f"episode {request.episode} cannot continue: another policy took its last turn and"
@@ -209,7 +209,9 @@ class Episodes:
     ) -> Prompt:
         self.forget(request.episode)
         turns = [
-            (turn.screenshot, turn.tokens) for turn in request.history if turn.tokens is not None
+            (turn.screenshot, turn.tokens)
+            for turn in request.history
+            if turn.completion.tokens is not None
         ]
         sequence = join_turns(turns)[-1]
         past = self._encoder.encode(sequence.screenshots)
@@ -241,7 +243,7 @@ class Episodes:
     ) -> Prompt:
         """The whole prompt from turn `anchor` (from 0) on, instruction first: a new sequence."""
         self.forget(request.episode)
-        shown = [(turn.screen, _recorded(turn)) for turn in request.history[anchor:]]
+        shown = [(turn.screen, turn.tokens) for turn in request.history[anchor:]]
         screens = [*self._encoder.encode([shot for shot, _ in shown]), screen]
         tokens = self._renderer.first_turn(request.task.description, screens[0].grid)
         for (_, recorded), following in zip(shown, screens[1:], strict=True):
@@ -258,13 +260,6 @@ class Episodes:
             digest=_digest(b"", tokens, screens),
             num_images=len(screens),
         )
-
-
-def _recorded(turn: PastTurn) -> SampledTokens:
-    if turn.tokens is None:
-        message = "another policy took an earlier turn and recorded no tokens"
-        raise ValueError(message)
-    return turn.tokens
 
 
 def sampled_tokens(prompt: Prompt, completion: SampledCompletion) -> SampledTokens:

@@ -14,6 +14,7 @@ from rich_click import RichOption
 
 from producer.cli import COMMANDS, cli
 from producer.commands.flags import JSON_FIELDS, METAVARS, field_flag, shown_default
+from producer.commands.short_help import COMMON
 from producer.config import TOPICS, RunConfig
 
 SLOW_TO_IMPORT = {
@@ -22,9 +23,10 @@ SLOW_TO_IMPORT = {
 }
 
 
-def help_of(*words: str, width: int = 100) -> str:
+def help_of(*words: str, width: int = 100, flag: str = "") -> str:
     environ = {"TERMINAL_WIDTH": str(width), "COLUMNS": str(width)}
-    shown = CliRunner().invoke(cli, [*words, "--help"], prog_name="cua-train", env=environ)
+    flag = flag or ("--help-all" if words == ("run",) else "--help")
+    shown = CliRunner().invoke(cli, [*words, flag], prog_name="cua-train", env=environ)
     assert shown.exit_code == 0, shown.output
     return shown.stdout
 
@@ -42,6 +44,19 @@ def test_every_field_is_in_one_group_and_every_option_of_run_too() -> None:
     shown = help_of("run")
     for title in (*TOPICS, "Output"):
         assert f"{title}:" in shown
+
+
+def test_the_help_of_run_fits_on_two_screens_and_says_where_the_rest_is() -> None:
+    shown = help_of("run", flag="--help")
+    assert len(shown.splitlines()) <= 110
+    assert "--help-all" in shown
+    assert RunConfig.model_fields.keys() >= COMMON
+    for option in options("run"):
+        is_shown = option.name in COMMON or option.name not in RunConfig.model_fields
+        assert (f"{option.opts[-1]} " in shown) is is_shown, option.name
+    assert "--loss-fn <NAME>" in shown
+    assert "One of importance_sampling" in shown
+    assert "$ cua-train run --training-name first" in shown
 
 
 def test_values_have_a_type_and_choices_are_shown() -> None:

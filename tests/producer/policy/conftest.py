@@ -12,14 +12,15 @@ from PIL import Image
 
 from producer.agents.android.policy.build import PolicySize, build_policy
 from producer.environments.environment import Screenshot
-from producer.policy.learner import TrainedTurn, Trajectory, UpdateSettings
-from producer.policy.policy import PastTurn, SampleRequest
+from producer.policy.learner import Trajectory, UpdateSettings
+from producer.policy.policy import SampleRequest, Turn
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network
 from producer.policy.torch_policy.network import Network
 from producer.task import Task
 from schemas.actions import Action, Click
 from schemas.turn import TakenAction
+from tests.support.turns import past_turn, trained_turn
 
 SIZE = PolicySize(
     text_dim=32,
@@ -31,7 +32,7 @@ SIZE = PolicySize(
     vision_heads=2,
     vision_ffn=24,
 )
-Play = Callable[[int, int], list[PastTurn]]
+Play = Callable[[int, int], list[Turn]]
 """(episode, turns) -> its turns, sampled."""
 SETTINGS = UpdateSettings(
     loss="importance_sampling",
@@ -80,7 +81,7 @@ def make_screen(seed: int, width_px: int = 90, height_px: int = 160) -> Screensh
 
 
 def make_request(
-    episode: int, screen: Screenshot, history: tuple[PastTurn, ...] = (), **options: object
+    episode: int, screen: Screenshot, history: tuple[Turn, ...] = (), **options: object
 ) -> SampleRequest:
     """A request of the task `description`, by default `Turn on Wi-Fi`."""
     settings = {"temperature": 1.0, "max_tokens": 6, "seed": episode} | options
@@ -125,24 +126,24 @@ def policy(network: Network) -> InProcessPolicy:
 def play(policy: InProcessPolicy) -> Play:
     """Samples an episode on its own and returns its turns."""
 
-    def play_episode(episode: int, num_turns: int) -> list[PastTurn]:
-        history: list[PastTurn] = []
+    def play_episode(episode: int, num_turns: int) -> list[Turn]:
+        history: list[Turn] = []
         for turn in range(num_turns):
             screen = make_screen(100 * episode + turn)
             completion = policy.sample(
                 [make_request(episode, screen, tuple(history), seed=1000 * episode + turn)]
             )[0]
-            history.append(PastTurn(screen, completion.text, completion.tokens))
+            history.append(past_turn(screen, completion.text, completion.tokens))
         policy.forget(UUID(int=episode))
         return history
 
     return play_episode
 
 
-def trajectory(turns: list[PastTurn], advantage: float) -> Trajectory:
+def trajectory(turns: list[Turn], advantage: float) -> Trajectory:
     return Trajectory(
         make_task("Turn on Wi-Fi"),
-        tuple(TrainedTurn(turn.screenshot, turn.tokens) for turn in turns if turn.tokens),
+        tuple(trained_turn(turn.screenshot, turn.tokens) for turn in turns if turn.tokens),
         advantage,
     )
 

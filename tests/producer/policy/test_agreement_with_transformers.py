@@ -10,20 +10,21 @@ from peft import PeftModel
 from PIL import Image
 from transformers import AutoProcessor, Qwen3VLForConditionalGeneration
 
-from producer.policy.learner import TrainedTurn, Trajectory, UpdateSettings
-from producer.policy.policy import PastTurn
+from producer.policy.learner import Trajectory, UpdateSettings
+from producer.policy.policy import Turn
 from producer.policy.torch_policy.forward import Segment, pad_segments
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from tests.support.rounding import EPS, rounding_of_forward
+from tests.support.turns import trained_turn
 
 from .conftest import make_screen, make_task
 
-Play = Callable[[int, int], list[PastTurn]]
+Play = Callable[[int, int], list[Turn]]
 
 
-def plain_logprobs(folder: Path, adapter: Path, turns: list[PastTurn]) -> list[float]:
+def plain_logprobs(folder: Path, adapter: Path, turns: list[Turn]) -> list[float]:
     """Of all completion tokens, by one standard forward pass over the whole dialogue."""
     processor = AutoProcessor.from_pretrained(folder)
     network = PeftModel.from_pretrained(
@@ -76,7 +77,7 @@ def test_the_loss_of_one_substep_is_that_of_plain_transformers(
     trajectories = [
         Trajectory(
             make_task("Turn on Wi-Fi"),
-            tuple(TrainedTurn(turn.screenshot, turn.tokens) for turn in turns if turn.tokens),
+            tuple(trained_turn(turn.screenshot, turn.tokens) for turn in turns if turn.tokens),
             advantage,
         )
         for turns, advantage in zip(episodes, advantages, strict=True)

@@ -18,7 +18,7 @@ from transformers import (
 )
 
 from producer.environments.environment import Screenshot
-from producer.policy.learner import TrainedTurn, Trajectory, UpdateSettings
+from producer.policy.learner import Trajectory, UpdateSettings
 from producer.policy.policy import SampledTokens
 from producer.policy.torch_policy import cpu_parallel, update_passes
 from producer.policy.torch_policy.forward import Segment, hidden_states, pad_segments
@@ -37,6 +37,7 @@ from producer.policy.torch_policy.state import save_checkpoint
 from producer.policy.torch_policy.update import policy_gradient
 from tests.support.checkpoints import ARCHITECTURES, VISUAL, write_checkpoint
 from tests.support.rounding import rounding_of_forward
+from tests.support.turns import trained_turn
 
 from .conftest import make_screen, make_task, randomize_adapter
 
@@ -320,7 +321,7 @@ def test_an_update_does_not_depend_on_the_number_of_threads(
         trajectories = [
             Trajectory(
                 make_task("any"),
-                (TrainedTurn(None, sampled(torch.randint(0, 250, (60,)).tolist())),),
+                (trained_turn(None, sampled(torch.randint(0, 250, (60,)).tolist())),),
                 advantage,
             )
             for seed, advantage in enumerate((1.0, -0.5, 0.25, -1.0, 2.0, -2.0))

@@ -10,8 +10,8 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 
 from producer.errors import UsageError
 from producer.policy.compute_settings import ComputeSettings, Dtype, Switch
-from producer.policy.learner import TrainedTurn, Trajectory, UpdateResult
-from producer.policy.policy import PastTurn
+from producer.policy.learner import Trajectory, UpdateResult
+from producer.policy.policy import Turn
 from producer.policy.torch_policy import checkpointing
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network
@@ -19,6 +19,7 @@ from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.placement import choose_placement
 from producer.policy.torch_policy.sampling import prefill
 from tests.support.rounding import rounding_of_forward
+from tests.support.turns import past_turn, trained_turn
 
 from .conftest import SETTINGS as SETTINGS_OF_ONE_SUBSTEP
 from .conftest import ClickOnly, make_request, make_screen, make_task, randomize_adapter
@@ -136,7 +137,7 @@ def test_a_policy_in_bfloat16_samples_and_learns(base_folder: Path) -> None:
     policy = InProcessPolicy(network, ClickOnly())
     tokens = policy.sample([make_request(1, make_screen(1))])[0].tokens
     assert tokens is not None
-    turn = TrainedTurn(make_screen(1), tokens)
+    turn = trained_turn(make_screen(1), tokens)
     before = [parameter.detach().clone() for parameter in network.trainable()]
     result = policy.update([Trajectory(make_task("Turn on Wi-Fi"), (turn,), 1.0)], SETTINGS)
     # Sampled with a cache and scored without: both round every layer to 8 bits.
@@ -182,7 +183,7 @@ def three_turns(
     policy = InProcessPolicy(
         network, ClickOnly(), None, ComputeSettings(kv_cache_bytes=kv_cache_bytes)
     )
-    histories: list[tuple[PastTurn, ...]] = [()] * 3
+    histories: list[tuple[Turn, ...]] = [()] * 3
     sizes, drawn = [], []
     for turn in range(3):
         requests = [
@@ -191,7 +192,7 @@ def three_turns(
         ]
         completions = policy.sample(requests)
         histories = [
-            (*history, PastTurn(request.screenshot, completion.text, completion.tokens))
+            (*history, past_turn(request.screenshot, completion.text, completion.tokens))
             for history, request, completion in zip(histories, requests, completions, strict=True)
         ]
         sizes.append(policy._caches.num_bytes)

@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 
 from producer.errors import UsageError
-from producer.policy.learner import TrainedTurn, Trajectory
-from producer.policy.policy import PastTurn, SampledTokens
+from producer.policy.learner import Trajectory
+from producer.policy.policy import SampledTokens, Turn
 from producer.policy.torch_policy.context import anchor_of, next_anchor
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.logprobs import completion_logprobs
@@ -16,6 +16,7 @@ from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.sequences import TokenSequence, join_turns
 from tests.producer.policy.conftest import ClickOnly, make_request, make_screen, make_task
 from tests.support.rounding import rounding_of_forward
+from tests.support.turns import past_turn, trained_turn
 
 from .conftest import SETTINGS
 
@@ -28,24 +29,22 @@ def open_policy(network: Network) -> OpenPolicy:
     return lambda recent: InProcessPolicy(network, ClickOnly(), max_recent_turns=recent)
 
 
-def play(
-    policy: InProcessPolicy, *, forgets: bool = False, limit: int = NUM_TURNS
-) -> list[PastTurn]:
-    history: list[PastTurn] = []
+def play(policy: InProcessPolicy, *, forgets: bool = False, limit: int = NUM_TURNS) -> list[Turn]:
+    history: list[Turn] = []
     for turn in range(limit):
         if forgets:
             policy.forget(UUID(int=1))
         screen = make_screen(turn)
         (completion,) = policy.sample([make_request(1, screen, tuple(history), seed=turn)])
-        history.append(PastTurn(screen, completion.text, completion.tokens))
+        history.append(past_turn(screen, completion.text, completion.tokens))
     return history
 
 
-def tokens_of(turns: list[PastTurn]) -> list[SampledTokens]:
+def tokens_of(turns: list[Turn]) -> list[SampledTokens]:
     return [turn.tokens for turn in turns if turn.tokens is not None]
 
 
-def sequences_of(turns: list[PastTurn]) -> list[TokenSequence]:
+def sequences_of(turns: list[Turn]) -> list[TokenSequence]:
     return join_turns((turn.screenshot, turn.tokens) for turn in turns if turn.tokens is not None)
 
 
@@ -132,7 +131,7 @@ def test_each_completion_token_is_trained_once(open_policy: OpenPolicy) -> None:
     turns = play(policy)
     trajectory = Trajectory(
         make_task("Turn on Wi-Fi"),
-        tuple(TrainedTurn(turn.screenshot, turn.tokens) for turn in turns if turn.tokens),
+        tuple(trained_turn(turn.screenshot, turn.tokens) for turn in turns if turn.tokens),
         advantage=1.0,
     )
     result = policy.update([trajectory], SETTINGS)

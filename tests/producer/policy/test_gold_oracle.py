@@ -7,9 +7,10 @@ import pytest
 from producer.agents.dbbench.codec import DbBenchCodec
 from producer.agents.dbbench.data.tasks import task_of
 from producer.policy.gold_oracle import UNREADABLE, GoldOracle
-from producer.policy.policy import PastTurn, SampleRequest
+from producer.policy.policy import SampleRequest
 from schemas.actions import Answer, ExecuteSql
 from schemas.entry import Column, EntryContent, TableInfo
+from tests.support.turns import past_turn
 
 
 def asked(sql: str, said: str | None) -> SampleRequest:
@@ -23,7 +24,7 @@ def asked(sql: str, said: str | None) -> SampleRequest:
         sql=sql,
         skills=("select",),
     )
-    past = PastTurn(screenshot=None, completion_text="", tokens=None)
+    past = past_turn(None, "", None)
     history = () if said is None else (past,)
     return SampleRequest(UUID(int=1), task_of(entry), history, None, 1.0, 64, 1, text=said)
 

@@ -4,9 +4,10 @@ from uuid import UUID
 
 import pytest
 
-from producer.policy.policy import PastTurn, SampledTokens
+from producer.policy.policy import SampledTokens, Turn
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from tests.producer.policy.conftest import make_request, make_screen
+from tests.support.turns import past_turn
 
 NUM_EPISODES = 23
 NUM_TURNS = 2
@@ -14,7 +15,7 @@ NUM_TURNS = 2
 
 def two_turns(policy: InProcessPolicy) -> list[SampledTokens]:
     """Of episodes whose prompts differ, from a policy that remembers nothing."""
-    histories: list[tuple[PastTurn, ...]] = [()] * NUM_EPISODES
+    histories: list[tuple[Turn, ...]] = [()] * NUM_EPISODES
     for turn in range(NUM_TURNS):
         screens = [make_screen(100 * turn + episode) for episode in range(NUM_EPISODES)]
         requests = [
@@ -22,7 +23,7 @@ def two_turns(policy: InProcessPolicy) -> list[SampledTokens]:
             for episode, (screen, history) in enumerate(zip(screens, histories, strict=True))
         ]
         histories = [
-            (*history, PastTurn(screen, completion.text, completion.tokens))
+            (*history, past_turn(screen, completion.text, completion.tokens))
             for history, screen, completion in zip(
                 histories, screens, policy.sample(requests), strict=True
             )

@@ -8,10 +8,11 @@ from uuid import UUID
 import pytest
 import torch
 
-from producer.policy.policy import Completion, PastTurn, SampledTokens
+from producer.policy.policy import Completion, SampledTokens, Turn
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.sampling import sample_tokens
 from tests.support.rounding import EPS, rounding_of_forward
+from tests.support.turns import past_turn
 
 from .conftest import make_request, make_screen
 
@@ -96,7 +97,7 @@ def test_greedy_ignores_the_seed(policy: InProcessPolicy) -> None:
 
 
 def test_a_later_turn_records_only_its_own_prompt_tokens(
-    policy: InProcessPolicy, play: Callable[[int, int], list[PastTurn]]
+    policy: InProcessPolicy, play: Callable[[int, int], list[Turn]]
 ) -> None:
     turns = play(1, 3)
     tokens = [turn.tokens for turn in turns if turn.tokens is not None]
@@ -129,7 +130,7 @@ def test_a_forgotten_episode_continues_from_its_records_as_if_it_had_been_kept(
 ) -> None:
     first = make_request(1, make_screen(1))
     completion = policy.sample([first])[0]
-    history = (PastTurn(first.screenshot, completion.text, completion.tokens),)
+    history = (past_turn(first.screenshot, completion.text, completion.tokens),)
     second = make_request(1, make_screen(2), history, seed=5)
     kept = recorded(policy.sample([second])[0])
     policy.forget(UUID(int=1))
@@ -140,7 +141,7 @@ def test_a_forgotten_episode_continues_from_its_records_as_if_it_had_been_kept(
 
 
 def test_episodes_of_different_length_share_a_batch(
-    policy: InProcessPolicy, play: Callable[[int, int], list[PastTurn]]
+    policy: InProcessPolicy, play: Callable[[int, int], list[Turn]]
 ) -> None:
     long, short = tuple(play(1, 3)), tuple(play(2, 1))
     requests = [
@@ -155,7 +156,7 @@ def test_episodes_of_different_length_share_a_batch(
 
 
 def test_a_turn_without_tokens_cannot_be_continued(policy: InProcessPolicy) -> None:
-    history = (PastTurn(make_screen(1), "click(1,2)", None),)
+    history = (past_turn(make_screen(1), "click(1,2)", None),)
     with pytest.raises(ValueError, match="another policy took its last turn"):
         policy.sample([make_request(1, make_screen(2), history)])
 

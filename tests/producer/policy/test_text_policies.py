@@ -11,20 +11,21 @@ import pytest
 import torch
 
 from producer.errors import UsageError
-from producer.policy.learner import TrainedTurn, Trajectory, UpdateSettings
-from producer.policy.policy import PastTurn, SampleRequest
+from producer.policy.learner import Trajectory, UpdateSettings
+from producer.policy.policy import SampleRequest, Turn
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network
 from producer.policy.torch_policy.open import open_in_process
 from producer.policy.torch_policy.placement import choose_placement
 from tests.support.checkpoints import write_checkpoint
+from tests.support.turns import past_turn, trained_turn
 
 from .conftest import ClickOnly, make_screen, make_task, randomize_adapter
 from .test_architectures import plain
 
 SYSTEM = "Answer with one query."
 ANSWERS = ("2 rows: a, b", "1 row: <b> &amp; c", "")
-Play = Callable[[InProcessPolicy, int], list[tuple[SampleRequest, PastTurn]]]
+Play = Callable[[InProcessPolicy, int], list[tuple[SampleRequest, Turn]]]
 
 
 @pytest.fixture(scope="module", params=["qwen2", "qwen3", "qwen3_vl"])
@@ -41,7 +42,7 @@ def policy(folder: Path) -> InProcessPolicy:
     return InProcessPolicy(network, ClickOnly(), SYSTEM)
 
 
-def request(episode: int, history: tuple[PastTurn, ...]) -> SampleRequest:
+def request(episode: int, history: tuple[Turn, ...]) -> SampleRequest:
     return SampleRequest(
         episode=UUID(int=episode),
         task=make_task(f"How many orders are there? ({episode % 2})"),
@@ -56,12 +57,12 @@ def request(episode: int, history: tuple[PastTurn, ...]) -> SampleRequest:
 
 def play(
     policy: InProcessPolicy, episode: int, num_turns: int = 3, *, forgetting: bool = False
-) -> list[PastTurn]:
-    history: list[PastTurn] = []
+) -> list[Turn]:
+    history: list[Turn] = []
     for _ in range(num_turns):
         asked = request(episode, tuple(history))
         completion = policy.sample([asked])[0]
-        history.append(PastTurn(None, completion.text, completion.tokens))
+        history.append(past_turn(None, completion.text, completion.tokens))
         if forgetting:
             policy.forget(asked.episode)
     policy.forget(UUID(int=episode))
@@ -150,7 +151,7 @@ def test_a_dialogue_goes_on_the_same_without_its_cache(policy: InProcessPolicy) 
 
 
 def test_a_batch_of_dialogues_is_each_on_its_own(policy: InProcessPolicy) -> None:
-    alone = [play(policy, episode, 1)[0].completion_text for episode in (1, 2, 3)]
+    alone = [play(policy, episode, 1)[0].completion.text for episode in (1, 2, 3)]
     together = policy.sample([request(episode, ()) for episode in (1, 2, 3)])
     assert [item.text for item in together] == alone
 
@@ -160,7 +161,7 @@ def test_an_update_trains_on_dialogues_without_screens(policy: InProcessPolicy) 
         Trajectory(
             make_task("any"),
             tuple(
-                TrainedTurn(turn.screenshot, turn.tokens)
+                trained_turn(turn.screenshot, turn.tokens)
                 for turn in play(policy, episode)
                 if turn.tokens
             ),
@@ -210,7 +211,7 @@ def test_one_turn_without_screens_is_trained_by_each_token_s_own_advantage_or_re
     turn = play(policy, 1, 1)[0]
     assert turn.tokens is not None
     count = len(turn.tokens.completion_tokens)
-    one = Trajectory(make_task("any"), (TrainedTurn(None, turn.tokens),), 0.0)
+    one = Trajectory(make_task("any"), (trained_turn(None, turn.tokens),), 0.0)
     settings = UpdateSettings("ppo", 1e-2, 1, 1.0, 0.0, seed=0, clip_low=0.2, clip_high=0.2)
 
     def likelihood() -> float:

@@ -12,7 +12,7 @@ from peft import PeftModel
 
 from producer.errors import MismatchError, NotFoundError
 from producer.policy.learner import Trajectory, UpdateSettings
-from producer.policy.policy import PastTurn
+from producer.policy.policy import Turn
 from producer.policy.torch_policy import cpu_parallel, update_passes
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_base, load_network
@@ -21,6 +21,7 @@ from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.sequences import TokenSequence, join_turns
 from tests.support.rounding import rounding_of_forward, rounding_of_sum
+from tests.support.turns import past_turn
 
 from .conftest import (
     SETTINGS,
@@ -42,7 +43,7 @@ def base_weights(network: Network) -> dict[str, torch.Tensor]:
     }
 
 
-def drift(policy: InProcessPolicy, turns: list[PastTurn]) -> float:
+def drift(policy: InProcessPolicy, turns: list[Turn]) -> float:
     """Mean change of the log-prob of what was sampled.
 
     Without advantage and step the KL estimate is sampled minus trained log-prob.
@@ -213,7 +214,7 @@ def test_running_episodes_continue_under_the_new_weights(
     policy: InProcessPolicy, batch: list[Trajectory]
 ) -> None:
     first = policy.sample([make_request(1, make_screen(1))])[0]
-    history = (PastTurn(make_screen(1), first.text, first.tokens),)
+    history = (past_turn(make_screen(1), first.text, first.tokens),)
     second = make_request(1, make_screen(2), history)
     policy.update(batch, SETTINGS)
     after_update = policy.sample([second])[0]

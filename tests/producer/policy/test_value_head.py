@@ -16,6 +16,7 @@ from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.value_head import ValueHead
 from tests.oracles import verl_core
 from tests.support.checkpoints import write_checkpoint
+from tests.support.turns import trained_turn
 
 from .conftest import (
     SETTINGS,
@@ -294,9 +295,9 @@ def test_rewards_flow_back_over_a_prompt_that_was_cut(
     whole = batch[1]
     assert len(whole.turns) > 1
     first = whole.turns[0].tokens
-    cut = replace(
-        whole.turns[1],
-        tokens=replace(
+    cut = trained_turn(
+        whole.turns[1].screenshot,
+        replace(
             whole.turns[1].tokens,
             prompt_extends=None,
             prompt_tokens=first.prompt_tokens,
@@ -356,7 +357,7 @@ def test_one_token_alone_has_advantage_0(policy: InProcessPolicy, batch: list[Tr
         completion_tokens=turn.tokens.completion_tokens[:1],
         completion_logprobs=turn.tokens.completion_logprobs[:1],
     )
-    one = replace(batch[0], turns=(replace(turn, tokens=tokens),), token_rewards=((1.0,),))
+    one = replace(batch[0], turns=(trained_turn(turn.screenshot, tokens),), token_rewards=((1.0,),))
     result = policy.update([one], GAE)
     assert result.value is not None
     assert (result.value.advantages, result.loss) == ((0.0,), 0.0)

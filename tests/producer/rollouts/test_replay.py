@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from producer.emit import Emitter
-from producer.policy.policy import Completion, PastTurn, SampledTokens, SampleRequest
+from producer.policy.policy import Completion, SampledTokens, SampleRequest, Turn
 from producer.rollouts.engine import RolloutEngine
-from producer.rollouts.plan import RecordedTurn, RolloutResult
+from producer.rollouts.plan import RolloutResult
 from schemas.actions import Action, Click, Terminate
 from schemas.arrays import decode_int32
 from schemas.turn import TurnTaken
@@ -22,6 +22,7 @@ from tests.support.scripted import (
     picture,
     plan,
 )
+from tests.support.turns import past_turn, recorded_turn
 
 
 class Repeating(ScriptedPolicy):
@@ -61,20 +62,20 @@ def make_engine(
     )
 
 
-def recorded(result: RolloutResult, num_turns: int) -> tuple[RecordedTurn, ...]:
+def recorded(result: RolloutResult, num_turns: int) -> tuple[Turn, ...]:
     turns = []
     for turn, taken in enumerate(result.turns[:num_turns]):
         assert taken.screenshot is not None
         action = by_seed(_request(result, turn))
         completion = ScriptedPolicy(by_seed)._completion(action, taken.tokens)
-        turns.append(RecordedTurn(taken.screenshot, completion, 3))
+        turns.append(recorded_turn(taken.screenshot, completion, 3))
     return tuple(turns)
 
 
 def _request(result: RolloutResult, turn: int) -> SampleRequest:
     from producer.rollouts.requests import sample_request
 
-    history = [PastTurn(item.screenshot, "", item.tokens) for item in result.turns[:turn]]
+    history = [past_turn(item.screenshot, "", item.tokens) for item in result.turns[:turn]]
     screenshot = result.turns[turn].screenshot
     assert screenshot is not None
     return sample_request(result.plan, history, screenshot, 12)
@@ -117,7 +118,7 @@ def test_recorded_turns_are_not_sampled_again_where_that_is_of_no_use(emitter: E
     engine = make_engine(emitter, policy)
     tokens = SampledTokens(None, (1, 7), 1, (8,), (-0.5,), "stop")
     click = policy._completion(Click(x=5, y=6), tokens)
-    turn = RecordedTurn(picture(7), click, policy.version)
+    turn = recorded_turn(picture(7), click, policy.version)
     engine.submit(replace(plan(0), recorded=(turn,)))
     engine.submit_finished(plan(1), (turn,))
     (result,) = engine.run()
@@ -142,7 +143,7 @@ def test_what_cannot_be_played_again_begins_anew_with_its_seed(
     policy = ScriptedPolicy(lambda _request: Terminate(), has_tokens=True)
     engine = make_engine(emitter, policy, is_simulated=is_simulated)
     click = ScriptedPolicy(by_seed)._completion(Click(x=5, y=6), None)
-    engine.submit(replace(plan(0), recorded=(RecordedTurn(picture(shade), click, turn_version),)))
+    engine.submit(replace(plan(0), recorded=(recorded_turn(picture(shade), click, turn_version),)))
     (result,) = engine.run()
     assert result.num_turns == 1
     taken = [payload for payload in payloads_of(emitter, ROLLOUT) if isinstance(payload, TurnTaken)]

@@ -4,13 +4,14 @@ from uuid import UUID
 
 import pytest
 
-from producer.policy.policy import PastTurn, SampledTokens, SampleRequest
+from producer.policy.policy import SampledTokens, SampleRequest
 from producer.rollouts.token_records import token_record, total_prompt_images
 from schemas.blobs import blob_ref
 from schemas.turn import Sampling, TurnTaken
 from schemas.wire import decode
 from tests.support.paths import GOLDEN_EVENTS
 from tests.support.scripted import WIFI, picture
+from tests.support.turns import past_turn
 
 EPISODE = UUID("6f1d7f0a-6b0c-5d0e-9d57-3c1f0a2e4b61")
 
@@ -21,7 +22,7 @@ def sampled(extends: int | None, num_images: int) -> SampledTokens:
 
 def request(turn: int) -> SampleRequest:
     """Turn t shows picture t."""
-    history = tuple(PastTurn(picture(past), "click", None) for past in range(1, turn))
+    history = tuple(past_turn(picture(past), "click", None) for past in range(1, turn))
     return SampleRequest(EPISODE, WIFI, history, picture(turn), 0.5, 12, 1 << 62)
 
 

@@ -20,8 +20,8 @@ import torch
 from producer.agents.dbbench.data.generate import generate
 from producer.agents.dbbench.data.tasks import task_of
 from producer.config import read_config
-from producer.policy.learner import TrainedTurn, Trajectory, UpdateSettings
-from producer.policy.policy import PastTurn, SampleRequest
+from producer.policy.learner import Trajectory, UpdateSettings
+from producer.policy.policy import SampleRequest, Turn
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.open import open_in_process
 from producer.task import Task
@@ -30,6 +30,7 @@ from producer.training.update_settings import update_settings
 from tests.support.reading import installation_at, read_all
 from tests.support.same_run import bits_of, differences
 from tests.support.text_policy import RUN, SEED, SKILLS, build_knowing_policy, known_sessions
+from tests.support.turns import past_turn, trained_turn
 
 TIMEOUT_S = 300.0
 CONFIG = read_config({"environment": "dbbench"})
@@ -63,15 +64,15 @@ def tasks() -> list[Task]:
 def session_of(policy: InProcessPolicy, number: int, advantage: float) -> Trajectory:
     """Two sampled turns on entry `number`."""
     task, said = tasks()[number], known_sessions()[number].rounds[0].said
-    history: tuple[PastTurn, ...] = ()
+    history: tuple[Turn, ...] = ()
     for text in (None, said):
         request = SampleRequest(
             UUID(int=number), task, history, None, 1.0, 40, 10 * number + len(history), text
         )
         completion = policy.sample([request])[0]
-        history = (*history, PastTurn(None, completion.text, completion.tokens))
+        history = (*history, past_turn(None, completion.text, completion.tokens))
     policy.forget(UUID(int=number))
-    turns = tuple(TrainedTurn(None, turn.tokens) for turn in history if turn.tokens is not None)
+    turns = tuple(trained_turn(None, turn.tokens) for turn in history if turn.tokens is not None)
     return Trajectory(task, turns, advantage)
 
 

@@ -13,7 +13,6 @@ from producer.agents.android.policy.build import build_policy
 from producer.config import read_config
 from producer.environments.environment import Screenshot
 from producer.errors import UsageError
-from producer.policy.learner import TrainedTurn
 from producer.policy.policy import SampledTokens
 from producer.rollouts.plan import RolloutResult
 from producer.training.redo_command import redo
@@ -24,6 +23,7 @@ from schemas.installation import Installation
 from tests.producer.policy.conftest import SIZE, TEXTS
 from tests.support.same_run import bits_of, differences
 from tests.support.small_run import small
+from tests.support.turns import trained_turn
 
 torch = pytest.importorskip("torch")
 
@@ -76,7 +76,7 @@ def result_of(reward: float, *lengths: int) -> RolloutResult:
         num_tokens=sum(lengths),
         policy_version=0,
         turns=tuple(
-            TrainedTurn(
+            trained_turn(
                 cast("Screenshot", None),
                 SampledTokens(None, (1,), 0, (2,) * length, (-1.0,) * length, "stop"),
             )

@@ -12,7 +12,7 @@ import pytest
 from producer.agents.android.policy.build import build_policy
 from producer.config import read_config
 from producer.errors import StopRequestedError, UsageError
-from producer.policy.learner import TrainedTurn, Trajectory, UpdateResult
+from producer.policy.learner import Trajectory, UpdateResult
 from producer.policy.policy import SampledTokens
 from producer.rollouts.plan import GroupOutcome, GroupPlan, RolloutResult, StatedTask
 from producer.training.redo_command import redo
@@ -25,6 +25,7 @@ from tests.support.same_run import bits_of, differences
 from tests.support.scripted import plan
 from tests.support.slow_run import Slow
 from tests.support.small_run import small
+from tests.support.turns import trained_turn
 
 torch = pytest.importorskip("torch")
 
@@ -160,7 +161,7 @@ def test_a_step_that_was_cut_off_goes_on_with_the_same_bits(
 
 def outcome(num: int, rewards: Sequence[float]) -> GroupOutcome:
     one = plan(0)
-    turn = TrainedTurn(None, SampledTokens(None, (1,), 0, (2,), (-1.0,), "stop"))
+    turn = trained_turn(None, SampledTokens(None, (1,), 0, (2,), (-1.0,), "stop"))
     results = [
         RolloutResult(one, "completed", False, reward, 1, 1, 0, (turn,), 0, 1.0)
         for reward in rewards

@@ -10,7 +10,6 @@ import pytest
 
 from producer.config import RunConfig, read_config
 from producer.errors import UsageError
-from producer.policy.learner import TrainedTurn
 from producer.policy.policy import SampledTokens
 from producer.policy.token_starts import token_starts
 from producer.rollouts.plan import GroupOutcome, GroupPlan, RolloutResult, StatedTask
@@ -19,6 +18,7 @@ from producer.training.token_credit import advantages_of_tokens, rewards_of_toke
 from producer.training.trajectories import trajectory
 from schemas.completion import StepScore
 from tests.support.scripted import WIFI, plan
+from tests.support.turns import trained_turn
 
 pytest.importorskip("torch")
 
@@ -52,7 +52,7 @@ def result(index: int, num_tokens: int, reward: float, *scores: float) -> Rollou
         num_turns=1,
         num_tokens=num_tokens,
         policy_version=0,
-        turns=(TrainedTurn(None, tokens),),
+        turns=(trained_turn(None, tokens),),
         num_parse_errors=0,
         turn_seconds=0.1,
         scored_steps=steps,

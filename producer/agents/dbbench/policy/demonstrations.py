@@ -13,8 +13,9 @@ from transformers import PreTrainedTokenizerBase
 from producer.agents.dbbench.codec import DbBenchCodec
 from producer.agents.dbbench.data.tasks import NUM_ROUNDS, task_of
 from producer.agents.dbbench.observation import rows_text
+from producer.environments.environment import TextObservation
 from producer.policy.gold_oracle import GoldOracle
-from producer.policy.policy import PastTurn, SampleRequest
+from producer.policy.policy import SampleRequest, Turn
 from producer.policy.torch_policy.render import Renderer
 from producer.seeds import derived_seed
 from producer.sql_execution import Rows
@@ -62,20 +63,20 @@ def demonstrate(entry: EntryContent, *, noise: float = 0.0, seed: int = 0) -> De
     gold_rows = rows_text(Rows((), shown, 0))
     oracle = GoldOracle(DbBenchCodec(), noise=noise, seed=seed, asks_first=True)
     task, said = task_of(entry), None
-    history: tuple[PastTurn, ...] = ()
+    history: tuple[Turn, ...] = ()
     rounds: list[Round] = []
     for number in range(NUM_ROUNDS):
         round_seed = derived_seed(seed, number)
         request = SampleRequest(UUID(int=0), task, history, None, 0.0, 0, round_seed, said)
         (completion,) = oracle.sample([request])
-        action = completion.actions[0].action
+        action, asked = completion.actions[0].action, said
         said = None
         if isinstance(action, ExecuteSql):
             said = gold_rows if action.sql == entry.sql else NOT_GOLD
         rounds.append(Round(completion.text, said))
         if said is None:
             break
-        history = (*history, PastTurn(None, completion.text, None))
+        history = (*history, Turn(TextObservation(asked), completion))
     return Demonstration(task.description, tuple(rounds))
 
 

@@ -13,13 +13,14 @@ from producer.agents.dbbench.data.skills import SKILLS
 from producer.agents.dbbench.data.tasks import task_of
 from producer.agents.dbbench.environment import DbBenchEnvironment
 from producer.agents.dbbench.policy.demonstrations import Demonstration, build_examples, demonstrate
-from producer.policy.policy import PastTurn, SampleRequest
+from producer.policy.policy import SampleRequest, Turn
 from producer.policy.torch_policy.loading import load_base
 from producer.policy.torch_policy.open import open_in_process
 from producer.validators.verdict import Evidence, Verdict
 from schemas.entry import EntryContent
 from schemas.turn import TakenAction
 from tests.support.text_policy import build_knowing_policy
+from tests.support.turns import past_turn
 
 ENTRIES = list(generate(len(SKILLS), seed=3))
 
@@ -94,7 +95,7 @@ def test_an_example_is_the_prompts_of_sampling_and_imitates_both_completions(
     session, task = demonstrate(ENTRIES[0]), task_of(ENTRIES[0])
     example = build_examples([session], tokenizer, None)[0]
     sampled: list[int] = []
-    history: tuple[PastTurn, ...] = ()
+    history: tuple[Turn, ...] = ()
     written = []
     (operation, observed), (answer, _) = session.rounds
     for said in (None, observed):
@@ -104,7 +105,7 @@ def test_an_example_is_the_prompts_of_sampling_and_imitates_both_completions(
         sampled += completion.tokens.prompt_tokens
         # What the policy wrote is not the gold's; the prompts around it are.
         written.append(completion.tokens.completion_tokens)
-        history = (*history, PastTurn(None, completion.text, completion.tokens))
+        history = (*history, past_turn(None, completion.text, completion.tokens))
     prompts = [
         token
         for token, is_target in zip(example.tokens, example.loss_mask, strict=True)
