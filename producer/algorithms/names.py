@@ -1,7 +1,8 @@
 """Names of algorithms as the configuration takes them. Imports no torch.
 
 The functions lie in explicit dicts: `advantages.ADVANTAGES`, `losses.LOSSES`,
-`aggregation.AGGREGATIONS` and `kl.KL_ESTIMATORS`. docs/algorithms.md has formulas and sources.
+`aggregation.AGGREGATIONS` and `kl.KL_ESTIMATORS`. docs/algorithms.md and docs/losses.md have
+formulas and sources.
 """
 
 from typing import Literal

@@ -37,7 +37,7 @@ class ProcessRewardFields(BaseModel):
         None,
         min_length=1,
         description=(
-            "Advantages of tokens in place of `advantage`: a function of docs/algorithms.md"
+            "Advantages of tokens in place of `advantage`: a function of docs/token_advantages.md"
             " (such as compute_grpo_process_advantage_avg_unique) or of core_algos."
         ),
     )

@@ -3,7 +3,7 @@
 What MySQL does and SQLite does otherwise is written out: division, DECIMAL results, texts compared
 without case and with numbers, strings in double quotes, LIMIT of UPDATE and DELETE, the order of
 assignments. What MySQL refuses is refused (ONLY_FULL_GROUP_BY, LIMIT in an IN subquery, tables'
-names in another case). docs/dbbench.md lists what is left.
+names in another case). docs/dbbench_sql.md lists what is left.
 """
 
 import logging

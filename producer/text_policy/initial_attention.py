@@ -14,7 +14,7 @@ which a laptop's minutes do not have. So it is laid out, and trained with everyt
 - Every other head copies from the most similar token: keys equal queries, and the output projection
   is the transpose of the value projection.
 
-docs/dbbench.md has what it is worth.
+docs/dbbench.md describes the policy.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The backup and restore of docs/repairing.md, as written there, while a training runs."""
+"""The backup and restore of docs/backup.md, as written there, while a training runs."""
 
 import json
 import os
@@ -19,11 +19,7 @@ from tests.support.paths import ROOT
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 
-SECTION = re.search(
-    r"^## Backup and restore\n(.*?)^## ",
-    (ROOT / "docs" / "repairing.md").read_text(),
-    re.MULTILINE | re.DOTALL,
-)
+PAGE = (ROOT / "docs" / "backup.md").read_text()
 TIMEOUT_S = 180
 RUN = (
     *("cua-train", "run", "--training-name", "kept", "--model-name", "oracle", "--num-steps", "40"),
@@ -34,8 +30,7 @@ RUN = (
 
 def blocks() -> tuple[str, str]:
     """The commands that back up, and those that restore."""
-    assert SECTION is not None
-    backup, restore = re.findall(r"^```sh\n(.*?)^```", SECTION[1], re.MULTILINE | re.DOTALL)
+    backup, restore = re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     return backup, restore
 
 
