@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from producer.algorithms.names import AdvantageName
 from producer.commands.given_fields import given_fields
-from producer.commands.grpo_trainer import TrainerFile
 from producer.config import RunConfig
 from producer.errors import UsageError
+from producer.foreign_files.verl_trainer import TrainerFile
 from producer.sql_data.text_to_sql.verl_prompts import ENDING
 
 logger = logging.getLogger(__name__)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from producer.commands.grpo_trainer import read_grpo_trainer
 from producer.commands.sql_rl_settings import settings_of
 from producer.config import RunConfig, read_config
 from producer.errors import NotFoundError, UsageError
+from producer.foreign_files.verl_trainer import read_grpo_trainer
 from producer.sql_data.text_to_sql.generate import SyntheticSize, write_synthetic
 
 pytest.importorskip("torch")
