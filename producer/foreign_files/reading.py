@@ -54,17 +54,16 @@ class Reading:
         """Read fields by their rows. `unmet`: condition that does not hold -> why."""
         unmet = unmet or {}
         for name, value in flat.items():
-            if value is None or value == {}:
+            if value is None:
                 continue
             row = _row(name, table)
             if row is not None:
                 self._read_field(name, value, row, unmet)
-            elif any(known.startswith(f"{name}.") for known in table):
-                self.problems.append(
-                    f"{name}: {value!r} cannot be honoured; use an object of fields"
-                )
-            else:
+            elif not any(known.startswith(f"{name}.") for known in table):
                 self.left[name] = UNKNOWN
+            elif value != {}:
+                problem = f"{value!r} cannot be honoured; use an object of fields"
+                self.problems.append(f"{name}: {problem}")
         for name, row in table.items():
             if row.default is not None and row.when not in unmet and flat.get(name) is None:
                 self._read_field(name, row.default, row, unmet)
