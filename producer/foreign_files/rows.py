@@ -40,19 +40,12 @@ Table = dict[str, Row]
 
 def same(ours: str, convert: Convert | None = None, *, when: str = "", default: Any = None) -> Row:
     """The field is one of ours, with the same value or a converted one."""
-    return Row(ours, convert, when=when, default=default)
+    return Row(ours, convert, when, default)
 
 
-def one_of(
-    ours: str,
-    values: dict[Any, Any],
-    problem: str = UNUSABLE,
-    *,
-    when: str = "",
-    default: Any = None,
-) -> Row:
-    """The field is one of ours; its values, and what each is here (None: nothing follows)."""
-    return Row(ours, chosen(values, problem), when=when, default=default)
+def one_of(ours: str, values: dict[Any, Any], problem: str = UNUSABLE, **more: Any) -> Row:
+    """As `same`; the file's values, and what each is here (None: nothing follows)."""
+    return same(ours, chosen(values, problem), **more)
 
 
 def only(*values: Any, instead: str) -> Row:

@@ -44,11 +44,9 @@ AGGREGATIONS: Final = {
     "seq-mean-token-sum": "sequence_sum",
     "seq-mean-token-mean": "sequence_mean",
 }
+SCHEDULES: Final = {"constant": "constant", "cosine": "cosine"}
 MANAGERS: Final = ("custom", "naive", "prime")
 """`reward_model.reward_manager`s that mean ours: rm_coef x steps + verifier_coef x outcome."""
-
-
-SCHEDULES: Final = {"constant": "constant", "cosine": "cosine"}
 
 
 def _kl_in_loss(value: Any) -> Any:
@@ -72,12 +70,6 @@ def _manager(value: Any) -> str | None:
     raise ValueError(message)
 
 
-def _warmup_steps(value: Any) -> int | None:
-    """-1: the share of steps counts."""
-    is_count = isinstance(value, int) and not isinstance(value, bool) and value > 0
-    return value if is_count else None
-
-
 def _share(value: Any) -> float:
     if not isinstance(value, int | float) or not 0 <= value <= 1:
         message = f"{value!r} is no share"
@@ -86,11 +78,8 @@ def _share(value: Any) -> float:
 
 
 def _every(value: Any) -> Any:
+    """-1: never."""
     return 0 if value == -1 else value
-
-
-def _on_or_off(value: Any) -> str:
-    return "on" if value else "off"
 
 
 HONOURED: Final[Table] = {
@@ -100,7 +89,9 @@ HONOURED: Final[Table] = {
     f"{POLICY}target_modules": same(
         "target_modules", lambda names: "all" if names == "all-linear" else names, when="adapter"
     ),
-    f"{POLICY}enable_gradient_checkpointing": same("gradient_checkpointing", _on_or_off),
+    f"{POLICY}enable_gradient_checkpointing": same(
+        "gradient_checkpointing", lambda is_on: "on" if is_on else "off"
+    ),
     "data.seed": same("seed"),
     "data.train_files": same("train_files"),
     "data.val_files": same("val_files"),
@@ -136,7 +127,9 @@ HONOURED: Final[Table] = {
     ),
     f"{ACTOR}optim.lr": same("learning_rate"),
     f"{ACTOR}optim.weight_decay": same("weight_decay", default=0.01),
-    f"{ACTOR}optim.lr_warmup_steps": same("learning_rate_warmup_steps", _warmup_steps),
+    f"{ACTOR}optim.lr_warmup_steps": same(
+        "learning_rate_warmup_steps", lambda steps: None if steps in (-1, 0) else count(steps)
+    ),
     f"{ACTOR}optim.lr_warmup_steps_ratio": same("warmup_ratio", _share),
     f"{ACTOR}optim.warmup_style": one_of(
         "learning_rate_schedule", SCHEDULES, NO_CHOICE, default="constant"
