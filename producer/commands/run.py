@@ -13,7 +13,7 @@ from producer.commands.continue_hint import ContinueHint
 from producer.commands.flags import config_flags
 from producer.commands.given_fields import given_fields
 from producer.commands.options import examples, with_summary_as_json, with_takeover
-from producer.commands.recipe_spelling import RecipeCommand
+from producer.commands.recipe_command import RecipeCommand
 from producer.commands.shell import continue_command, cua_project_command
 from producer.commands.stopping import stop_on_signals
 from producer.errors import StopRequestedError
