@@ -180,7 +180,7 @@ def names_agents(path: Path) -> set[str]:
 
 
 NAMES_ITS_AGENT = {
-    "producer/commands/agent_peft.py": "reads the files of DB Bench's trainer",
+    "producer/foreign_files/agent_peft.py": "reads the files of DB Bench's trainer",
     "producer/commands/data.py": "`cua-train data` makes entries of DB Bench",
     "producer/commands/sql_data.py": "`cua-train sql` is about text-to-SQL",
     "producer/commands/sql_rl_settings.py": "the same",

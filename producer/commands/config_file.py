@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from producer.commands.agent_peft import is_agent_peft, read_agent_peft
 from producer.errors import UsageError
+from producer.foreign_files.agent_peft import is_agent_peft, read_agent_peft
 
 YAML_ENDINGS = (".yaml", ".yml")
 

@@ -11,7 +11,7 @@ import rich_click as click
 from producer.commands.flags import field_flag
 from producer.commands.given_fields import given_fields
 from producer.commands.options import examples, given_training_name
-from producer.commands.recipe_spelling import RecipeCommand
+from producer.commands.recipe_command import RecipeCommand
 from producer.commands.shell import cua_project_command
 from producer.commands.stopping import stop_on_signals
 from producer.console import print_table

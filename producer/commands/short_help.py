@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 from rich_click import RichContext, RichOption
 
-from producer.commands.recipe_spelling import RecipeCommand
+from producer.commands.recipe_command import RecipeCommand
 from producer.config import RunConfig
 
 COMMON: Final = frozenset(

@@ -14,7 +14,6 @@ from producer.commands.config_file import read_config_file
 from producer.commands.continue_hint import ContinueHint
 from producer.commands.existing import resolve_existing
 from producer.commands.flags import field_flag
-from producer.commands.grpo_trainer import TrainerFile, is_grpo_trainer, read_grpo_trainer
 from producer.commands.options import (
     examples,
     given_training_name,
@@ -25,6 +24,7 @@ from producer.commands.shell import cua_project_command, cua_train_command
 from producer.commands.sql_rl_settings import FOUR, continued, settings_of
 from producer.commands.stopping import stop_on_signals
 from producer.errors import StopRequestedError, UsageError
+from producer.foreign_files.verl_trainer import TrainerFile, is_grpo_trainer, read_grpo_trainer
 from producer.resume.run_folder import find_run_folder
 from schemas.installation import Installation, read_installation
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 from producer.agents.text_to_sql.data.verl_prompts import ENDING
 from producer.algorithms.names import AdvantageName
 from producer.commands.given_fields import given_fields
-from producer.commands.grpo_trainer import TrainerFile
 from producer.config import RunConfig
 from producer.errors import UsageError
+from producer.foreign_files.verl_trainer import TrainerFile
 
 logger = logging.getLogger(__name__)
 

@@ -5,6 +5,7 @@ import logging
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,8 @@ from producer.commands.options import (
 from producer.commands.shell import cua_project_command, cua_train_command
 from producer.commands.stopping import stop_on_signals
 from producer.errors import StopRequestedError, UsageError, did_you_mean
-from producer.fine_tuning.original_fields import read_original
 from producer.fine_tuning.settings import Objective
+from producer.foreign_files.rewardsql_models import read_original
 from schemas.installation import read_installation
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ def _file(config_file: Path | None, omit: tuple[str, ...]) -> dict[str, Any]:
 
 def _train(objective: Objective, fields: Mapping[str, Any], flags: dict[str, Any]) -> int:
     as_json, takeover = flags.pop("as_json"), flags.pop("takeover")
-    read = read_original(fields, objective)
+    read = read_original(fields, objective, has_flash_attention=_has_flash_attention())
     for remark in read.remarks():
         logger.warning("%s", remark)
     given = read.given
@@ -214,6 +215,15 @@ def _train(objective: Objective, fields: Mapping[str, Any], flags: dict[str, Any
     else:
         _print_summary(summary)
     return 0
+
+
+def _has_flash_attention() -> bool:
+    """Whether the package and a CUDA device are there."""
+    if find_spec("flash_attn") is None:
+        return False
+    import torch
+
+    return torch.cuda.is_available()
 
 
 def _make_absolute(given: dict[str, Any], names: Mapping[str, str]) -> None:

@@ -260,14 +260,10 @@ class EventLog:
 
     def check_whole(self, subjects: Collection[str]) -> None:
         """MismatchError when one of these streams, read just now, lies in two partitions."""
-        kafka = self._kafka
-        topics = (
-            {kafka.misplaced[subject] for subject in subjects if subject in kafka.misplaced}
-            if kafka
-            else ()
-        )
-        for topic in topics:
-            raise MismatchError(split_message(topic))
+        misplaced = self._kafka.misplaced if self._kafka else {}
+        for subject in subjects:
+            if subject in misplaced:
+                raise MismatchError(split_message(misplaced[subject]))
 
     def read_topic(
         self, name: str, since: Mapping[TopicPartition, int]

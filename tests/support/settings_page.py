@@ -81,12 +81,12 @@ SHOWN_BY: dict[str, str] = {
     "validate_every_turn": "tests/producer/rollouts/test_reward_of_episode.py::test_the_first"
     "_turn_after_which_the_task_was_solved_is_known_if_the_validator_is_asked",
     "reward": "tests/producer/test_rewards.py::test_a_reward_by_name",
-    "reward_correct": "tests/producer/commands/test_agent_peft_recipe.py::test_the_rewards_of_a"
-    "_session_are_free_numbers",
-    "reward_incorrect": "tests/producer/commands/test_agent_peft_recipe.py::test_the_rewards_of_a"
-    "_session_are_free_numbers",
-    "reward_timeout": "tests/producer/commands/test_agent_peft_recipe.py::test_the_rewards_of_a"
-    "_session_are_free_numbers",
+    "reward_correct": "tests/producer/foreign_files/test_agent_peft_recipe.py"
+    "::test_the_rewards_of_a_session_are_free_numbers",
+    "reward_incorrect": "tests/producer/foreign_files/test_agent_peft_recipe.py"
+    "::test_the_rewards_of_a_session_are_free_numbers",
+    "reward_timeout": "tests/producer/foreign_files/test_agent_peft_recipe.py"
+    "::test_the_rewards_of_a_session_are_free_numbers",
     "reward_sha256": "tests/producer/test_rewards.py::test_a_training_continues_with_the_same"
     "_function_only",
     "turn_cost": "tests/producer/test_rewards.py::test_costs_come_off_any_reward",

@@ -12,7 +12,6 @@ from PIL import Image
 from pydantic import JsonValue
 
 from producer.cli import cli
-from producer.commands.recipe_spelling import from_recipe
 from producer.cua_recipe import (
     convert_openai_responses_to_message,
     load_demo_eval_tasks,
@@ -22,6 +21,7 @@ from producer.cua_recipe import (
     load_tasks_from_file,
 )
 from producer.errors import UsageError
+from producer.foreign_files.cua_command_line import from_recipe
 from producer.tasks.sources import load_tasks
 from tests.support.paths import ROOT
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
-from producer.commands.grpo_trainer import read_grpo_trainer
 from producer.commands.sql_rl_settings import settings_of
 from producer.config import RunConfig, read_config
 from producer.errors import NotFoundError, UsageError
+from producer.foreign_files.verl_trainer import read_grpo_trainer
 
 pytest.importorskip("torch")
 

@@ -9,9 +9,6 @@ compute_post_kl=True            ->  --compute-post-kl
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-import click
-from rich_click import RichCommand
-
 from producer.config import RunConfig
 from producer.errors import UsageError
 
@@ -26,14 +23,6 @@ KEYS: Final = {
     "tinker_api_key": "Tinker is coming; today's policies are trained in this process",
 }
 """Settings of services that are not supported yet -> what to do."""
-
-
-class RecipeCommand(RichCommand):
-    """A command that also takes the recipe's spelling."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click, after rewriting. UsageError for a key of a service."""
-        return super().parse_args(ctx, list(from_recipe(args)))
 
 
 def from_recipe(words: Sequence[str]) -> Iterator[str]:

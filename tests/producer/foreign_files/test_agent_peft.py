@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from producer.commands.agent_peft import read_agent_peft
 from producer.commands.config_file import read_config_file
 from producer.errors import UsageError
+from producer.foreign_files.agent_peft import read_agent_peft
 
 FILES = {
     "definition.yaml": """\

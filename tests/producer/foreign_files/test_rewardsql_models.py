@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from producer.errors import UsageError
-from producer.fine_tuning.original_fields import read_original
 from producer.fine_tuning.settings import FineTuningConfig, Objective, read_fine_tuning
+from producer.foreign_files.rewardsql_models import read_original
 
 RECIPES = Path(__file__).parents[2] / "data/recipes/rewardsql"
 SFT_FILE: dict[str, Any] = json.loads((RECIPES / "sft_config.json").read_text(encoding="utf-8"))

@@ -1,0 +1,192 @@
+"""Reads RewardSQL's sft_config.json and rm_config.json as they are.
+
+Each of their fields is honoured, known and without effect here, or refused by name; those for the
+speed of a cluster (ZeRO, FlashAttention, packing) are named in one line. A field that neither file
+knows is reported and ignored, as their `ignore_args_error` does.
+"""
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any, Final
+
+from producer.errors import UsageError
+from producer.foreign_files.reading import Reading
+from producer.foreign_files.rows import (
+    Noted,
+    Row,
+    Table,
+    count,
+    one_of,
+    same,
+    without_effect,
+)
+
+SPEED: Final = "not used on one device; the result is the same"
+FLOAT16: Final = "float32 is used; float16 overflows without loss scaling"
+TITLES: Final = {
+    "sft": "fine-tuning",
+    "process_reward": "a process reward model, which reads the text as it is",
+    "pairwise_reward": "a pairwise reward model",
+}
+"""Objective -> what is trained."""
+
+FASTER: Final = (
+    "deepspeed_config deepspeed zero_stage adam_offload use_liger packing packing_samples"
+    " micro_train_batch_size ddp_find_unused_parameters"
+)
+"""Fields that change a cluster's speed and memory, and no number on one device."""
+ASKED: Final = frozenset({*FASTER.split(), "flash_attn", "use_wandb"})
+"""Fields that ask for nothing when they are false, 0 or empty."""
+
+
+REASONS: Final = {
+    "the policy's own config.json says it": "model_type",
+    "the policy's own chat template is used": "template",
+    "a fresh adapter always begins as the identity": "init_weights",
+    "unknown fields are always reported and ignored": "ignore_args_error",
+    "a checkpoint holds the weights alone; the resume state is kept apart": "save_only_model",
+    "the result does not depend on the number of processes": "num_proc dataloader_num_workers",
+    "held-out examples are evaluated in micro-batches of training": "per_device_eval_batch_size",
+    "the last weights are the result; every checkpoint has its figures": "metric_for_best_model",
+    "every figure is an event; `cua-project track` mirrors them": "report_to",
+    "the same --training-name always continues": "load_checkpoint",
+    "the run is known by its training name": "wandb_group",
+    "swift's self-cognition data alone use it": "model_name model_author",
+}
+"""Why nothing follows from a field -> its names."""
+
+
+def _steps(value: Any) -> int:
+    """-1: after every epoch."""
+    return -1 if value == -1 else count(value)
+
+
+TABLE: Final[Table] = {
+    **{
+        name: same(name)
+        for name in (
+            *("output_dir", "max_length", "learning_rate", "weight_decay", "warmup_ratio", "seed"),
+            *("data_seed", "save_strategy", "eval_strategy", "save_total_limit", "logging_steps"),
+            *("train_type", "lora_rank", "lora_alpha", "gradient_checkpointing", "cpu_threads"),
+            "device",
+        )
+    },
+    "model_id_or_path": same("model_name"),
+    "model_name_or_path": same("model_name"),
+    "dataset": same("data_path"),
+    "ckpt_path": same("log_path"),
+    "num_train_epochs": same("epochs"),
+    "max_epochs": same("epochs"),
+    "warm_up_ratio": same("warmup_ratio"),
+    "lr_scheduler_type": same("lr_scheduler"),
+    "max_grad_norm": same("max_gradient_norm"),
+    "split_dataset_ratio": same("held_out_ratio"),
+    "train_batch_size": same("batch_size"),
+    "per_device_train_batch_size": same("each", count, when="batch of sft"),
+    "gradient_accumulation_steps": same("times", count, when="batch of sft"),
+    "save_steps": same("save_steps", _steps),
+    "eval_steps": same("eval_steps", _steps),
+    "system": same("system", when="sft or pairwise"),
+    "use_chat_template": same("use_chat_template", when="sft or pairwise"),
+    "apply_chat_template": same("use_chat_template", when="sft or pairwise"),
+    "input_key": same("input_key", when="process"),
+    "label_key": same("label_key", when="process"),
+    "placeholder_token": same("placeholder_token", when="process"),
+    "reward_tokens": same("reward_tokens", when="process"),
+    "chosen_key": same("chosen_key", when="pairwise"),
+    "rejected_key": same("rejected_key", when="pairwise"),
+    "torch_dtype": one_of(
+        "dtype",
+        {"float32": "float32", "bfloat16": "bfloat16", "float16": Noted("float32", FLOAT16)},
+        "is not supported; use bfloat16 or float32",
+    ),
+    "bf16": same("dtype", lambda is_on: "bfloat16" if is_on else None),
+    "fp16": same("dtype", lambda is_on: Noted(None, FLOAT16) if is_on else None),
+    "use_wandb": Row(when="wandb"),
+    "wandb_project": same("wandb_project", when="wandb", default="reward_model_training"),
+    **without_effect({"": {SPEED: FASTER}}),
+    **without_effect({"": {f"without effect: {why}": names for why, names in REASONS.items()}}),
+}
+
+
+class OriginalFields(Reading):
+    """What a file of the original means."""
+
+    @property
+    def notes(self) -> list[str]:
+        """A line for each field that is not honoured, without those for speed."""
+        return [f"{name}: {why}" for name, why in self.left.items() if why != SPEED]
+
+    def remarks(self) -> list[str]:
+        """What is not honoured: the fields for speed in one line, then a line for each other."""
+        speed = [name for name, why in self.left.items() if why == SPEED]
+        return [f"{', '.join(speed)}: {SPEED}", *self.notes] if speed else self.notes
+
+
+def read_original(
+    fields: Mapping[str, Any], objective: str, *, has_flash_attention: bool = False
+) -> OriginalFields:
+    """Translate a file's fields. UsageError names every field that cannot be honoured.
+
+    `objective`: a key of `TITLES`. FlashAttention is for speed alone where it is not installed.
+    """
+    flash = "flash_attention_2" if has_flash_attention else Noted(None, SPEED)
+    attention = {
+        **dict.fromkeys(("sdpa", "auto"), "sdpa"),
+        "eager": Noted("sdpa", "without effect: sdpa computes the same as eager"),
+        **dict.fromkeys(("flash_attn", "flash_attention_2"), flash),
+    }
+    table = TABLE | {
+        "flash_attn": same("attention", lambda _: flash),
+        "attn_impl": one_of("attention", attention, "is not one of sdpa, flash_attn"),
+    }
+    read = OriginalFields()
+    asked = {name: value for name, value in fields.items() if value or name not in ASKED}
+    read.read(asked, table, _unmet(asked, objective))
+    _together(read, objective)
+    if read.problems:
+        raise UsageError("\n  ".join(["the configuration cannot be honoured:", *read.problems]))
+    return read
+
+
+def _unmet(fields: Mapping[str, Any], objective: str) -> dict[str, str]:
+    """Condition of the table that does not hold -> why."""
+    other = f"without effect on {TITLES[objective]}"
+    no_wandb = "without effect: use_wandb is not true"
+    if fields.get("use_wandb"):
+        no_wandb = (
+            "without effect: wandb is not installed; every figure is in the log, and"
+            " `cua-project track wandb` mirrors it later"
+        )
+    conditions = {
+        "process": (objective == "process_reward", other),
+        "pairwise": (objective == "pairwise_reward", other),
+        "sft or pairwise": (objective != "process_reward", other),
+        "batch of sft": (
+            objective == "sft",
+            "without effect: train_batch_size and micro_train_batch_size say it",
+        ),
+        "wandb": (fields.get("use_wandb") and find_spec("wandb") is not None, no_wandb),
+    }
+    return {name: why for name, (holds, why) in conditions.items() if not holds}
+
+
+def _together(read: OriginalFields, objective: str) -> None:
+    """What follows from several fields."""
+    given = read.given
+    if {"each", "times"} & given.keys():
+        # An optimiser step takes the one times the other; their defaults are the original's.
+        size = given.pop("each", 1) * given.pop("times", 16)
+        read.take("per_device_train_batch_size", "batch_size", size)
+    for unit in ("save", "eval"):
+        steps = f"{unit}_steps"
+        if given.get(steps) == -1:
+            del given[steps]
+            read.take(steps, f"{unit}_strategy", "epoch")
+        elif steps in given and objective != "sft":
+            # OpenRLHF has no strategy: its steps are one.
+            read.take(steps, f"{unit}_strategy", "steps")
+    if given.get("train_type", "lora" if objective == "sft" else "full") == "full":
+        for ours in ("lora_rank", "lora_alpha"):
+            if ours in read.names:
+                read.left[read.names[ours]] = "without effect: train_type full has no adapter"

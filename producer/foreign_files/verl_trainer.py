@@ -1,0 +1,161 @@
+"""Reads RewardSQL's grpo_trainer.yaml, verl's trainer file, as it is.
+
+Known fields become settings of `cua-train sql rl`. One without effect here is named with the
+reason, one that is not known is named too; neither is an error. A value that cannot be honoured is,
+with file and field.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from producer.errors import UsageError
+from producer.foreign_files.interpolations import resolved
+from producer.foreign_files.reading import Reading, flattened
+from producer.foreign_files.verl_trainer_fields import (
+    ACTOR,
+    ALIASES,
+    ESTIMATORS,
+    HONOURED,
+    IGNORED,
+    POLICY,
+)
+
+SECTIONS: Final = frozenset({"actor_rollout_ref", "algorithm", "trainer"})
+"""Any of them tells such a file from one of our own fields."""
+TABLE: Final = HONOURED | IGNORED
+SCIENTIFIC: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
+KL_IN_LOSS: Final = f"{ACTOR}use_kl_loss"
+KL_IN_REWARD: Final = "algorithm.use_kl_in_reward"
+ADAPTER: Final = tuple(f"{POLICY}{name}" for name in ("lora_rank", "lora_alpha", "target_modules"))
+
+Flat = dict[str, Any]
+"""Dotted name -> value."""
+
+
+@dataclass(slots=True)
+class TrainerFile(Reading):
+    """What a file means; `given` also has `epochs`, `output_dir`, `train_files`, `val_files`."""
+
+    path: Path = Path()
+    algorithm: str | None = None
+    core_function: str | None = None
+    core_algos: str | None = None
+    warmup_ratio: float = 0.0
+    mini_batch: int | None = None
+    """Prompts of an optimiser step."""
+
+
+def is_grpo_trainer(fields: Mapping[str, Any]) -> bool:
+    """Whether a file's fields are those of verl's trainer."""
+    return any(isinstance(fields.get(name), dict) for name in SECTIONS)
+
+
+def read_grpo_trainer(
+    path: Path, fields: dict[str, Any], *, omit: tuple[str, ...] = (), algorithm: str | None = None
+) -> TrainerFile:
+    """The settings. `algorithm` wins over the file's. UsageError lists every problem."""
+    flat = _without(flattened(resolved(fields, path.name), TABLE), omit, path)
+    flat = {name: _number(value) for name, value in flat.items() if value not in (None, {})}
+    for name, own in ALIASES.items():
+        if name in flat:
+            flat.setdefault(own, flat.pop(name))
+    for side in (f"{ACTOR}clip_ratio_low", f"{ACTOR}clip_ratio_high"):
+        if f"{ACTOR}clip_ratio" in flat:
+            flat.setdefault(side, flat[f"{ACTOR}clip_ratio"])
+    flat.pop(f"{ACTOR}clip_ratio", None)
+    if algorithm is not None:
+        flat["algorithm.adv_estimator"] = algorithm
+    read = TrainerFile(path=path)
+    read.read(flat, TABLE, _unmet(flat))
+    _together(read, flat)
+    if read.problems:
+        lines = [f"--config: {path} cannot be honoured (--omit FIELD leaves one out):"]
+        raise UsageError("\n  ".join([*lines, *read.problems]))
+    return read
+
+
+def _without(flat: Flat, omit: tuple[str, ...], path: Path) -> Flat:
+    """The fields that are not to be omitted. UsageError."""
+    for name in omit:
+        left = {
+            one: value
+            for one, value in flat.items()
+            if one != name and not one.startswith(f"{name}.")
+        }
+        if len(left) == len(flat):
+            message = f"--omit: {path.name} has no field {name!r}"
+            raise UsageError(message)
+        flat = left
+    return flat
+
+
+def _unmet(flat: Flat) -> dict[str, str]:
+    """Condition of the table that does not hold -> why."""
+    algorithm = ESTIMATORS.get(str(flat.get("algorithm.adv_estimator")))
+    loggers = flat.get("trainer.logger", [])
+    has_wandb = "wandb" in (loggers if isinstance(loggers, list) else [loggers])
+    is_wandb_there = find_spec("wandb") is not None
+    conditions = {
+        "ppo": (algorithm == "ppo", "only ppo (gae) has values"),
+        "prime": (
+            algorithm == "prime",
+            "only prime trains a reward model beside the policy",
+        ),
+        "cosine": (
+            flat.get(f"{ACTOR}optim.warmup_style") == "cosine",
+            "only a cosine schedule has a lowest rate",
+        ),
+        "adapter": (_has_adapter(flat), "a lora_rank of 0 is no adapter"),
+        "reward model": (flat.get("reward_model.enable"), "reward_model.enable is not true"),
+        "kl in loss": (flat.get(KL_IN_LOSS), f"{KL_IN_LOSS} is not true"),
+        "kl in reward": (
+            flat.get(KL_IN_REWARD) and not flat.get(KL_IN_LOSS),
+            f"{KL_IN_REWARD} is not true",
+        ),
+        "wandb": (
+            has_wandb and is_wandb_there,
+            "wandb is not installed" if has_wandb else "trainer.logger has no wandb",
+        ),
+    }
+    return {name: why for name, (holds, why) in conditions.items() if not holds}
+
+
+def _together(read: TrainerFile, flat: Flat) -> None:
+    """What follows from several fields."""
+    given = read.given
+    for name in ("algorithm", "core_function", "core_algos", "warmup_ratio", "mini_batch"):
+        if name in given:
+            setattr(read, name, given.pop(name))
+    is_by_std = flat.get("algorithm.norm_adv_by_std_in_grpo", True)
+    if not is_by_std and read.algorithm == "grpo" and read.core_function is None:
+        read.core_function = "compute_dr_grpo_outcome_advantage"
+    if flat.get("reward_model.enable") and "reward_model.model.path" not in flat:
+        read.problems.append("reward_model.enable: true needs reward_model.model.path")
+    if not _has_adapter(flat):
+        read.take(ADAPTER[0], "train_type", "full")
+    if flat.get(KL_IN_LOSS) and flat.get(KL_IN_REWARD):
+        read.problems.append(
+            f"{KL_IN_REWARD}: the KL penalty is in one place; leave it out, or {KL_IN_LOSS}"
+        )
+    elif given.get("kl_penalty_coef"):
+        in_loss = bool(flat.get(KL_IN_LOSS))
+        read.take(
+            KL_IN_LOSS if in_loss else KL_IN_REWARD, "kl_in", "loss" if in_loss else "advantage"
+        )
+    else:
+        given.pop("kl_penalty_coef", None)
+        given.pop("kl_estimator", None)
+
+
+def _has_adapter(flat: Flat) -> bool:
+    """All weights are trained, unless the file has settings of an adapter and no rank of 0."""
+    return any(name in flat for name in ADAPTER) and flat.get(ADAPTER[0]) != 0
+
+
+def _number(value: Any) -> Any:
+    """1e-6 is text in YAML 1.1, and a number in the original's reader."""
+    return float(value) if isinstance(value, str) and SCIENTIFIC.fullmatch(value) else value
