@@ -72,8 +72,8 @@ def test_a_default_is_taken_where_its_condition_holds() -> None:
 def test_what_cannot_be_honoured_is_a_problem_with_the_fields_name(
     fields: dict[str, Any], problem: str
 ) -> None:
-    (found,) = read(fields).problems
-    assert found.startswith(problem)
+    (refusal,) = read(fields).problems
+    assert refusal.startswith(problem)
 
 
 def test_two_names_of_one_field_may_agree_and_a_value_may_mean_nothing() -> None:
