@@ -175,7 +175,7 @@ def _together(read: OriginalFields, objective: str) -> None:
     """What follows from several fields."""
     given = read.given
     if {"each", "times"} & given.keys():
-        # An optimiser step takes the one times the other; their defaults are the original's.
+        # An optimiser step takes their product; the defaults are the original's.
         size = given.pop("each", 1) * given.pop("times", 16)
         read.take("per_device_train_batch_size", "batch_size", size)
     for unit in ("save", "eval"):
@@ -184,7 +184,7 @@ def _together(read: OriginalFields, objective: str) -> None:
             del given[steps]
             read.take(steps, f"{unit}_strategy", "epoch")
         elif steps in given and objective != "sft":
-            # OpenRLHF has no strategy: its steps are one.
+            # OpenRLHF has no strategy: a number of steps is enough.
             read.take(steps, f"{unit}_strategy", "steps")
     if given.get("train_type", "lora" if objective == "sft" else "full") == "full":
         for ours in ("lora_rank", "lora_alpha"):

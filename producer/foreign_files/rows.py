@@ -54,7 +54,7 @@ def only(*values: Any, instead: str) -> Row:
 
 
 def switch() -> Row:
-    """A field that decides about others, as the format's conditions say."""
+    """A field that decides about others, by the format's conditions."""
     return Row()
 
 

@@ -82,9 +82,9 @@ def _without(flat: Flat, omit: tuple[str, ...], path: Path) -> Flat:
     """The fields that are not to be omitted. UsageError."""
     for name in omit:
         left = {
-            one: value
-            for one, value in flat.items()
-            if one != name and not one.startswith(f"{name}.")
+            field: value
+            for field, value in flat.items()
+            if field != name and not field.startswith(f"{name}.")
         }
         if len(left) == len(flat):
             message = f"--omit: {path.name} has no field {name!r}"

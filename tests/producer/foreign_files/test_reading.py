@@ -72,8 +72,8 @@ def test_a_default_is_taken_where_its_condition_holds() -> None:
 def test_what_cannot_be_honoured_is_a_problem_with_the_fields_name(
     fields: dict[str, Any], problem: str
 ) -> None:
-    (found,) = read(fields).problems
-    assert found.startswith(problem)
+    (refusal,) = read(fields).problems
+    assert refusal.startswith(problem)
 
 
 def test_two_names_of_one_field_may_agree_and_a_value_may_mean_nothing() -> None:
@@ -115,3 +115,13 @@ def test_deep_nesting_is_no_traceback() -> None:
         fields = {"a": fields}
     with pytest.raises(UsageError, match=r"x\.yaml is nested too deeply"):
         resolved(fields, "x.yaml")
+
+
+def test_no_file_takes_in_the_environment_which_would_be_recorded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SECRET", "s3cret")
+    with pytest.raises(UsageError) as refused:
+        resolved({"a": {"b": "${oc.env:SECRET}"}}, "f.yaml")
+    assert "f.yaml: a.b: Unsupported interpolation type oc.env" in str(refused.value)
+    assert "s3cret" not in str(refused.value)
