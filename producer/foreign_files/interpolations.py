@@ -16,7 +16,7 @@ def resolved(fields: dict[str, Any], file: str) -> dict[str, Any]:
     from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
 
     # A configuration is recorded, so that no file may take in a variable of the environment.
-    OmegaConf.clear_resolvers()
+    OmegaConf.clear_resolver("oc.env")
     try:
         whole = OmegaConf.to_container(OmegaConf.create(fields), resolve=True)
     except RecursionError:
