@@ -1,9 +1,12 @@
 """Settings that an agent cannot have."""
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from producer.agents import AGENTS
+from producer.agents import AGENTS, DEFAULT_AGENT
+from producer.config.preset import DEMO_POLICY, ORACLE_POLICY
+from producer.errors import did_you_mean
 
 if TYPE_CHECKING:
     from producer.config.run_config import RunConfig
@@ -28,3 +31,17 @@ def agent_problems(config: "RunConfig") -> Iterator[str]:
         for field in sorted(agent.own_settings):
             if name != config.environment and getattr(config, field) is not None:
                 yield f"{field}: only of environment {name}; omit it"
+
+
+def no_default_tasks(config: "RunConfig") -> str:
+    """What to give where the policy and its agent bring no tasks."""
+    source, own = next(iter(config.agent.task_sources.items()))
+    example = {"source_type": source} | ({own.required: "..."} if own.required else {})
+    where = "" if config.environment == DEFAULT_AGENT else f" in environment {config.environment}"
+    names = (
+        () if config.model_name in (DEMO_POLICY, ORACLE_POLICY) else (DEMO_POLICY, ORACLE_POLICY)
+    )
+    return (
+        f"tasks: {config.model_name!r} has no default tasks{where}; give some, for example"
+        f" {json.dumps(example)}{did_you_mean(config.model_name, names).replace(' ', '. ', 1)}"
+    )

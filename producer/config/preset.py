@@ -23,11 +23,13 @@ def agent_of(environment: JsonValue) -> Agent:
 
 
 def demo_preset(environment: JsonValue) -> dict[str, JsonValue]:
-    """The defaults of this environment's small policy; of the phone's if it has none."""
+    """The defaults of this environment's small policy; without one the phone's but for tasks."""
     agent = agent_of(environment)
+    preset = {"model_name": DEMO_POLICY, **agent.demo_preset}
     if agent.built_policy is None:
-        agent = AGENTS[DEFAULT_AGENT]
-    return {"model_name": DEMO_POLICY, **agent.demo_preset}
+        preset |= AGENTS[DEFAULT_AGENT].demo_preset
+        del preset["tasks"]
+    return preset
 
 
 def agent_defaults(

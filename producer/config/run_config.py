@@ -19,7 +19,7 @@ from pydantic import (
 
 from producer.agents import AGENTS, Agent
 from producer.algorithms.names import OWN_BASELINE
-from producer.config.agent_checks import agent_problems
+from producer.config.agent_checks import agent_problems, no_default_tasks
 from producer.config.algorithm_checks import algorithm_problems
 from producer.config.checkpoints import CheckpointFields
 from producer.config.computation import ComputationFields
@@ -32,7 +32,6 @@ from producer.config.optimisation import OptimisationFields
 from producer.config.policy import PolicyFields, all_weights_problems
 from producer.config.preset import (
     DEMO_POLICY,
-    DEMO_PRESET,
     ORACLE_POLICY,
     agent_defaults,
     demo_preset,
@@ -47,7 +46,7 @@ from producer.config.reporting import ReportingFields
 from producer.config.reward import checked_sha256
 from producer.config.tasks import TaskFields
 from producer.endpoint_url import KEY_VARIABLE, check_url
-from producer.errors import UsageError, did_you_mean
+from producer.errors import UsageError
 from producer.field_errors import field_problems
 from producer.policy.adapter_settings import AdapterSettings
 from producer.validators.judges import AGENT, NOBODY
@@ -138,14 +137,10 @@ class RunConfig(ConfigFields):
     @model_validator(mode="after")
     def _check_together(self) -> Self:
         if self.tasks is None and self.model_name == ORACLE_POLICY:
-            object.__setattr__(self, "tasks", DEMO_PRESET["tasks"])
+            object.__setattr__(self, "tasks", self.agent.demo_preset.get("tasks"))
         problems = []
         if self.tasks is None:
-            problems.append(
-                f"tasks: {self.model_name!r} has no default tasks; give some, for example"
-                ' {"source_type": "demo_training"}'
-                + did_you_mean(self.model_name, (DEMO_POLICY, ORACLE_POLICY)).replace(" ", ". ", 1)
-            )
+            problems.append(no_default_tasks(self))
         problems += [*self._of_the_policy(), *self._not_together(), *self._set_reward_sha256()]
         if problems:
             raise ValueError("\n".join(problems))

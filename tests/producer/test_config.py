@@ -98,6 +98,11 @@ def test_what_is_unknown_or_impossible_is_a_usage_error_that_names_the_field(
         ({"training_name": ".."}, "training_name: '..' starts with '.'; use letters and digits"),
         ({"model_name": "x"}, "tasks: 'x' has no default tasks; give some, for example"),
         (
+            {"environment": "text_to_sql", "model_name": "oracle"},
+            "tasks: 'oracle' has no default tasks in environment text_to_sql; give some",
+        ),
+        ({"environment": "text_to_sql"}, "tasks: 'demo' has no default tasks in environment"),
+        (
             {"advantage": "gae", "model_name": "oracle"},
             "advantage: the policy `oracle` has no value head; omit it",
         ),

@@ -157,6 +157,7 @@ NOWHERE = {"base_url", "box_type"}
 """Fields that no training can have: of evaluations alone, and of one value so far."""
 DEPENDENT: dict[str, tuple[str, Any]] = {
     "model_name": ("weights", "other/policy"),
+    "environment": ("sql", "android"),
     "group_size": ("dbbench", 4),
     "wandb_name": ("oracle", "other"),
     "judge_model": ("judged", "other"),
