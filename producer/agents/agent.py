@@ -15,7 +15,6 @@ from producer.agents.task_source import TaskSource
 from producer.codecs.format import Format
 from producer.rewards.outcome import Reward
 from producer.task import Task
-from schemas.entry import EntryContent
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -104,8 +103,3 @@ class Agent(ABC):
     @abstractmethod
     def open_oracle(self, settings: AgentSettings) -> "tuple[Learner, MakeEnvironment]":
         """The scripted policy, which knows the answers, and its environments."""
-
-
-def is_of(entry: EntryContent | None, agent: type[Agent]) -> bool:
-    """Whether an entry of a data set is one of this agent's tasks."""
-    return entry is not None and entry.kind == agent.name
