@@ -136,7 +136,7 @@ def merge(
     taken = _taken(source, step)
     base = model_name or _base_of(taken.folder)
     require_torch(base)
-    from producer.policy.torch_policy.merging import merge_adapter
+    from producer.policy.torch_policy.merged_adapter import merge_adapter
 
     with _written_whole(output) as making:
         parameters = merge_adapter(base, taken.folder, making)

@@ -5,6 +5,9 @@ Knows no partition, no socket and no file; those belong to the log.
 
 import logging
 import os
+import re
+import secrets
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -15,7 +18,6 @@ from uuid import UUID
 
 from producer.blobs import FolderBlobs
 from producer.emit.group_commit import Blob, GroupCommitBuffer
-from producer.emit.source import new_source
 from producer.emit.stream import RECORD_OVERHEAD_BYTES, EmitContext, StreamWriter
 from producer.errors import CuaTrainError
 from producer.log.event_log import EventLog, staging_blobs
@@ -27,6 +29,15 @@ from schemas.installation import Installation, read_installation
 logger = logging.getLogger(__name__)
 
 BUFFER_BYTES = 32 << 20
+
+
+def new_source(now: datetime) -> str:
+    """A new name, of letters, digits and `/._-` only: it needs no escaping in JSON.
+
+    Host and pid are for people; containers share them, so time and 32 random bits make it unique.
+    """
+    host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname()) or "host"
+    return f"//{host}/{os.getpid()}/{now:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
 
 
 def now_utc() -> datetime:

@@ -19,8 +19,7 @@ from typing import Final
 from producer.console import ProgressBar
 from producer.emit import Emitter, StreamWriter
 from producer.errors import CuaTrainError, StopRequestedError
-from producer.fine_tuning.due import is_evaluated, is_saved
-from producer.fine_tuning.settings import FineTuningConfig
+from producer.fine_tuning.settings import Every, FineTuningConfig
 from producer.fine_tuning.trainee import Trainee
 from producer.resume import resume_state
 from producer.resume.resume_state import EvaluationSummary, Manifest
@@ -41,6 +40,22 @@ STATE_EVERY_S: Final = 10.0
 SAVING_SHARE: Final = 0.05
 """Of the time, at most, that saving states may take: large ones are saved less often."""
 PROGRESS_EVERY_S: Final = 1.0
+
+
+def is_saved(config: FineTuningConfig, step: int) -> bool:
+    """Whether a checkpoint is kept after `step` (from 1); after the last always."""
+    return _is_due(config.save_strategy, config.save_steps, config, step)
+
+
+def is_evaluated(config: FineTuningConfig, step: int) -> bool:
+    """Whether the held-out examples are evaluated after `step` (from 1); after the last always."""
+    return _is_due(config.eval_strategy, config.eval_steps, config, step)
+
+
+def _is_due(every: Every, steps: int, config: FineTuningConfig, step: int) -> bool:
+    if step == config.num_steps:
+        return True
+    return every != "no" and step % (steps if every == "steps" else config.steps_per_epoch) == 0
 
 
 @dataclass(slots=True)

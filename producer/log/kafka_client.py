@@ -5,8 +5,9 @@ Owns settings, authentication and what a failed connection leaves behind; knows 
 
 import contextlib
 import logging
+import socket
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -27,7 +28,6 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 from producer.errors import UnreachableError, UsageError
 from producer.log.interruptible import interruptible
 from producer.log.slow_answers import SlowAnswers
-from producer.log.tcp import check_connects
 from schemas.kafka_fetching import bound
 from schemas.kafka_log import FETCH_BYTES, client_settings, server_addresses
 from schemas.kafka_token import ClientCredentials
@@ -59,6 +59,28 @@ AbstractTokenProvider.register(ClientCredentials)
 
 
 Answer = TypeVar("Answer")
+
+
+TIMEOUT_S = 3.0
+
+
+def check_connects(addresses: Sequence[tuple[str, int]], timeout_s: float = TIMEOUT_S) -> None:
+    """Return once one of these addresses takes a connection, which is closed again.
+
+    Raises the last address's OSError when none does within `timeout_s` each. ValueError without any
+    address.
+    """
+    failure: OSError | None = None
+    for address in addresses:
+        try:
+            with socket.create_connection(address, timeout_s):
+                return
+        except OSError as error:
+            failure = error
+    if failure is None:
+        message = "no address to connect to"
+        raise ValueError(message)
+    raise failure
 
 
 @cache

@@ -18,7 +18,6 @@ from producer.codecs.codec import Codec
 from producer.policy.compute_settings import DEFAULT_COMPUTE, ComputeSettings
 from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
 from producer.policy.policy import Completion, SampleRequest, context_full
-from producer.policy.token_starts import token_starts
 from producer.policy.torch_policy.cpu_parallel import parallel_map
 from producer.policy.torch_policy.episodes import (
     Episodes,
@@ -52,6 +51,7 @@ from producer.policy.torch_policy.trial import check_runs
 from producer.policy.torch_policy.update import policy_gradient
 from producer.policy.torch_policy.value_head import ValueHead, has_value_head
 from producer.policy.torch_policy.value_targets import needs_values
+from producer.process_rewards.token_spans import starts_of
 
 ROWS_PER_PART = 64
 """Rows that are decoded together, where a network is decoded in parts. The number of parts must not
@@ -59,6 +59,20 @@ follow the number of cores: a batch of another size changes the last bits."""
 MIN_PARTS = 2
 """Of a batch of at least two prompts: two parts cost 1.1 times one on one core, four 1.4 times
 (docs/decisions/same-seed.md)."""
+
+
+Decode = Callable[[Sequence[int]], str]
+
+"""Tokens -> their text, without special tokens."""
+
+
+def token_starts(tokens: Sequence[int], decode: Decode) -> list[int]:
+    """For every token the index of its first character in the decoded text."""
+    texts = [decode([token]) for token in tokens]
+    if "".join(texts) == decode(tokens):
+        return starts_of(texts)
+    # A character of several tokens, or a tokenizer that writes spaces by the token before.
+    return [len(decode(tokens[:at])) for at in range(len(tokens))]
 
 
 class InProcessPolicy:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from producer.supervised.figures import area_under_curve
+from producer.supervised.held_out import area_under_curve
 
 
 @pytest.mark.parametrize(

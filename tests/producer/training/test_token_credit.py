@@ -11,7 +11,7 @@ import pytest
 from producer.config import RunConfig, read_config
 from producer.errors import UsageError
 from producer.policy.policy import SampledTokens
-from producer.policy.token_starts import token_starts
+from producer.policy.torch_policy.in_process import token_starts
 from producer.rollouts.plan import GroupOutcome, GroupPlan, RolloutResult, StatedTask
 from producer.training.samples import select_samples
 from producer.training.token_credit import advantages_of_tokens, rewards_of_tokens
