@@ -24,7 +24,8 @@ from producer.training.evaluation_plans import EvaluatedTasks, plan_evaluations
 from producer.training.progress import Unit
 from producer.training.run_files import RunFiles
 from producer.training.session import Session
-from producer.training.skills import evaluates_after, skills_measured
+from producer.training.skills import evaluates_after
+from producer.training.skills_measured import skills_measured
 from producer.training.step import CollectedStep, collect_step, next_baseline, train_step
 from producer.training.success_text import success_text
 from producer.training.transcripts import write_sessions, write_transcripts
