@@ -21,6 +21,13 @@ THROTTLED = ("progressed", "heartbeat")
 """Events whose number depends on the clock."""
 BOOKKEEPING = ("projection", "reader_position", "stream_position", "training_block", "held_record")
 """Tables of the projector's own, which count those events, too."""
+THROTTLED_COLUMNS = frozenset(
+    {
+        *("sequence", "last_heartbeat", "current_task_index", "avg_turn_time"),
+        *("estimated_total_time", "estimated_remaining_time"),
+    }
+)
+"""Columns that follow from them."""
 
 
 def events_of(home: Path) -> Facts:
@@ -45,7 +52,11 @@ def rows_of(url: str, home: Path) -> Facts:
         )
         for name in sorted({name for (name,) in cursor.fetchall()} - {*BOOKKEEPING}):
             cursor.execute(f'SELECT to_jsonb(t) FROM cua."{name}" t')  # a table's name
-            facts[f"table {name}"] = [dict(_flat(row, "", str(home))) for (row,) in cursor]
+            rows = [
+                {key: value for key, value in row.items() if key not in THROTTLED_COLUMNS}
+                for (row,) in cursor
+            ]
+            facts[f"table {name}"] = [dict(_flat(row, "", str(home))) for row in rows]
     return facts
 
 
