@@ -63,13 +63,17 @@ class ShortHelpCommand(RecipeCommand):
         fields = RunConfig.model_fields.keys()
         options = [option for option in self.params if isinstance(option, click.Option)]
         before = [(option, option.hidden, option.help) for option in options]
+        epilog = self.epilog
         for option in options:
             if option.name in fields:
                 option.hidden = option.name not in COMMON
             option.help = _first_sentence(option.help or "")
+        others = " ".join(option.opts[-1] for option in options if option.hidden)
+        self.epilog = f"More options, explained by --help-all: {others}\n\n{epilog or ''}"
         try:
             yield
         finally:
+            self.epilog = epilog
             for option, hidden, text in before:
                 option.hidden, option.help = hidden, text
 
