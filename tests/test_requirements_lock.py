@@ -1,12 +1,17 @@
 """requirements.lock pins all that pyproject.toml asks for, by hash, and names no index."""
 
+import ast
 import re
 import tomllib
+from importlib.metadata import packages_distributions
 
 from tests.support.paths import ROOT
 
 LOCK = (ROOT / "requirements.lock").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+PARTS = {"pydantic-core", "tokenizers", "huggingface-hub"}
+"""Of pydantic and of transformers, which cannot do without them."""
 
 
 def names(requirements: list[str]) -> set[str]:
@@ -32,3 +37,23 @@ def test_every_pin_has_a_hash() -> None:
 
 def test_the_lock_names_no_index_and_no_host() -> None:
     assert not re.search(r"://|--(extra-)?index|--find-links", LOCK)
+
+
+def test_every_package_that_is_imported_is_declared() -> None:
+    """One that only comes with another package is gone when that one lets it go."""
+    groups = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+    declared = set[str]().union(*map(names, groups)) | {PROJECT["name"]} | PARTS
+    distributions = packages_distributions()
+    undeclared = set()
+    for package in ("producer", "consumers", "schemas"):
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                imported = []
+                if isinstance(node, ast.Import):
+                    imported = [alias.name for alias in node.names]
+                elif isinstance(node, ast.ImportFrom) and node.module:
+                    imported = [node.module]
+                for name in {each.partition(".")[0] for each in imported} & distributions.keys():
+                    if not names(distributions[name]) & declared:
+                        undeclared.add(f"{path.relative_to(ROOT)}: {name}")
+    assert undeclared == set()
