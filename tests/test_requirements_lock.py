@@ -10,8 +10,11 @@ from tests.support.paths import ROOT
 LOCK = (ROOT / "requirements.lock").read_text()
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
-PARTS = {"pydantic-core", "tokenizers", "huggingface-hub"}
-"""Of pydantic and of transformers, which cannot do without them."""
+PARTS = {
+    *("pydantic-core", "tokenizers", "huggingface-hub"),
+    *("crc32c", "lz4", "python-snappy", "cramjam", "zstandard"),
+}
+"""Of pydantic, of transformers, and of the extras of kafka-python that pyproject.toml names."""
 
 
 def names(requirements: list[str]) -> set[str]:
