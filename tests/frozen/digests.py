@@ -111,4 +111,5 @@ def _flat(value: Any, path: str, home: str) -> Iterator[tuple[str, str]]:
             yield from _flat(inner, f"{path}.{key}", home)
         return
     text = json.dumps(value, sort_keys=True).replace(home, "HOME")
+    text = text.replace(str(Path(home).parent), "FOLDER")
     yield path, UUID.sub("#", text)
