@@ -1,7 +1,8 @@
-"""Advantages of whole rollouts from their rewards. Imports no torch.
+"""Every advantage by name, and those of whole rollouts. Imports no torch.
 
-Every completion token of a rollout has the rollout's advantage. Those that differ between tokens
-(GAE, discounted returns) are in `token_advantages`. Formulas and sources: docs/algorithms.md.
+Every completion token of a rollout has the rollout's advantage. Functions for advantages that
+differ between tokens are in `token_advantages`, `process_advantages` and `prime`. Formulas and
+sources: docs/algorithms.md.
 
 Axes: B rollouts of one step, G rollouts of one group.
 """
@@ -12,6 +13,7 @@ from math import sqrt
 from typing import Final
 
 from producer.algorithms.names import AdvantageName
+from producer.algorithms.settings import GaeSettings, PrimeSettings
 
 STD_EPSILON: Final = 0.05
 """Added to the standard deviation, so that nearly equal rewards do not give huge advantages."""
@@ -42,8 +44,31 @@ class Rewards:
         return groups
 
 
-RolloutAdvantages = Callable[[Rewards], list[float]]
-"""Advantages in the order of the rollouts."""
+@dataclass(frozen=True, slots=True)
+class Advantage:
+    """One way to compute advantages, with what it requires of a training."""
+
+    compute: Callable[[Rewards], Sequence[float | None]]
+    """Advantages in the order of the rollouts; None for each that the update computes."""
+    compares_group: bool = True
+    """False: a group of one rollout, or of equal rewards, has a training signal too."""
+    needs_whole_step: bool = False
+    """Whether it is known only with every group of the step."""
+    min_group_size: int = 1
+    learned: "LearnedWeights | None" = None
+    """Weights that the update computes the advantages with, and trains; None: there are none."""
+    reads_token_rewards: bool = False
+    """Whether rewards may differ between the tokens of a rollout."""
+    is_of_steps: bool = False
+    """Whether it rewards the steps of an answer, so that the agent must answer in steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedWeights:
+    """Weights of an advantage, beside the policy's."""
+
+    title: str
+    settings: type[GaeSettings | PrimeSettings]
 
 
 def group_advantages(rewards_G: Sequence[float], *, divide_by_std: bool = False) -> list[float]:
@@ -172,21 +197,39 @@ def grpo_passk_no_std(rewards: Rewards) -> list[float]:
     return _per_group(rewards, _best_margin)
 
 
-ADVANTAGES: Final[dict[AdvantageName, RolloutAdvantages]] = {
-    "mean_centered": mean_centered,
-    "reinforce": reinforce,
-    "grpo": grpo,
-    "dr_grpo": dr_grpo,
-    "rloo": rloo,
-    "reinforce_plus_plus": reinforce_plus_plus,
-    "reinforce_plus_plus_baseline": reinforce_plus_plus_baseline,
-    "remax": remax,
-    "opo": opo,
-    "gpg": gpg,
-    "grpo_passk": grpo_passk,
-    "grpo_passk_no_std": grpo_passk_no_std,
+def known_after_update(rewards: Rewards) -> list[None]:
+    """Nothing yet: the update computes advantages of tokens with weights of its own."""
+    return [None] * len(rewards.rewards_B)
+
+
+ADVANTAGES: Final[dict[AdvantageName, Advantage]] = {
+    "mean_centered": Advantage(mean_centered),
+    "reinforce": Advantage(reinforce, compares_group=False),
+    "grpo": Advantage(grpo),
+    "dr_grpo": Advantage(dr_grpo),
+    "rloo": Advantage(rloo),
+    "reinforce_plus_plus": Advantage(reinforce_plus_plus, needs_whole_step=True),
+    "reinforce_plus_plus_baseline": Advantage(reinforce_plus_plus_baseline, needs_whole_step=True),
+    "remax": Advantage(remax, compares_group=False),
+    "opo": Advantage(opo),
+    "gpg": Advantage(gpg, needs_whole_step=True),
+    "grpo_passk": Advantage(grpo_passk, min_group_size=2),
+    "grpo_passk_no_std": Advantage(grpo_passk_no_std, min_group_size=2),
+    "gae": Advantage(
+        known_after_update,
+        compares_group=False,
+        needs_whole_step=True,
+        learned=LearnedWeights("value head", GaeSettings),
+        reads_token_rewards=True,
+    ),
+    "prime": Advantage(
+        known_after_update,
+        needs_whole_step=True,
+        min_group_size=2,
+        learned=LearnedWeights("reward model", PrimeSettings),
+        is_of_steps=True,
+    ),
 }
-"""Name -> function, for every advantage of a whole rollout; `gae` is one of tokens."""
 
 
 def _per_group(

@@ -147,7 +147,7 @@ def _of_outcomes(name: AdvantageName) -> CoreFunction:
             groups_B,
             (eos_mask > 0).sum(dim=1).tolist(),
         )
-        advantages_B = torch.tensor(ADVANTAGES[name](rewards), dtype=torch.float64)
+        advantages_B = torch.tensor(ADVANTAGES[name].compute(rewards), dtype=torch.float64)
         advantages_BT = advantages_B.to(eos_mask.device)[:, None] * eos_mask
         advantages_BT = advantages_BT.to(token_level_rewards.dtype)
         return advantages_BT, advantages_BT

@@ -12,7 +12,8 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from producer.algorithms.names import LossName
+from producer.algorithms.names import CLIPPED, LossName
+from producer.algorithms.settings import LossSettings
 
 MAX_LOG_RATIO: Final = 20.0
 """Log ratios are cut here before the exponential by losses that clip, as in verl."""
@@ -30,6 +31,16 @@ class Clip:
     """The upper bound is 1 + high."""
     dual: float | None = None
     """ppo: upper bound of the ratio where the advantage is negative; None: none."""
+
+
+def clip_of(settings: LossSettings) -> Clip:
+    """The bounds as set; one that is not is the loss's own."""
+    low, high = CLIPPED.get(settings.loss_fn, (0.0, 0.0))
+    return Clip(
+        low if settings.clip_ratio_low is None else settings.clip_ratio_low,
+        high if settings.clip_ratio_high is None else settings.clip_ratio_high,
+        settings.dual_clip,
+    )
 
 
 TokenLoss = Callable[[Tensor, Tensor, Tensor, Tensor, Clip], Tensor]

@@ -29,18 +29,6 @@ BaselineName = Literal["none", "moving", "group"]
 KlName = Literal["k1", "abs", "k2", "k3"]
 KlPlace = Literal["advantage", "loss"]
 
-OWN_BASELINE: frozenset[AdvantageName] = frozenset({"gae", "remax", "reinforce"})
-"""Advantages whose baseline is not made of the group's rewards: a group of one rollout, or of one
-reward, teaches too."""
-
-OVER_THE_BATCH: frozenset[AdvantageName] = frozenset(
-    {"gae", "gpg", "prime", "reinforce_plus_plus", "reinforce_plus_plus_baseline"}
-)
-"""Advantages that are known only with every group of the step."""
-OF_THE_UPDATE: frozenset[AdvantageName] = frozenset({"gae", "prime"})
-"""Advantages of tokens that the update computes with weights of its own, and which are known after
-it alone."""
-
 PER_SEQUENCE = frozenset({"gspo", "sequence_mean", "sequence_sum"})
 """Losses and aggregations that need a row per sequence; the others take all tokens as one row."""
 

@@ -5,32 +5,17 @@ Formulas of verl's recipe `prime`, with groups by index in any order and size.
 Axes: B responses, T tokens; mask 1 on completion tokens.
 """
 
-from dataclasses import dataclass
-from typing import Final
-
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from producer.algorithms.process_advantages import AdvantagesAndReturns, Index, groups_of
+from producer.algorithms.settings import PrimeSettings
 from producer.algorithms.token_advantages import is_last_token, whitened
-
-BETA: Final = 0.05
-"""Of the recipe."""
-
-
-@dataclass(frozen=True, slots=True)
-class PrimeWeights:
-    """How much each kind of reward counts."""
-
-    process: float = 5.0
-    """Of the recipe (`reward_dpo_coef`)."""
-    outcome: float = 5.0
-    """Of the recipe (`reward_gt_coef`)."""
 
 
 def implicit_rewards(
-    reward_logprobs_BT: Tensor, reference_logprobs_BT: Tensor, mask_BT: Tensor, beta: float = BETA
+    reward_logprobs_BT: Tensor, reference_logprobs_BT: Tensor, mask_BT: Tensor, beta: float
 ) -> Tensor:
     """Of each completion token beta (log p_rm - log p_ref), without gradient; 0 off the mask."""
     ratios_BT = (reward_logprobs_BT - reference_logprobs_BT).detach()
@@ -42,7 +27,7 @@ def reward_model_loss(
     reference_logprobs_BT: Tensor,
     mask_BT: Tensor,
     is_right_B: Tensor,
-    beta: float = BETA,
+    beta: float,
 ) -> Tensor:
     """Cross-entropy of sigmoid(beta * sum of log ratios) with the outcome, mean over responses.
 
@@ -58,7 +43,7 @@ def compute_prime_advantage(
     outcomes_B: Tensor,
     mask_BT: Tensor,
     index: Index,
-    weights: PrimeWeights | None = None,
+    settings: PrimeSettings,
 ) -> AdvantagesAndReturns:
     """RLOO on process and on outcome, summed to returns, whitened over the mask.
 
@@ -67,13 +52,14 @@ def compute_prime_advantage(
     Outcome: the same of the outcomes, on the last token. A group of one keeps its rewards. The
     return of a token is the sum from it on.
     """
-    weights = weights or PrimeWeights()
     with torch.no_grad():
         mask_BT = mask_BT.to(process_rewards_BT.dtype)
         process_BT = _left_one_out(process_rewards_BT * mask_BT, mask_BT, index)
         last_BT = is_last_token(mask_BT).to(mask_BT.dtype)
         outcome_BT = _left_one_out(outcomes_B[:, None] * last_BT, last_BT, index)
-        rewards_BT = weights.process * process_BT + weights.outcome * outcome_BT
+        rewards_BT = (
+            settings.prime_process_coef * process_BT + settings.prime_outcome_coef * outcome_BT
+        )
         returns_BT = rewards_BT.flip(1).cumsum(1).flip(1)
         return whitened(returns_BT, mask_BT) * mask_BT, returns_BT * mask_BT
 

@@ -27,8 +27,7 @@ from producer.policy.adapter_settings import (
     ALL_WEIGHTS,
     BASE,
     CONFIG,
-    REWARD_ADAPTER,
-    VALUE_HEAD,
+    OF_ADVANTAGES,
     WEIGHTS,
     read_adapter_settings,
 )
@@ -103,11 +102,11 @@ def export(source: str, output: Path, *, step: int | None, as_json: bool) -> Non
     taken = _taken(source, step)
     settings = read_adapter_settings(taken.folder)
     with _written_whole(output) as making:
-        for path in (taken.folder / name for name in (CONFIG, WEIGHTS, BASE, VALUE_HEAD)):
+        for path in (taken.folder / name for name in (CONFIG, WEIGHTS, BASE, *OF_ADVANTAGES)):
             if path.is_file():
                 shutil.copyfile(path, making / path.name)
-        if (taken.folder / REWARD_ADAPTER).is_dir():
-            shutil.copytree(taken.folder / REWARD_ADAPTER, making / REWARD_ADAPTER)
+            elif path.is_dir():
+                shutil.copytree(path, making / path.name)
         digest = file_sha256(making / WEIGHTS)
         if digest != file_sha256(taken.folder / WEIGHTS) or taken.sha256 not in {None, digest}:
             message = f"{taken.folder / WEIGHTS} changed while it was copied; run again"

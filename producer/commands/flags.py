@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from producer.config import DEMO_PRESET, NONE_IS_A_VALUE, TOPICS, RunConfig
-from producer.config.numbers import NONE
+from producer.numbers import NONE
 
 DEFAULTS = {
     "model_name": "demo",

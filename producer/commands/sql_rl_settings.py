@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from producer.agents.text_to_sql.data.verl_prompts import ENDING
-from producer.algorithms.names import AdvantageName
 from producer.commands.given_fields import given_fields
 from producer.config import RunConfig
 from producer.errors import UsageError
@@ -180,8 +179,7 @@ def _advantages(
                 f" {chosen.name}"
             )
             raise UsageError(message)
-        own: AdvantageName = "prime" if chosen.name == "prime" else "gae"
-        return {"advantage": own}
+        return {"advantage": chosen.name}
     logger.info("core function: %s (by the %s)", chosen.name, chosen.origin)
     is_own = module is not None and chosen.name in module
     if algos is not None and not is_own:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from producer.agents import AGENTS, DEFAULT_AGENT
+from producer.algorithms.advantages import ADVANTAGES
 from producer.config.preset import DEMO_POLICY, ORACLE_POLICY
 from producer.errors import did_you_mean
 
@@ -24,9 +25,9 @@ def agent_problems(config: "RunConfig") -> Iterator[str]:
                     f"{name}: only of an environment with a screen, which {config.environment} has"
                     " not; omit it"
                 )
-    if config.advantage == "prime" and not config.agent.answers_in_steps:
+    if ADVANTAGES[config.advantage].is_of_steps and not config.agent.answers_in_steps:
         names = " or ".join(name for name, agent in AGENTS.items() if agent.answers_in_steps)
-        yield f"advantage: prime is only for environment {names}; use rloo"
+        yield f"advantage: {config.advantage} is only for environment {names}; use rloo"
     for name, agent in AGENTS.items():
         for field in sorted(agent.own_settings):
             if name != config.environment and getattr(config, field) is not None:

@@ -2,13 +2,9 @@
 
 from collections.abc import Iterator
 
-from producer.algorithms.names import CLIPPED, OVER_THE_BATCH
+from producer.algorithms.advantages import ADVANTAGES
+from producer.algorithms.names import CLIPPED
 from producer.config.optimisation import OptimisationFields
-
-OF_VALUES = ("gae_gamma", "gae_lambda", "value_learning_rate", "value_clip", "value_coef")
-"""Settings of the advantage gae and its value head."""
-OF_PRIME = ("prime_learning_rate", "prime_beta", "prime_process_coef", "prime_outcome_coef")
-"""Settings of the advantage prime and its reward model."""
 
 
 def algorithm_problems(fields: OptimisationFields, *, min_group_size: int) -> Iterator[str]:
@@ -22,16 +18,19 @@ def algorithm_problems(fields: OptimisationFields, *, min_group_size: int) -> It
 
 def _settings_of_another_advantage(fields: OptimisationFields) -> Iterator[str]:
     name = fields.advantage
-    for own, settings in (("gae", OF_VALUES), ("prime", OF_PRIME)):
-        for setting in settings if name != own else ():
+    for other, advantage in ADVANTAGES.items():
+        if other == name or advantage.learned is None:
+            continue
+        for setting in advantage.learned.settings.model_fields:
             if getattr(fields, setting) != _default(setting):
-                yield f"{setting}: has no effect on the advantage {name}; omit it, or use {own}"
+                yield f"{setting}: has no effect on the advantage {name}; omit it, or use {other}"
 
 
 def _advantage_problems(fields: OptimisationFields, min_group_size: int) -> Iterator[str]:
     name = fields.advantage
-    if name == "prime" and min_group_size < 2:  # noqa: PLR2004  # one, and another to compare
-        yield f"min_group_size: {name} compares the rollouts of a group; use 2 or more"
+    smallest = ADVANTAGES[name].min_group_size
+    if min_group_size < smallest:
+        yield f"min_group_size: {name} compares the rollouts of a group; use {smallest} or more"
     if fields.advantage_by_std and name != "mean_centered":
         yield (
             f"advantage_by_std: has no effect on the advantage {name}; omit it, or use"
@@ -46,8 +45,6 @@ def _advantage_problems(fields: OptimisationFields, min_group_size: int) -> Iter
         )
     if fields.baseline != "moving" and fields.baseline_momentum != _default("baseline_momentum"):
         yield f"baseline_momentum: has no effect with the baseline {fields.baseline}; omit it"
-    if name.startswith("grpo_passk") and min_group_size < 2:  # noqa: PLR2004  # a best and a second
-        yield f"min_group_size: {name} compares the two best of a group; use 2 or more"
 
 
 def _loss_problems(fields: OptimisationFields) -> Iterator[str]:
@@ -85,7 +82,7 @@ def _streaming_problems(fields: OptimisationFields) -> Iterator[str]:
         return
     if fields.ppo_epochs > 1:
         yield "stream_minibatch: ppo_epochs passes over the whole step again; give one of them"
-    if fields.advantage in OVER_THE_BATCH:
+    if ADVANTAGES[fields.advantage].needs_whole_step:
         yield (
             f"stream_minibatch: the advantage {fields.advantage} compares over the whole step,"
             " which a minibatch does not see; use one that compares within a group, such as"

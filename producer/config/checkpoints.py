@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field
 
-from producer.config.numbers import NonNegativeInt
+from producer.numbers import NonNegativeInt
 from producer.training_name import check_training_name
 
 

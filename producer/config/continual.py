@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
-from producer.config.numbers import PositiveInt
+from producer.numbers import PositiveInt
 
 
 def _read_skills(given: object) -> object:

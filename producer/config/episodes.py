@@ -4,7 +4,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
-from producer.config.numbers import (
+from producer.config.reward import REWARD_NAMES, check_reward_name
+from producer.numbers import (
     FiniteFloat,
     NonNegativeFloat,
     NonNegativeInt,
@@ -12,7 +13,6 @@ from producer.config.numbers import (
     PositiveInt,
     read_none,
 )
-from producer.config.reward import REWARD_NAMES, check_reward_name
 from producer.rewards.named import CORRECT, INCORRECT, TIMEOUT
 
 

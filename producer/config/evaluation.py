@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, Field
 
-from producer.config.numbers import NonNegativeFloat, NonNegativeInt, PositiveInt
+from producer.numbers import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 SAMPLED_TEMPERATURE = 1.0
 """Of the evaluation beside a greedy one."""

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from producer.config.numbers import PositiveInt
+from producer.numbers import PositiveInt
 
 
 class FailureFields(BaseModel):

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
-from producer.config.numbers import NonNegativeFloat, PositiveFloat, PositiveInt
+from producer.numbers import NonNegativeFloat, PositiveFloat, PositiveInt
 
 
 def _read_targets(given: object) -> object:

@@ -6,7 +6,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from producer.config.numbers import NonNegativeFloat
+from producer.algorithms.advantages import ADVANTAGES
+from producer.algorithms.names import AdvantageName
+from producer.numbers import NonNegativeFloat
 from producer.process_rewards.user_module import load_user_module, source_sha256
 
 
@@ -114,7 +116,11 @@ def module_hash(field: str, name: str | None, expected: str | None) -> str | Non
 
 
 def process_reward_problems(
-    fields: ProcessRewardFields, *, is_text_to_sql: bool, advantage: str, is_evaluation: bool
+    fields: ProcessRewardFields,
+    *,
+    is_text_to_sql: bool,
+    advantage: AdvantageName,
+    is_evaluation: bool,
 ) -> Iterator[str]:
     """One sentence per problem: `field: what is wrong; what to do`."""
     defaults = {name: one.default for name, one in ProcessRewardFields.model_fields.items()}
@@ -139,7 +145,7 @@ def process_reward_problems(
 
 
 def _beside_the_function(
-    fields: ProcessRewardFields, advantage: str, *, is_evaluation: bool
+    fields: ProcessRewardFields, advantage: AdvantageName, *, is_evaluation: bool
 ) -> Iterator[str]:
     defaults = {name: one.default for name, one in ProcessRewardFields.model_fields.items()}
     if fields.core_function is not None and advantage not in {"mean_centered", "grpo"}:
@@ -148,8 +154,11 @@ def _beside_the_function(
         for name in ("core_algos", "core_algos_sha256"):
             if getattr(fields, name) is not None:
                 yield f"{name}: only with a core_function; name one, or omit it"
-        is_read = advantage == "gae" or fields.reward_manager is not None
+        is_read = ADVANTAGES[advantage].reads_token_rewards or fields.reward_manager is not None
         for name in ("verifier_coef", "process_reward_model"):
             is_scored = name == "process_reward_model" and is_evaluation
             if not is_read and not is_scored and getattr(fields, name) != defaults[name]:
-                yield f"{name}: only with a core_function or the advantage gae; omit it"
+                names = " or ".join(
+                    key for key, own in ADVANTAGES.items() if own.reads_token_rewards
+                )
+                yield f"{name}: only with a core_function or the advantage {names}; omit it"

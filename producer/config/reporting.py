@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from producer.config.numbers import NonNegativeInt
+from producer.numbers import NonNegativeInt
 
 Name = Annotated[str, Field(min_length=1, max_length=128)]
 

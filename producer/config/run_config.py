@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from producer.agents import AGENTS, Agent
-from producer.algorithms.names import OWN_BASELINE
+from producer.algorithms.advantages import ADVANTAGES
 from producer.config.agent_checks import agent_problems, no_default_tasks
 from producer.config.algorithm_checks import algorithm_problems
 from producer.config.checkpoints import CheckpointFields
@@ -84,7 +84,8 @@ def without_unset(given: dict[str, Any]) -> dict[str, Any]:
 
 def _defaults_of(advantage: object) -> dict[str, JsonValue]:
     """Other defaults that come with an advantage."""
-    if not isinstance(advantage, str) or advantage not in OWN_BASELINE:
+    known = next((own for name, own in ADVANTAGES.items() if name == advantage), None)
+    if known is None or known.compares_group:
         return {}
     return {"remove_constant_reward_groups": False, "min_group_size": 1}
 
@@ -155,10 +156,9 @@ class RunConfig(ConfigFields):
                 for name, field in ComputationFields.model_fields.items()
                 if getattr(self, name) != field.default
             ]
-            if self.advantage == "gae":
-                problems.append("advantage: the policy `oracle` has no value head; omit it")
-            if self.advantage == "prime":
-                problems.append("advantage: the policy `oracle` has no reward model; omit it")
+            learned = ADVANTAGES[self.advantage].learned
+            if learned is not None:
+                problems.append(f"advantage: the policy `oracle` has no {learned.title}; omit it")
             problems += [
                 f"{name}: the policy `oracle` has no adapter; omit it"
                 for name in ("load_checkpoint_path", "lora_alpha", "target_modules")

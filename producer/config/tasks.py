@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import AfterValidator, BaseModel, Field, JsonValue
 
 from producer.agents import AGENTS, DEFAULT_AGENT
-from producer.config.numbers import Seed
+from producer.numbers import Seed
 from producer.sql_execution.mysql_url import parse_server_url
 from producer.validators.judges import Judge
 

@@ -20,15 +20,15 @@ from pydantic import (
 
 from producer.config.computation import Device
 from producer.config.continuing import check_same
-from producer.config.numbers import (
+from producer.errors import UsageError
+from producer.field_errors import field_problems
+from producer.numbers import (
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     Seed,
 )
-from producer.errors import UsageError
-from producer.field_errors import field_problems
 from producer.training_name import check_training_name
 from schemas.training import Recipe
 

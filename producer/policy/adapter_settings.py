@@ -15,6 +15,8 @@ VALUE_HEAD: Final = "value_head.safetensors"
 REWARD_ADAPTER: Final = "prime"
 """Name of the reward model's adapter, and of its folder beside them where the advantage was prime:
 in PEFT's layout."""
+OF_ADVANTAGES: Final = (VALUE_HEAD, REWARD_ADAPTER)
+"""Files and folders of weights that an advantage learnt."""
 ALL_WEIGHTS: Final = "model.safetensors"
 """Of a policy that was trained whole, in the hub's layout."""
 BASE: Final = "base_policy.json"

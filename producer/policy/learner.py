@@ -1,11 +1,11 @@
 """The interface Learner: a policy that can be updated, saved and restored. Imports no torch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from producer.algorithms.names import AggregationName, KlName, KlPlace, LossName
+from producer.algorithms.settings import UpdateSettings
 from producer.policy.policy import Policy, Turn
 from producer.task import Task
 
@@ -14,13 +14,15 @@ TokenNumbers = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
-    """How a rollout ended, for advantages that compare it with others of its group (prime)."""
+class Outcome:
+    """How a rollout ended; read by advantages that the update computes (gae, prime)."""
 
     group: int
-    """Equal for attempts at one task."""
+    """Equal for rollouts of one task."""
     reward: float
     is_right: bool
+    token_rewards: TokenNumbers | None = None
+    """None: `reward` on the last completion token, and 0 on those before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,28 +32,20 @@ class Trajectory:
     task: Task
     turns: tuple[Turn, ...]
     """Each with tokens."""
-    advantage: float
-    """Applied to every completion token of the rollout, unless one of the three below is given."""
+    advantage: float | TokenNumbers
+    """Of every completion token, or of each; not read where the update computes advantages."""
+    outcome: Outcome
     is_trained: bool = True
     """False: its tokens are measured (KL, entropy) and change nothing."""
-    token_advantages: TokenNumbers | None = None
-    """Advantages that differ between tokens; None: `advantage` is every token's."""
-    token_rewards: TokenNumbers | None = None
-    """Rewards of tokens, for advantages that need the learner's values (gae); None: no such."""
-    attempt: Attempt | None = None
-    """For advantages that need the learner's reward model (prime); None: no such."""
 
     def __post_init__(self) -> None:
-        """ValueError if two of them are given, or one that does not fit the turns' completions."""
-        names = ("token_advantages", "token_rewards", "attempt")
-        several = [name for name in names if getattr(self, name) is not None]
-        if len(several) > 1:
-            message = f"a trajectory has {' and '.join(several)}; give one of them"
-            raise ValueError(message)
+        """ValueError for numbers of tokens that do not fit the turns' completions."""
         expected = [len(turn.tokens.completion_tokens) for turn in self.turns]
-        for name in ("token_advantages", "token_rewards"):
-            given: TokenNumbers | None = getattr(self, name)
-            if given is not None and [len(numbers) for numbers in given] != expected:
+        for name, given in (
+            ("advantage", self.advantage),
+            ("token_rewards", self.outcome.token_rewards),
+        ):
+            if isinstance(given, tuple) and [len(numbers) for numbers in given] != expected:
                 message = (
                     f"{name} needs one number per completion token, {expected} in the turns; found"
                     f" {[len(numbers) for numbers in given]}"
@@ -63,64 +57,13 @@ class Trajectory:
         """Completion tokens."""
         return sum(len(turn.tokens.completion_tokens) for turn in self.turns)
 
-
-@dataclass(frozen=True, slots=True)
-class UpdateSettings:
-    """Settings of one update."""
-
-    loss: LossName
-    learning_rate: float
-    """Of this step; a warm-up is the caller's."""
-    num_substeps: int
-    """Optimiser steps per batch, each on an equal share of the shuffled trajectories."""
-    temperature: float
-    """Of the distribution that the trajectories were sampled from."""
-    kl_penalty_coef: float
-    """Weight of the KL penalty against the base policy; 0: none."""
-    seed: int
-    """Of the shuffle."""
-    kl_estimator: KlName = "k1"
-    """Of the penalty."""
-    kl_in: KlPlace = "advantage"
-    """What the penalty is a term of."""
-    clip_low: float = 0.2
-    clip_high: float = 0.2
-    """Losses that clip keep the probability ratio in [1 - clip_low, 1 + clip_high]."""
-    dual_clip: float | None = None
-    """ppo: largest ratio that counts where the advantage is negative; None: none."""
-    aggregation: AggregationName = "sum"
-    """Of the tokens' losses within an optimiser step."""
-    ppo_epochs: int = 1
-    """Passes over the batch, each of `num_substeps` optimiser steps; measured in the first."""
-    weight_decay: float = 0.0
-    """Of AdamW, on the policy's trained weights."""
-    entropy_coef: float = 0.0
-    """Weight of the tokens' entropy, which is aggregated as the loss and subtracted from it."""
-    compute_post_kl: bool = False
-    """Whether to measure the same tokens again after the update."""
-    max_gradient_norm: float | None = None
-    """Gradients are clipped to this global L2 norm, those of the value head and the reward model
-    each apart; None: not clipped."""
-    gae_gamma: float = 1.0
-    gae_lambda: float = 1.0
-    """Of the advantages of trajectories with `token_rewards`; the others read no field from here to
-    `value_learning_rate` (verl: algorithm.gamma, algorithm.lam)."""
-    value_clip: float | None = 0.5
-    """A predicted value counts at most this far from the one before the update; None: no bound
-    (verl: critic.cliprange_value)."""
-    value_coef: float = 0.0
-    """Weight of the value loss in the adapter's gradient. The head is trained on it in any case; 0:
-    the adapter is not, as verl's critic is a network of its own."""
-    value_learning_rate: float = 1e-3
-    """Of the value head."""
-    prime_beta: float = 0.05
-    """Weight of a log-ratio in its reward; trajectories without `attempt` read no field from here
-    on (verl: reward_model.model.beta_train)."""
-    prime_process_coef: float = 5.0
-    prime_outcome_coef: float = 5.0
-    """Of process and outcome in the returns (verl: algorithm.reward_dpo_coef, reward_gt_coef)."""
-    prime_learning_rate: float = 1e-4
-    """Of the reward model's adapter."""
+    @property
+    def flat_rewards(self) -> list[float]:
+        """The reward of each completion token, over all turns in order."""
+        if self.outcome.token_rewards is not None:
+            return [reward for turn in self.outcome.token_rewards for reward in turn]
+        zeros = [0.0] * max(0, self.num_tokens - 1)
+        return [*zeros, self.outcome.reward] if self.num_tokens else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,83 +94,21 @@ class UpdateResult:
     kl_pre_post_v1: float | None = None
     kl_pre_post_v2: float | None = None
     """As kl_sample_train, but of the policy after the update; None: not asked for."""
-    value: "ValueResult | None" = None
-    """Of the value head; None: no trajectory that is trained on has `token_rewards`."""
-    prime: "PrimeResult | None" = None
-    """Of the reward model; None: no trajectory that is trained on has `attempt`."""
-
-    @property
-    def computed(self) -> "ValueResult | PrimeResult | None":
-        """Of the advantages that the update computed itself; None: they were given."""
-        return self.value or self.prime
+    learned: "LearnedAdvantages | None" = None
+    """None: the advantages were given, or nothing was trained on."""
 
 
 @dataclass(frozen=True, slots=True)
-class ValueResult:
-    """What an update with a value head came to."""
+class LearnedAdvantages:
+    """Advantages that an update computed, and measurements of the weights that it took for it."""
 
-    advantages: tuple[float | None, ...]
+    means: tuple[float | None, ...]
     """Of each trajectory, in order, the mean over its tokens, whitened, before any KL penalty; None
     where it is not trained on or has no token."""
-    loss_per_token: float
-    """Mean of the value loss over the trained tokens, whatever the aggregation."""
-    clip_fraction: float
-    """Share of the trained tokens whose value was clipped in the loss."""
-    mean: float
-    """Of the values before the update, over the trained tokens."""
-    explained_variance: float | None
-    """1 - var(return - value) / var(return) before the update; None: returns are all equal."""
-    gradient_norm: float
-    """Of the head, before clipping, mean over substeps."""
-
-    @property
-    def metrics(self) -> dict[str, float | None]:
-        """By their names among a step's."""
-        return {
-            "optim/value_loss": self.loss_per_token,
-            "optim/value_clip_fraction": self.clip_fraction,
-            "optim/value_mean": self.mean,
-            "optim/value_explained_variance": self.explained_variance,
-            "optim/value_gradient_norm": self.gradient_norm,
-        }
-
-    @property
-    def compared(self) -> dict[str, float]:
-        """Metrics that an update made again must repeat bit for bit."""
-        return {"optim/value_loss": self.loss_per_token}
-
-
-@dataclass(frozen=True, slots=True)
-class PrimeResult:
-    """What an update with an implicit reward model came to."""
-
-    advantages: tuple[float | None, ...]
-    """As of `ValueResult`."""
-    loss: float
-    """Cross-entropy of the reward model with the outcomes before its own step, mean over the
-    trained trajectories, nats."""
-    accuracy: float
-    """Share of the trained trajectories whose outcome it told before its step: a positive sum of
-    log-ratios for a right one, else not."""
-    reward_mean: float
-    """Of the process rewards after its step, over the trained tokens."""
-    gradient_norm: float
-    """Of its adapter, before clipping."""
-
-    @property
-    def metrics(self) -> dict[str, float | None]:
-        """By their names among a step's."""
-        return {
-            "prime/loss": self.loss,
-            "prime/accuracy": self.accuracy,
-            "prime/reward_mean": self.reward_mean,
-            "prime/gradient_norm": self.gradient_norm,
-        }
-
-    @property
-    def compared(self) -> dict[str, float]:
-        """Metrics that an update made again must repeat bit for bit."""
-        return {"prime/loss": self.loss, "prime/reward_mean": self.reward_mean}
+    metrics: Mapping[str, float | None]
+    """By their names among a step's."""
+    repeated: Mapping[str, float]
+    """The metrics that an update made again must repeat bit for bit."""
 
 
 class Learner(Policy, Protocol):

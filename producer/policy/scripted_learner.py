@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
+from producer.algorithms.settings import UpdateSettings
+from producer.policy.learner import Trajectory, UpdateResult
 
 STATE = "scripted.json"
 """Name of the file that a state and a checkpoint consist of."""

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
+from producer.algorithms.settings import UpdateSettings
 from producer.policy.learner import (
     Learner,
     LendingLearner,
     Trajectory,
     UpdateResult,
-    UpdateSettings,
 )
 from producer.policy.policy import Completion, SampleRequest
 

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from pydantic import JsonValue
 
+from producer.algorithms.settings import UpdateSettings
 from producer.chat_endpoint import (
     ChatAnswer,
     ChatEndpoint,
@@ -28,7 +29,7 @@ from producer.codecs.recipe import RECIPE_PROMPT, RecipeCodec
 from producer.endpoint_url import KEY_VARIABLE
 from producer.environments.environment import Screenshot
 from producer.errors import UnreachableError, UsageError
-from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
+from producer.policy.learner import Trajectory, UpdateResult
 from producer.policy.policy import Completion, SampleRequest
 
 MAX_REQUESTS: Final = 64

@@ -39,7 +39,7 @@ def step_metrics(
         "optim/num_tokens": update.num_tokens,
         "optim/loss_per_token": update.loss_per_token if update.num_tokens else None,
         **{name: value for name, value in optional.items() if value is not None},
-        **({} if update.computed is None else update.computed.metrics),
+        **({} if update.learned is None else update.learned.metrics),
         **environment_metrics(outcomes),
         **error_metrics(outcomes),
         "time/rollout": rollouts_s,

@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from producer.agents.built_policy import BuiltPolicy, OnProgress, OnWait
+from producer.algorithms.advantages import ADVANTAGES
 from producer.chat_endpoint import ChatEndpoint
 from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig
 from producer.endpoint_url import KEY_VARIABLE
@@ -118,7 +119,7 @@ def _open_folder(
 ) -> tuple[Learner, EnvironmentFactory]:
     from producer.policy.torch_policy.open import open_in_process
 
-    agent = config.agent
+    agent, own_weights = config.agent, ADVANTAGES[config.advantage].learned
     learner = open_in_process(
         folder,
         lora_rank=config.lora_rank,
@@ -140,9 +141,8 @@ def _open_folder(
         instructions=instructions,
         screen_px=agent.screen_px,
         text_format=agent.text_format() if config.renderer_name == "auto" else None,
-        has_values=config.advantage == "gae",
         lora_dropout=config.lora_dropout,
-        has_reward_model=config.advantage == "prime",
+        learned=None if own_weights is None else own_weights.settings,
         trains_all=config.train_type == "full",
     )
     make = labelling(config, learner, lambda: agent.make_environment(config))

@@ -59,8 +59,8 @@ class RedoneStep:
             "kl_divergence": update.kl_sample_train_v1 if update.num_measured_tokens else 0.0,
         }
         compared = {name: (getattr(finished, name), value) for name, value in now.items()}
-        computed = {} if update.computed is None else update.computed.compared
-        for name, value in computed.items():
+        repeated = {} if update.learned is None else update.learned.repeated
+        for name, value in repeated.items():
             was = finished.metrics.get(name)
             compared[name] = (was if isinstance(was, float) else None, value)
         return {name: both for name, both in compared.items() if both[0] != both[1]}

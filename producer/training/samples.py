@@ -9,15 +9,13 @@ from uuid import UUID
 from producer.algorithms.advantages import (
     ADVANTAGES,
     Rewards,
-    RolloutAdvantages,
     group_advantages,
     has_signal,
     mean_centered_by_std,
 )
 from producer.algorithms.baselines import baselines
-from producer.algorithms.names import OF_THE_UPDATE
 from producer.config import RunConfig
-from producer.policy.learner import PrimeResult, TokenNumbers, ValueResult
+from producer.policy.learner import LearnedAdvantages, TokenNumbers
 from producer.rollouts.plan import GroupOutcome, RolloutResult
 from producer.training.session import Session
 from producer.training.stale import max_staleness
@@ -76,12 +74,10 @@ def select_samples(
         if config.advantage == "remax"
         else None,
     )
-    estimator = _advantages(config)
     taken_off = baselines(rewards, config.baseline, moving_baseline)
     advantages = iter(
-        [None] * len(kept)
-        if estimator is None
-        else [advantage - own for advantage, own in zip(estimator(rewards), taken_off, strict=True)]
+        None if advantage is None else advantage - own
+        for advantage, own in zip(_advantages(config, rewards), taken_off, strict=True)
     )
     selected = [
         [SelectedSample(result, next(advantages), None) for result in outcome.results]
@@ -131,14 +127,12 @@ def _by_core_function(
 def with_token_means(
     groups: Sequence[Sequence[SelectedSample]],
     measured: Sequence[SelectedSample],
-    computed: ValueResult | PrimeResult | None,
+    learned: LearnedAdvantages | None,
 ) -> list[list[SelectedSample]]:
     """The samples with the means of their tokens' advantages; `measured`: those of the update."""
-    if computed is None:
+    if learned is None:
         return [list(group) for group in groups]
-    means = {
-        one.result.plan.id: mean for one, mean in zip(measured, computed.advantages, strict=True)
-    }
+    means = {one.result.plan.id: mean for one, mean in zip(measured, learned.means, strict=True)}
     return [
         [replace(item, advantage=means.get(item.result.plan.id)) for item in group]
         for group in groups
@@ -196,13 +190,10 @@ def compared_reward(config: RunConfig, result: RolloutResult) -> float:
     return fmean(rewards) if rewards else result.reward
 
 
-def _advantages(config: RunConfig) -> RolloutAdvantages | None:
-    """None: they are not of whole rollouts."""
-    if config.advantage in OF_THE_UPDATE:
-        return None
+def _advantages(config: RunConfig, rewards: Rewards) -> Sequence[float | None]:
     if config.advantage_by_std:
-        return mean_centered_by_std
-    return ADVANTAGES[config.advantage]
+        return mean_centered_by_std(rewards)
+    return ADVANTAGES[config.advantage].compute(rewards)
 
 
 def _dropped(

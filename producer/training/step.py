@@ -9,8 +9,8 @@ from time import monotonic
 from typing import Literal
 from uuid import UUID
 
+from producer.algorithms.advantages import ADVANTAGES
 from producer.algorithms.baselines import moved
-from producer.algorithms.names import OF_THE_UPDATE
 from producer.errors import CuaTrainError
 from producer.policy.learner import UpdateResult
 from producer.rollouts.engine import RolloutEngine
@@ -116,13 +116,13 @@ def train_step(
         }
         on_collected(plan.number, outcomes, defined)
 
-    is_known_after = session.config.advantage in OF_THE_UPDATE
+    is_known_after = ADVANTAGES[session.config.advantage].learned is not None
     if not is_known_after:
         record(groups)
     samples = [item for group in groups for item in group]
     update = _update(session, collected, samples, unit)
     if is_known_after:
-        record(with_token_means(groups, measured_samples(samples), update.computed))
+        record(with_token_means(groups, measured_samples(samples), update.learned))
     finished = _finished(session, collected, samples, update, version)
     save_state(finished)
     return finished

@@ -24,18 +24,20 @@ import torch
 from producer.agents.android.demo_tasks import demo_tasks
 from producer.agents.android.preset_tasks import PRESET_TASK_IDS
 from producer.agents.android.sim.device.sim import AndroidSim
+from producer.algorithms.settings import UpdateSettings
 from producer.environments.environment import ActionRefusedError, Screenshot
-from producer.policy.learner import Learner, Trajectory, UpdateSettings
+from producer.policy.learner import Learner, Trajectory
 from producer.policy.policy import Completion, SampleRequest, Turn
 from producer.policy.torch_policy import merged_adapter
 from producer.policy.torch_policy.memory import keep_freed_memory
 from producer.policy.torch_policy.open import open_in_process
 from producer.task import Task
 from tests.support.turns import past_turn, trained_turn
+from tests.support.update_settings import NO_OUTCOME
 
 NUM_GROUPS, GROUP_SIZE, MAX_TURNS, MAX_TOKENS = 16, 8, 6, 14
 SETTINGS = UpdateSettings(
-    loss="importance_sampling",
+    loss_fn="importance_sampling",
     learning_rate=1e-3,
     num_substeps=2,
     temperature=1.0,
@@ -85,7 +87,7 @@ class Episode:
             for item in self.past
             if item.tokens is not None
         )
-        return Trajectory(self.task, turns, 1.0 if self.id.int % 2 else -1.0)
+        return Trajectory(self.task, turns, 1.0 if self.id.int % 2 else -1.0, NO_OUTCOME)
 
 
 @contextmanager

@@ -17,8 +17,9 @@ from uuid import UUID
 
 import torch
 
+from producer.algorithms.settings import UpdateSettings
 from producer.codecs.compact import CompactCodec
-from producer.policy.learner import Trajectory, UpdateSettings
+from producer.policy.learner import Outcome, Trajectory
 from producer.policy.policy import SampleRequest
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network
@@ -26,6 +27,7 @@ from producer.policy.torch_policy.placement import Placement
 from producer.task import Task
 from tests.support.checkpoints import change_json, hub_weights, write_checkpoint, write_shards
 from tests.support.turns import trained_turn
+from tests.support.update_settings import NO_OUTCOME
 
 NUM_TOKENS = 300
 NUM_UPDATES = 30
@@ -38,7 +40,7 @@ SIZE = {
     "num_key_value_heads": 2,
     "vocab_size": 2048,
 }
-SETTINGS = UpdateSettings("ppo", 1e-5, 1, 1.0, 0.0, seed=0, clip_low=0.2, clip_high=0.2)
+SETTINGS = UpdateSettings(loss_fn="ppo", learning_rate=1e-5, seed=0)
 TASK = Task("task", "task", "How many orders are there?", None, None, 1, None, None)
 
 
@@ -63,16 +65,15 @@ def session(policy: InProcessPolicy) -> Trajectory:
         if tokens is not None and len(tokens.completion_tokens) == NUM_TOKENS:
             break
     assert tokens is not None  # a network samples tokens
-    return Trajectory(TASK, (trained_turn(None, tokens),), 1.0)
+    return Trajectory(TASK, (trained_turn(None, tokens),), 1.0, NO_OUTCOME)
 
 
 def kinds(one: Trajectory) -> dict[str, Trajectory]:
     """The session under each kind of advantage."""
-    count = one.num_tokens
     return {
         "advantage": one,
-        "token_advantages": replace(one, token_advantages=((0.5,) * count,)),
-        "token_rewards": replace(one, token_rewards=((0.0,) * (count - 1) + (1.0,),)),
+        "token_advantages": replace(one, advantage=((0.5,) * one.num_tokens,)),
+        "gae": replace(one, outcome=Outcome(0, 1.0, is_right=True)),
     }
 
 

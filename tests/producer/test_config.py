@@ -113,7 +113,7 @@ def test_what_is_unknown_or_impossible_is_a_usage_error_that_names_the_field(
         ),
         (
             {"advantage": "grpo_passk", "min_group_size": 1},
-            "min_group_size: grpo_passk compares the two best of a group; use 2 or more",
+            "min_group_size: grpo_passk compares the rollouts of a group; use 2 or more",
         ),
         (
             {"clip_ratio_low": 0.1},

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Self
 
 import producer.training.run as run_module
+from producer.algorithms.settings import UpdateSettings
 from producer.config import RunConfig, read_config
 from producer.policy.learner import (
     Learner,
@@ -18,7 +19,6 @@ from producer.policy.learner import (
     StreamingLearner,
     Trajectory,
     UpdateResult,
-    UpdateSettings,
 )
 from producer.policy.policy import Completion, SampleRequest
 from producer.rollouts.engine import EnvironmentFactory

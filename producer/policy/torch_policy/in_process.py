@@ -14,9 +14,10 @@ from uuid import UUID
 
 import torch
 
+from producer.algorithms.settings import UpdateSettings
 from producer.codecs.codec import Codec
 from producer.policy.compute_settings import DEFAULT_COMPUTE, ComputeSettings
-from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
+from producer.policy.learner import Trajectory, UpdateResult
 from producer.policy.policy import Completion, SampleRequest, context_full
 from producer.policy.torch_policy.cpu_parallel import parallel_map
 from producer.policy.torch_policy.episodes import (
@@ -26,16 +27,12 @@ from producer.policy.torch_policy.episodes import (
     sampled_tokens,
 )
 from producer.policy.torch_policy.kv_cache import EpisodeCaches
+from producer.policy.torch_policy.learned_advantage import LearnedAdvantage
+from producer.policy.torch_policy.learned_advantages import LEARNED, LearnedSettings
 from producer.policy.torch_policy.merged_adapter import merged_adapter
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.optimizer import make_optimizer
-from producer.policy.torch_policy.prime_update import needs_reward_model
 from producer.policy.torch_policy.render import Renderer
-from producer.policy.torch_policy.reward_adapter import (
-    RewardAdapter,
-    has_reward_adapter,
-    has_reward_state,
-)
 from producer.policy.torch_policy.sampling import (
     DecodedBatch,
     SampledCompletion,
@@ -49,8 +46,6 @@ from producer.policy.torch_policy.streamed_update import StreamedPolicyGradient
 from producer.policy.torch_policy.threads import SMALL_WEIGHTS
 from producer.policy.torch_policy.trial import check_runs
 from producer.policy.torch_policy.update import policy_gradient
-from producer.policy.torch_policy.value_head import ValueHead, has_value_head
-from producer.policy.torch_policy.value_targets import needs_values
 from producer.process_rewards.token_spans import starts_of
 
 ROWS_PER_PART = 64
@@ -109,10 +104,8 @@ class InProcessPolicy:
             max_context_tokens=network.max_context_tokens,
         )
         self._optimizer = make_optimizer(network.trainable())
-        self._value_head: ValueHead | None = None
-        """None until an advantage needs values."""
-        self._reward_model: RewardAdapter | None = None
-        """None until an advantage needs it."""
+        self._learned: dict[LearnedSettings, LearnedAdvantage] = {}
+        """Of the advantages that an update computed or a checkpoint has."""
         self._version = 0
         self._num_weights = network.num_weights
 
@@ -188,12 +181,6 @@ class InProcessPolicy:
         lend: Callable[[], None] | None,
     ) -> UpdateResult:
         """As `update`; calls `lend` while it may be sampled from, by the weights before."""
-        has_values = needs_values(trajectories)
-        if has_values and self._value_head is None:
-            self._value_head = self._fresh_value_head()
-        has_rewards = needs_reward_model(trajectories)
-        if has_rewards and self._reward_model is None:
-            self._reward_model = RewardAdapter(self._network, settings.seed)
         result = policy_gradient(
             self._network,
             self._encoder,
@@ -201,8 +188,7 @@ class InProcessPolicy:
             trajectories,
             settings,
             self._compute.gradient_checkpointing,
-            value_head=self._value_head if has_values else None,
-            reward_model=self._reward_model if has_rewards else None,
+            learned=self._learned_of(settings, trajectories),
             lend=lend,
         )
         self._end_update()
@@ -228,54 +214,49 @@ class InProcessPolicy:
 
     def save_state(self, folder: Path) -> None:
         """Write adapter, optimiser and version into an existing folder, synced."""
-        if self._value_head is not None:
-            self._value_head.save_state(folder)
-        if self._reward_model is not None:
-            self._reward_model.save_state(folder)
+        for learned in self._learned.values():
+            learned.save_state(folder)
         save_state(folder, self._network, self._optimizer, self._version)
 
     def load_state(self, folder: Path) -> None:
         """Restore what `save_state` wrote, bit for bit."""
         self._version = load_state(folder, self._network, self._optimizer)
-        self._value_head = None
-        if has_value_head(folder):
-            self._value_head = self._fresh_value_head()
-            self._value_head.load_state(folder)
-        self._reward_model = None
-        if has_reward_state(folder):
-            self._reward_model = RewardAdapter(self._network, seed=0)
-            self._reward_model.load_state(folder)
+        self._learned = {}
+        for settings, kind in LEARNED.items():
+            if kind.has_state(folder):
+                self._learned[settings] = kind(self._network, seed=0)
+                self._learned[settings].load_state(folder)
         self._episodes.forget_all()
 
     def save_checkpoint(self, folder: Path) -> str:
-        """Write the adapter in PEFT's layout, value head and reward model beside it, if any.
+        """Write the adapter in PEFT's layout, with the weights of learned advantages, if any.
 
         Returns the sha256 of the adapter's weights file.
         """
-        if self._value_head is not None:
-            self._value_head.save(folder)
-        if self._reward_model is not None:
-            self._reward_model.save(folder)
+        for learned in self._learned.values():
+            learned.save(folder)
         return save_checkpoint(folder, self._network)
 
-    def load_value_head(self, folder: Path) -> None:
-        """Take the value head of a checkpoint; without one it begins at 0. Raises as `load`."""
-        if has_value_head(folder):
-            self._value_head = self._fresh_value_head()
-            self._value_head.load(folder)
+    def load_learned(self, settings: LearnedSettings, folder: Path) -> None:
+        """Take the weights of a learned advantage from a checkpoint, if it has them.
 
-    def load_reward_model(self, folder: Path) -> None:
-        """Take the reward model of a checkpoint; without one it begins at the reference.
-
-        Raises as `RewardAdapter.load`.
+        Raises as `LearnedAdvantage.load`.
         """
-        if has_reward_adapter(folder):
-            self._reward_model = RewardAdapter(self._network, seed=0)
-            self._reward_model.load(folder)
+        if LEARNED[settings].is_saved(folder):
+            self._learned[settings] = LEARNED[settings](self._network, seed=0)
+            self._learned[settings].load(folder)
 
-    def _fresh_value_head(self) -> ValueHead:
-        hidden_size = self._network.base.config.get_text_config().hidden_size
-        return ValueHead(hidden_size, self._network.device)
+    def _learned_of(
+        self, settings: UpdateSettings, trajectories: Sequence[Trajectory]
+    ) -> LearnedAdvantage | None:
+        """The one that computes the advantages, made at the first batch that is trained on."""
+        own = settings.learned_advantage
+        if own is None or not any(trajectory.is_trained for trajectory in trajectories):
+            return None
+        kind = type(own)
+        if kind not in self._learned:
+            self._learned[kind] = LEARNED[kind](self._network, settings.seed)
+        return self._learned[kind]
 
     def _decode_all(
         self, requests: list[SampleRequest], prompts: list[Prompt]

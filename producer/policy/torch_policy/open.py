@@ -11,6 +11,7 @@ from producer.policy.compute_settings import DEFAULT_COMPUTE, ComputeSettings
 from producer.policy.memory_demand import RunExtent
 from producer.policy.torch_policy.formats import open_format
 from producer.policy.torch_policy.in_process import InProcessPolicy
+from producer.policy.torch_policy.learned_advantages import LEARNED, LearnedSettings
 from producer.policy.torch_policy.loading import load_network
 from producer.policy.torch_policy.memory_check import check_memory
 from producer.policy.torch_policy.placement import choose_placement
@@ -34,15 +35,14 @@ def open_in_process(
     text_format: Format | None = None,
     max_recent_turns: int | None = None,
     instructions: Sequence[str] = (),
-    has_values: bool = False,
     lora_dropout: float = 0.0,
-    has_reward_model: bool = False,
+    learned: LearnedSettings | None = None,
     trains_all: bool = False,
 ) -> InProcessPolicy:
     """The policy of a folder or hub id, with a fresh adapter or the saved `adapter`.
 
-    `has_values`: of a saved adapter its value head is taken too, if there is one;
-    `has_reward_model`: the same of its reward model, for which there is memory in any case.
+    `learned`: settings of an advantage that the update computes; of a saved adapter its weights are
+    taken too, if there are any.
     `screen_px`: width and height of the environment's screen; None: it has none. `text_format`: of
     an environment without one; None: `renderer_name` decides. `trains_all`: all weights are
     trained, in float32, in place of an adapter.
@@ -55,8 +55,8 @@ def open_in_process(
     # Updates of all weights are smaller than the steps of bfloat16.
     placement = choose_placement(compute.device, "float32" if trains_all else compute.dtype)
     if extent is not None:
-        # The reward model is an adapter of the same size, with an optimiser of its own.
-        rank = 2 * lora_rank if has_reward_model else lora_rank
+        # Adapters of an advantage have the policy's size, and optimisers of their own.
+        rank = lora_rank * (1 + (0 if learned is None else LEARNED[learned].num_adapters))
         check_memory(
             *(folder, rank, compute, extent, placement, target_modules), trains_all=trains_all
         )
@@ -91,10 +91,8 @@ def open_in_process(
         compute,
         max_recent_turns=max_recent_turns,
     )
-    if has_values and adapter is not None:
-        policy.load_value_head(adapter)
-    if has_reward_model and adapter is not None:
-        policy.load_reward_model(adapter)
+    if learned is not None and adapter is not None:
+        policy.load_learned(learned, adapter)
     return policy
 
 

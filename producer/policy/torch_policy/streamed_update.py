@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from producer.algorithms.aggregation import UNDIVIDED, BatchSize, divisor
+from producer.algorithms.settings import UpdateSettings
 from producer.policy.compute_settings import Switch
-from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
+from producer.policy.learner import Trajectory, UpdateResult
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.optimizer import optimizer_step
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
@@ -143,7 +144,7 @@ class StreamedPolicyGradient:
 
     def _step(self) -> None:
         settings = self._passes.settings
-        num = divisor(settings.aggregation, self._size)
+        num = divisor(settings.loss_aggregation, self._size)
         for parameter, gradient in zip(self._passes.parameters, self._gradients, strict=True):
             parameter.grad = None if gradient is None else gradient / num
         self._done.losses.append(self._loss / num)

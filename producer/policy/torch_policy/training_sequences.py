@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from producer.policy.learner import TokenNumbers, Trajectory
+from producer.policy.learner import Trajectory
 from producer.policy.torch_policy.sequences import TokenSequence, join_turns
 
 
@@ -28,8 +28,6 @@ class TrainingSequence:
     """Its place in the batch."""
     base_logprobs_N: Tensor | None = None
     """Under the base policy; None: there is no KL penalty."""
-    rewards_N: Tensor | None = None
-    """Of each completion token; None: the advantages are given."""
     values_N: Tensor | None = None
     returns_N: Tensor | None = None
     """The value head's before the update and what it is trained towards; None: not computed."""
@@ -54,8 +52,7 @@ def training_sequences(
     """Every sequence of the trajectories that has a completion token."""
     sequences = []
     for number, trajectory in enumerate(trajectories):
-        advantages = _flat(trajectory.token_advantages, device)
-        rewards = _flat(trajectory.token_rewards, device)
+        advantages = _token_advantages(trajectory, device)
         start = 0
         for tokens in join_turns((turn.screenshot, turn.tokens) for turn in trajectory.turns):
             part = slice(start, start + len(tokens.sampled_at))
@@ -64,14 +61,7 @@ def training_sequences(
                 sampled_N = torch.tensor(tokens.sampled_logprobs, device=device)
                 sequences.append(
                     TrainingSequence(
-                        tokens,
-                        torch.full_like(sampled_N, trajectory.advantage)
-                        if advantages is None
-                        else advantages[part],
-                        sampled_N,
-                        trajectory.is_trained,
-                        number,
-                        rewards_N=None if rewards is None else rewards[part],
+                        tokens, advantages[part], sampled_N, trajectory.is_trained, number
                     )
                 )
     return sequences
@@ -108,8 +98,9 @@ def unflatten(values: Sequence[Tensor], mask_BT: Tensor) -> Tensor:
     return torch.zeros_like(mask_BT, dtype=values_N.dtype).masked_scatter(mask_BT, values_N)
 
 
-def _flat(numbers: TokenNumbers | None, device: torch.device) -> Tensor | None:
+def _token_advantages(trajectory: Trajectory, device: torch.device) -> Tensor:
     """One number per completion token of all turns, in order."""
-    if numbers is None:
-        return None
-    return torch.tensor([number for turn in numbers for number in turn], device=device)
+    advantage = trajectory.advantage
+    if isinstance(advantage, tuple):
+        return torch.tensor([number for turn in advantage for number in turn], device=device)
+    return torch.full((trajectory.num_tokens,), advantage, dtype=torch.float32, device=device)

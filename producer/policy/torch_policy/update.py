@@ -1,4 +1,4 @@
-"""One policy-gradient update of the adapter, and of the value head: substeps and their steps.
+"""One policy-gradient update of the adapter, and of an advantage's own weights.
 
 Axes: N completion tokens of all sequences.
 """
@@ -14,18 +14,16 @@ from torch import Tensor
 
 from producer.algorithms.aggregation import BatchSize
 from producer.algorithms.kl import KL_ESTIMATORS, kl_penalized, kl_sample_train
+from producer.algorithms.settings import UpdateSettings
 from producer.policy.compute_settings import Switch
-from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
+from producer.policy.learner import Trajectory, UpdateResult
 from producer.policy.torch_policy.cpu_parallel import add_gradients, split_evenly
+from producer.policy.torch_policy.learned_advantage import LearnedAdvantage
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.optimizer import optimizer_step
-from producer.policy.torch_policy.prime_update import with_prime_advantages
-from producer.policy.torch_policy.reward_adapter import RewardAdapter
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.training_sequences import TrainingSequence, training_sequences
 from producer.policy.torch_policy.update_passes import BackwardPass, Lend, UpdatePasses
-from producer.policy.torch_policy.value_head import ValueHead
-from producer.policy.torch_policy.value_targets import value_result, with_value_targets
 from producer.seeds import derived_seed
 
 
@@ -35,10 +33,7 @@ class Measured:
 
     losses: list[float] = field(default_factory=list)
     gradient_norms: list[float] = field(default_factory=list)
-    value_gradient_norms: list[float] = field(default_factory=list)
     token_loss: float = 0.0
-    value_loss: float = 0.0
-    num_clipped: int = 0
     logprobs: list[Tensor] = field(default_factory=list)
     """[2, N] of each micro-batch: current and sampled."""
 
@@ -50,8 +45,6 @@ class Measured:
         if not is_first:
             return one.loss
         self.token_loss += one.token_loss
-        self.value_loss += one.value_loss
-        self.num_clipped += one.num_clipped
         self.logprobs.append(one.logprobs_2N)
         return one.loss
 
@@ -64,15 +57,13 @@ def policy_gradient(
     settings: UpdateSettings,
     gradient_checkpointing: Switch = "auto",
     *,
-    value_head: ValueHead | None = None,
-    reward_model: RewardAdapter | None = None,
+    learned: LearnedAdvantage | None = None,
     lend: Lend | None = None,
 ) -> UpdateResult:
     """Update the adapter on the trajectories that are trained on, and measure all of them.
 
-    `value_head`: of trajectories with token rewards, whose advantages it gives; it is trained with
-    the adapter. `reward_model`: of trajectories with attempts, the same before the adapter. None:
-    advantages are given.
+    `learned`: computes the advantages from the trajectories' outcomes, and is trained; None: the
+    trajectories have their advantages.
 
     Without completion tokens nothing changes and the result's means are NaN. `lend` is called now
     and then until the first optimiser step: the network is whole and may be sampled from.
@@ -83,8 +74,8 @@ def policy_gradient(
         network,
         encoder,
         settings,
-        value_head,
-        [*adapter, *([] if value_head is None else value_head.parameters())],
+        learned,
+        [*adapter, *([] if learned is None else learned.joint_parameters)],
         network.max_workers,
     )
     sequences = training_sequences(trajectories, network.device)
@@ -94,16 +85,9 @@ def policy_gradient(
             for one, base_N in zip(sequences, passes.base_logprobs(sequences), strict=True)
         ]
     trained = [sequence for sequence in sequences if sequence.is_trained]
-    if value_head is not None:
-        values = passes.values(value_head, trained, lend)
-        trained = with_value_targets(trained, values, settings)
-    prime = None
-    if reward_model is not None:
-        trained, prime = with_prime_advantages(
-            *(network, encoder, reward_model, trajectories, trained, settings),
-            gradient_checkpointing,
-        )
-    with_values, trained = trained, _with_kl_penalty(settings, trained)
+    if learned is not None:
+        trained = learned.prepare(passes, trajectories, trained, gradient_checkpointing, lend)
+    with_advantages, trained = trained, _with_kl_penalty(settings, trained)
     # The order is a seeded shuffle, so that a substep does not see one task's groups alone.
     shuffled = random.Random(settings.seed).sample(trained, len(trained))  # noqa: S311  # order, not secrets
     substeps = split_evenly(shuffled, settings.num_substeps)
@@ -124,19 +108,9 @@ def policy_gradient(
             )
     num_tokens = sum(len(item.advantages_N) for item in trained)
     result = update_result(passes, sequences, done, num_tokens=num_tokens, began_s=began)
-    result = replace(result, prime=prime)
-    if value_head is None or not num_tokens:
+    if learned is None or not num_tokens:
         return result
-    return replace(
-        result,
-        value=value_result(
-            trajectories,
-            with_values,
-            loss_per_token=done.value_loss / num_tokens,
-            clip_fraction=done.num_clipped / num_tokens,
-            gradient_norm=sum(done.value_gradient_norms) / max(1, len(done.losses)),
-        ),
-    )
+    return replace(result, learned=learned.result(with_advantages, len(trajectories)))
 
 
 def update_result(
@@ -147,7 +121,7 @@ def update_result(
     num_tokens: int,
     began_s: float,
 ) -> UpdateResult:
-    """What an update came to, the value head apart, after its last optimiser step.
+    """What an update came to after its last optimiser step, without a learned advantage's part.
 
     `sequences`: all that were measured; `num_tokens`: those that were trained on.
     """
@@ -158,7 +132,7 @@ def update_result(
     post = kl_sample_train(before_N, post_N)
     num_substeps = max(1, len(done.losses))
     return UpdateResult(
-        loss=sum(done.losses) / (1 if settings.aggregation == "sum" else num_substeps),
+        loss=sum(done.losses) / (1 if settings.loss_aggregation == "sum" else num_substeps),
         loss_per_token=done.token_loss / max(1, num_tokens),
         kl_sample_train_v1=kl.v1,
         kl_sample_train_v2=kl.v2,
@@ -187,25 +161,28 @@ def _substep(
 
     `is_first`: of the first pass over the batch.
     """
-    settings, head = passes.settings, passes.value_head
+    settings, learned = passes.settings, passes.learned
     size = BatchSize(sum(len(item.advantages_N) for item in substep), len(substep))
     optimizer.zero_grad(set_to_none=True)
-    if head is not None:
-        head.begin_step()
+    if learned is not None:
+        learned.begin_step()
     loss = 0.0
+    joint_sums = []
     dropout_seed = derived_seed(settings.seed, "dropout", len(done.losses))
     for item in passes.backward(
         substep, size, gradient_checkpointing, lend, dropout_seed=dropout_seed
     ):
         add_gradients(passes.parameters, item.gradients)
         loss += done.add(item, is_first=is_first)
+        if is_first and item.joint_sums:
+            joint_sums.append(item.joint_sums)
     done.losses.append(loss)
     max_norm = settings.max_gradient_norm
     done.gradient_norms.append(
         optimizer_step(optimizer, settings.learning_rate, max_norm, settings.weight_decay)
     )
-    if head is not None:
-        done.value_gradient_norms.append(head.step(settings.value_learning_rate, max_norm))
+    if learned is not None:
+        learned.end_step(max_norm, joint_sums)
 
 
 def _with_kl_penalty(

@@ -6,19 +6,20 @@ Axes: B sequences, T completion tokens of the longest, N completion tokens of al
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from producer.algorithms.aggregation import AGGREGATIONS, BatchSize
 from producer.algorithms.kl import KL_ESTIMATORS
-from producer.algorithms.losses import LOSSES, Clip, value_loss
+from producer.algorithms.losses import LOSSES, clip_of
 from producer.algorithms.names import PER_SEQUENCE
+from producer.algorithms.settings import UpdateSettings
 from producer.policy.compute_settings import Switch
-from producer.policy.learner import UpdateSettings
 from producer.policy.torch_policy.checkpointing import checkpointed_layers, is_checkpointed
 from producer.policy.torch_policy.cpu_parallel import num_workers, parallel_map
+from producer.policy.torch_policy.learned_advantage import LearnedAdvantage
 from producer.policy.torch_policy.logprobs import (
     CompletionStates,
     completion_states,
@@ -30,12 +31,10 @@ from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.seeded_dropout import dropout_drawn_from
 from producer.policy.torch_policy.training_sequences import (
-    PaddedBatch,
     TrainingSequence,
     pad,
     unflatten,
 )
-from producer.policy.torch_policy.value_head import ValueHead
 from producer.seeds import derived_seed
 
 Lend = Callable[[], None]
@@ -47,11 +46,6 @@ def part_by_part() -> None:
     """A `Lend` that lends nothing: passes run in parts all the same."""
 
 
-class _ValueLoss(NamedTuple):
-    loss_BT: Tensor
-    is_clipped_BT: Tensor
-
-
 @dataclass(frozen=True, slots=True)
 class BackwardPass:
     """Result of one micro-batch."""
@@ -60,15 +54,13 @@ class BackwardPass:
     """Per parameter of `UpdatePasses.parameters`; None where the loss does not depend on one (an
     adapter on the frozen tower)."""
     loss: float
-    """Without the value loss."""
+    """Without the joint loss of a learned advantage."""
     token_loss: float
     """Sum over tokens, whatever the aggregation."""
     logprobs_2N: Tensor
     """Current and sampled log-prob of every completion token."""
-    value_loss: float
-    """Sum over tokens, whatever the aggregation."""
-    num_clipped: int
-    """Tokens whose value was clipped."""
+    joint_sums: tuple[float, ...]
+    """Of the learned advantage's joint loss; empty: there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +70,11 @@ class UpdatePasses:
     network: Network
     encoder: ScreenEncoder
     settings: UpdateSettings
-    value_head: ValueHead | None
-    """None: no advantage needs values."""
+    learned: LearnedAdvantage | None
+    """None: the trajectories have their advantages."""
     parameters: Sequence[nn.Parameter]
-    """The active adapter's, then the value head's. Found once: a search takes as long as a small
-    network's layer, as does that of `max_workers`."""
+    """The active adapter's, then the learned advantage's. Found once: a search takes as long as a
+    small network's layer, as does that of `max_workers`."""
     max_workers: int | None
     """The network's."""
 
@@ -112,13 +104,14 @@ class UpdatePasses:
         with self.network.adapted.disable_adapter():
             return self.logprobs(sequences)
 
-    def values(
-        self, head: ValueHead, sequences: Sequence[TrainingSequence], lend: Lend | None
+    def of_states(
+        self,
+        compute: Callable[[CompletionStates], Tensor],
+        sequences: Sequence[TrainingSequence],
+        lend: Lend | None,
     ) -> list[Tensor]:
-        """[N] of each sequence: what the head expects before each token; no gradients."""
-        return self._per_sequence(
-            lambda own: head.values(self._states(own).hidden_ND), sequences, lend
-        )
+        """[N] of each sequence, computed from its hidden states; no gradients."""
+        return self._per_sequence(lambda own: compute(self._states(own)), sequences, lend)
 
     def backward(
         self,
@@ -184,16 +177,16 @@ class UpdatePasses:
     def _backward(self, sequences: Sequence[TrainingSequence], size: BatchSize) -> BackwardPass:
         states, settings = self._states(sequences), self.settings
         logprobs_N = state_logprobs(self.network, states, settings.temperature)
-        is_per_sequence = not PER_SEQUENCE.isdisjoint({settings.loss, settings.aggregation})
+        is_per_sequence = not PER_SEQUENCE.isdisjoint({settings.loss_fn, settings.loss_aggregation})
         batch = pad(sequences, is_per_sequence=is_per_sequence)
         logprobs_BT, mask_BT = unflatten([logprobs_N], batch.mask_BT), batch.mask_BT
-        aggregate = AGGREGATIONS[settings.aggregation]
-        loss_BT = LOSSES[settings.loss](
+        aggregate = AGGREGATIONS[settings.loss_aggregation]
+        loss_BT = LOSSES[settings.loss_fn](
             logprobs_BT,
             batch.sampled_logprobs_BT,
             batch.advantages_BT,
             mask_BT,
-            Clip(settings.clip_low, settings.clip_high, settings.dual_clip),
+            clip_of(settings),
         )
         loss = aggregate(loss_BT, mask_BT, size)
         if settings.kl_in == "loss" and batch.base_logprobs_BT is not None:
@@ -203,8 +196,8 @@ class UpdatePasses:
             entropies_N = state_entropies(self.network, states, settings.temperature)
             entropies_BT = unflatten([entropies_N], mask_BT)
             loss = loss - settings.entropy_coef * aggregate(entropies_BT, mask_BT, size)
-        value = self._value_loss(states, batch)
-        whole = loss if value is None else loss + aggregate(value.loss_BT, mask_BT, size)
+        joint = None if self.learned is None else self.learned.joint_loss(states, batch)
+        whole = loss if joint is None else loss + aggregate(joint.loss_BT, mask_BT, size)
         gradients = torch.autograd.grad(whole, self.parameters, allow_unused=True)
         sampled_N = torch.cat([sequence.sampled_logprobs_N for sequence in sequences])
         return BackwardPass(
@@ -212,19 +205,8 @@ class UpdatePasses:
             loss=float(loss.detach()),
             token_loss=float(loss_BT.detach()[mask_BT].sum()),
             logprobs_2N=torch.stack([logprobs_N.detach(), sampled_N]),
-            value_loss=0.0 if value is None else float(value.loss_BT.detach()[mask_BT].sum()),
-            num_clipped=0 if value is None else int(value.is_clipped_BT[mask_BT].sum()),
+            joint_sums=() if joint is None else joint.sums,
         )
-
-    def _value_loss(self, states: CompletionStates, batch: PaddedBatch) -> _ValueLoss | None:
-        if self.value_head is None or batch.values_BT is None or batch.returns_BT is None:
-            return None
-        values_N = self.value_head.values(states.hidden_ND, self.settings.value_coef)
-        values_BT = unflatten([values_N], batch.mask_BT)
-        clip = float("inf") if self.settings.value_clip is None else self.settings.value_clip
-        loss_BT = value_loss(values_BT, batch.values_BT, batch.returns_BT, clip=clip)
-        unclipped_BT = 0.5 * (values_BT.detach() - batch.returns_BT).square()
-        return _ValueLoss(loss_BT, loss_BT.detach() > unclipped_BT)
 
     def _per_sequence(
         self,

@@ -1,6 +1,7 @@
 """Hand-computed advantages."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -47,6 +48,9 @@ def test_advantages_sum_to_zero_and_ignore_what_all_rewards_share(
     assert shifted == pytest.approx(advantages, abs=1e-6)
 
 
+OF_ROLLOUTS: dict[str, Callable[[Rewards], Any]] = {
+    name: advantage.compute for name, advantage in ADVANTAGES.items() if advantage.learned is None
+}
 REWARDS = Rewards(
     rewards_B=[1.0, 0.0, 0.0, 1.0, 0.0, 4.0],
     groups_B=[0, 0, 1, 0, 1, 0],
@@ -82,31 +86,37 @@ def test_advantages_by_hand() -> None:
         "grpo_passk": [0, 0, 0, 0, 0, 3 / std],
         "grpo_passk_no_std": [0, 0, 0, 0, 0, 3.0],
     }
-    assert set(expected) == set(ADVANTAGES)
-    for name, advantages_of in ADVANTAGES.items():
+    assert set(expected) == set(OF_ROLLOUTS)
+    for name, advantages_of in OF_ROLLOUTS.items():
         assert advantages_of(REWARDS) == pytest.approx(expected[name], abs=1e-9), name
     assert mean_centered_by_std(REWARDS)[5] == pytest.approx(2.5 / (1.5 + 0.05))
 
 
 def test_a_rollout_alone_in_its_group_has_nothing_to_be_compared_with() -> None:
     alone = Rewards([0.7], [0], [3])
-    assert ADVANTAGES["mean_centered"](alone) == [0.0]
+    assert ADVANTAGES["mean_centered"].compute(alone) == [0.0]
     # verl's convention: no baseline, so the reward itself
     for name in ("grpo", "dr_grpo", "rloo", "opo"):
-        assert ADVANTAGES[name](alone) == pytest.approx([0.7], abs=1e-6)
+        assert ADVANTAGES[name].compute(alone) == pytest.approx([0.7], abs=1e-6)
     with pytest.raises(ValueError, match="at least 2"):
-        ADVANTAGES["grpo_passk"](alone)
+        ADVANTAGES["grpo_passk"].compute(alone)
 
 
 def test_remax_without_a_greedy_rollout_is_refused() -> None:
     with pytest.raises(ValueError, match="greedy"):
-        ADVANTAGES["remax"](Rewards([1.0], [0], [1]))
+        ADVANTAGES["remax"].compute(Rewards([1.0], [0], [1]))
 
 
 def test_a_scripted_policy_without_tokens_has_finite_advantages() -> None:
     rewards = Rewards([1.0, 0.0], [0, 0], [0, 0], [0.0, 0.0])
-    for name, advantages_of in ADVANTAGES.items():
+    for name, advantages_of in OF_ROLLOUTS.items():
         assert all(abs(value) < 10 for value in advantages_of(rewards)), name
+
+
+def test_advantages_with_weights_of_their_own_are_known_after_the_update() -> None:
+    learned = [name for name, advantage in ADVANTAGES.items() if advantage.learned is not None]
+    assert learned == ["gae", "prime"]
+    assert all(ADVANTAGES[name].compute(REWARDS) == [None] * 6 for name in learned)
 
 
 @given(st.permutations(range(6)))
@@ -122,5 +132,5 @@ def test_the_order_of_rollouts_does_not_matter(order: list[int]) -> None:
         [REWARDS.num_tokens_B[at] for at in order],
         shuffled(greedy),
     )
-    for name, advantages_of in ADVANTAGES.items():
+    for name, advantages_of in OF_ROLLOUTS.items():
         assert advantages_of(permuted) == pytest.approx(shuffled(advantages_of(REWARDS))), name

@@ -266,7 +266,9 @@ def test_an_advantage_is_verl_s(
         token_level_rewards=rewards_BT, response_mask=mask_BT, index=groups, **options
     )
     # The first token is a completion token of every rollout.
-    assert ADVANTAGES[name](rewards) == pytest.approx(theirs_BT[:, 0].tolist(), rel=0, abs=VALUE)
+    assert ADVANTAGES[name].compute(rewards) == pytest.approx(
+        theirs_BT[:, 0].tolist(), rel=0, abs=VALUE
+    )
 
 
 class _Gamma:
@@ -288,7 +290,7 @@ def test_reinforce_plus_plus_is_verl_s_with_and_without_discount(
         whitened_BT = token_advantages.whitened(ours_BT, mask_BT) * mask_BT
         assert torch.allclose(whitened_BT, theirs_BT, rtol=0, atol=VALUE)
         if gamma == 1.0:
-            assert ADVANTAGES["reinforce_plus_plus"](rewards) == pytest.approx(
+            assert ADVANTAGES["reinforce_plus_plus"].compute(rewards) == pytest.approx(
                 theirs_BT[:, 0].tolist(), rel=0, abs=VALUE
             )
 

@@ -11,8 +11,8 @@ REWARDS = Rewards(
 
 
 def test_reinforce_is_the_reward_itself_even_alone_in_a_group() -> None:
-    assert ADVANTAGES["reinforce"](REWARDS) == [1.0, -0.1, -0.3, 1.0]
-    assert ADVANTAGES["reinforce"](Rewards([-0.1], [0], [3])) == [-0.1]
+    assert ADVANTAGES["reinforce"].compute(REWARDS) == [1.0, -0.1, -0.3, 1.0]
+    assert ADVANTAGES["reinforce"].compute(Rewards([-0.1], [0], [3])) == [-0.1]
 
 
 def test_a_baseline_is_nothing_the_moving_average_or_the_group_s_mean() -> None:

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from producer.algorithms.prime import (
-    PrimeWeights,
     compute_prime_advantage,
     implicit_rewards,
     reward_model_loss,
 )
+from producer.algorithms.settings import PrimeSettings
 
+EQUAL = PrimeSettings(prime_process_coef=1.0, prime_outcome_coef=1.0)
 Rows = list[list[float]]
 
 
@@ -65,7 +66,11 @@ def test_the_advantage_by_hand() -> None:
     process = tensor([[0.3, 0.0, 0.3], [0.0, 0.2, 9.0]])
     outcomes = torch.tensor([1.0, 0.0], dtype=torch.float64)
     advantages, returns = compute_prime_advantage(
-        process, outcomes, MASK, ["a", "a"], PrimeWeights(process=1.0, outcome=2.0)
+        process,
+        outcomes,
+        MASK,
+        ["a", "a"],
+        PrimeSettings(prime_process_coef=1.0, prime_outcome_coef=2.0),
     )
     # Means of a token 0.2 and 0.1, baseline 0.3: 2 r - 0.3. Outcomes: 2 r - 1 at the end.
     rewards = [[0.3, -0.3, 0.3 + 2.0], [-0.3, 0.1 - 2.0]]
@@ -86,16 +91,14 @@ def test_the_advantage_by_hand() -> None:
 @pytest.mark.parametrize("num_tokens", [0, 3])
 def test_responses_without_a_token_have_no_advantage(num_tokens: int) -> None:
     nothing = torch.zeros(2, num_tokens)
-    found = compute_prime_advantage(nothing, torch.tensor([1.0, 0.0]), nothing, [0, 0])
+    found = compute_prime_advantage(nothing, torch.tensor([1.0, 0.0]), nothing, [0, 0], EQUAL)
     assert all(torch.equal(item, nothing) for item in found)
 
 
 def test_the_outcome_is_on_the_last_token_of_the_mask_whatever_its_holes() -> None:
     mask = tensor([[1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]])
     outcomes = torch.tensor([1.0, 0.5, 1.0], dtype=torch.float64)
-    _, returns = compute_prime_advantage(
-        torch.zeros_like(mask), outcomes, mask, [0, 1, 2], PrimeWeights(process=1.0, outcome=1.0)
-    )
+    _, returns = compute_prime_advantage(torch.zeros_like(mask), outcomes, mask, [0, 1, 2], EQUAL)
     assert returns.tolist() == [[1.0, 0.0, 1.0, 0.0], [0.0, 0.5, 0.0, 0.0], [0.0] * 4]
 
 
@@ -130,7 +133,7 @@ def test_returns_are_the_recipe_s_for_groups_of_any_size_and_order(data: st.Data
     index = [data.draw(st.integers(0, 2)) for _ in range(num_rows)]
     mask = (torch.arange(num_tokens) < torch.tensor(lengths)[:, None]).double()
     _, returns = compute_prime_advantage(
-        tensor(process), torch.tensor(outcomes).double(), mask, index, PrimeWeights(1.0, 1.0)
+        tensor(process), torch.tensor(outcomes).double(), mask, index, EQUAL
     )
     expected = plain_returns(process, outcomes, lengths, index)
     for found, plain in zip(returns.tolist(), expected, strict=True):

@@ -11,8 +11,9 @@ import torch
 from PIL import Image
 
 from producer.agents.android.policy.build import PolicySize, build_policy
+from producer.algorithms.settings import UpdateSettings
 from producer.environments.environment import Screenshot
-from producer.policy.learner import Trajectory, UpdateSettings
+from producer.policy.learner import Trajectory
 from producer.policy.policy import SampleRequest, Turn
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network
@@ -21,6 +22,7 @@ from producer.task import Task
 from schemas.actions import Action, Click
 from schemas.turn import TakenAction
 from tests.support.turns import past_turn, trained_turn
+from tests.support.update_settings import NO_OUTCOME
 
 SIZE = PolicySize(
     text_dim=32,
@@ -35,7 +37,7 @@ SIZE = PolicySize(
 Play = Callable[[int, int], list[Turn]]
 """(episode, turns) -> its turns, sampled."""
 SETTINGS = UpdateSettings(
-    loss="importance_sampling",
+    loss_fn="importance_sampling",
     learning_rate=1e-2,
     num_substeps=1,
     temperature=1.0,
@@ -145,6 +147,7 @@ def trajectory(turns: list[Turn], advantage: float) -> Trajectory:
         make_task("Turn on Wi-Fi"),
         tuple(trained_turn(turn.screenshot, turn.tokens) for turn in turns if turn.tokens),
         advantage,
+        NO_OUTCOME,
     )
 
 

@@ -10,7 +10,8 @@ from peft import PeftModel
 from PIL import Image
 from transformers import AutoProcessor, Qwen3VLForConditionalGeneration
 
-from producer.policy.learner import Trajectory, UpdateSettings
+from producer.algorithms.settings import UpdateSettings
+from producer.policy.learner import Trajectory
 from producer.policy.policy import Turn
 from producer.policy.torch_policy.forward import Segment, pad_segments
 from producer.policy.torch_policy.in_process import InProcessPolicy
@@ -18,6 +19,7 @@ from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from tests.support.rounding import EPS, rounding_of_forward
 from tests.support.turns import trained_turn
+from tests.support.update_settings import NO_OUTCOME
 
 from .conftest import make_screen, make_task
 
@@ -79,11 +81,12 @@ def test_the_loss_of_one_substep_is_that_of_plain_transformers(
             make_task("Turn on Wi-Fi"),
             tuple(trained_turn(turn.screenshot, turn.tokens) for turn in turns if turn.tokens),
             advantage,
+            NO_OUTCOME,
         )
         for turns, advantage in zip(episodes, advantages, strict=True)
     ]
     settings = UpdateSettings(
-        loss="importance_sampling",
+        loss_fn="importance_sampling",
         learning_rate=1e-3,
         num_substeps=1,
         temperature=1.0,

@@ -11,6 +11,7 @@ from producer.policy.learner import Trajectory, UpdateResult
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network
 from producer.policy.torch_policy.network import Network
+from tests.support.update_settings import changed
 
 from .conftest import SETTINGS, ClickOnly, Play, are_equal, trajectory, weights
 
@@ -19,7 +20,7 @@ def test_measured_trajectories_count_for_kl_and_entropy_and_change_no_bit(
     base_folder: Path, batch: list[Trajectory]
 ) -> None:
     """As in tinker-cookbook, groups of one reward are measured too."""
-    settings = replace(SETTINGS, num_substeps=2)
+    settings = changed(SETTINGS, num_substeps=2)
     after, results = [], []
     for trajectories in (
         batch[:2],
@@ -59,7 +60,7 @@ def test_aggregation_scales_the_same_losses(
     policy: InProcessPolicy, batch: list[Trajectory], loss: LossName
 ) -> None:
     def update(aggregation: AggregationName) -> UpdateResult:
-        settings = replace(SETTINGS, loss=loss, aggregation=aggregation, learning_rate=0.0)
+        settings = changed(SETTINGS, loss_fn=loss, loss_aggregation=aggregation, learning_rate=0.0)
         return policy.update(batch, settings)
 
     total, token_mean, sequence_sum = update("sum"), update("token_mean"), update("sequence_sum")
@@ -77,8 +78,8 @@ def test_aggregation_scales_the_same_losses(
 def test_the_loss_of_a_mean_is_the_mean_over_substeps(
     policy: InProcessPolicy, batch: list[Trajectory]
 ) -> None:
-    settings = replace(SETTINGS, learning_rate=0.0, num_substeps=2)
-    twice = policy.update(batch, replace(settings, aggregation="sequence_sum"))
+    settings = changed(SETTINGS, learning_rate=0.0, num_substeps=2)
+    twice = policy.update(batch, changed(settings, loss_aggregation="sequence_sum"))
     whole = policy.update(batch, settings)
     # Two substeps of two sequences each: half of each sum, and the mean of both.
     assert twice.loss == pytest.approx(whole.loss / 4, rel=1e-4)
@@ -90,16 +91,20 @@ def test_a_clipping_bound_and_a_dual_clip_reach_the_loss(
     good, bad = [
         trajectory(play(episode, 2), advantage) for episode, advantage in ((1, 1.0), (2, -1.0))
     ]
-    policy.update([good, bad], replace(SETTINGS, learning_rate=0.1))
+    policy.update([good, bad], changed(SETTINGS, learning_rate=0.1))
 
     def gradient(one: Trajectory, **changes: object) -> float:
-        settings = replace(SETTINGS, loss="ppo", learning_rate=0.0, **changes)  # type: ignore[arg-type]
+        settings = changed(SETTINGS, loss_fn="ppo", learning_rate=0.0, **changes)
         return policy.update([one], settings).gradient_norm
 
-    assert gradient(good, clip_high=1e6) > 0
-    assert gradient(good, clip_high=1e-6, clip_low=1e-6) < gradient(good, clip_high=1e6)
-    measured = policy.update([bad], replace(SETTINGS, loss="ppo", learning_rate=0.0))
-    capped = policy.update([bad], replace(SETTINGS, loss="ppo", learning_rate=0.0, dual_clip=1e-3))
+    assert gradient(good, clip_ratio_high=1e6) > 0
+    assert gradient(good, clip_ratio_high=1e-6, clip_ratio_low=1e-6) < gradient(
+        good, clip_ratio_high=1e6
+    )
+    measured = policy.update([bad], changed(SETTINGS, loss_fn="ppo", learning_rate=0.0))
+    capped = policy.update(
+        [bad], changed(SETTINGS, loss_fn="ppo", learning_rate=0.0, dual_clip=1e-3)
+    )
     assert capped.loss == pytest.approx(1e-3 * capped.num_tokens, rel=1e-4)
     assert measured.loss > capped.loss
 
@@ -108,10 +113,10 @@ def test_a_kl_penalty_in_the_loss_pulls_towards_the_base_policy(
     policy: InProcessPolicy, play: Play
 ) -> None:
     batch = [trajectory(play(episode, 1), 0.0) for episode in range(1, 17)]
-    settings = replace(SETTINGS, kl_penalty_coef=1.0, kl_in="loss", kl_estimator="k2")
+    settings = changed(SETTINGS, kl_penalty_coef=1.0, kl_in="loss", kl_estimator="k2")
 
     def distance() -> float:
-        return policy.update(batch, replace(settings, learning_rate=0.0)).loss
+        return policy.update(batch, changed(settings, learning_rate=0.0)).loss
 
     before = distance()
     for _ in range(5):
@@ -122,7 +127,7 @@ def test_a_kl_penalty_in_the_loss_pulls_towards_the_base_policy(
 def test_kl_from_the_base_policy_is_reported_with_a_penalty_and_over_all_trajectories(
     policy: InProcessPolicy, batch: list[Trajectory]
 ) -> None:
-    penalized = replace(SETTINGS, kl_penalty_coef=0.5, learning_rate=0.0)
+    penalized = changed(SETTINGS, kl_penalty_coef=0.5, learning_rate=0.0)
     whole = policy.update(batch, penalized).kl_policy_base
     mixed = policy.update(
         [batch[0], *(replace(item, is_trained=False) for item in batch[1:])], penalized
@@ -135,8 +140,8 @@ def test_kl_from_the_base_policy_is_reported_with_a_penalty_and_over_all_traject
 def test_the_post_update_kl_is_what_the_next_update_would_measure(
     policy: InProcessPolicy, batch: list[Trajectory]
 ) -> None:
-    result = policy.update(batch, replace(SETTINGS, compute_post_kl=True))
-    after = policy.update(batch, replace(SETTINGS, learning_rate=0.0))
+    result = policy.update(batch, changed(SETTINGS, compute_post_kl=True))
+    after = policy.update(batch, changed(SETTINGS, learning_rate=0.0))
     assert result.kl_pre_post_v1 == pytest.approx(after.kl_sample_train_v1, rel=1e-4)
     assert result.kl_pre_post_v2 == pytest.approx(after.kl_sample_train_v2, rel=1e-4)
     assert result.kl_pre_post_v1 != pytest.approx(result.kl_sample_train_v1, rel=1e-2)

@@ -1,6 +1,5 @@
 """Training of all weights: its update, reference, memory and checkpoint."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from producer.policy.torch_policy.memory_check import size_of_network
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.training_sequences import training_sequences
 from producer.policy.torch_policy.update_passes import UpdatePasses
+from tests.support.update_settings import changed
 
 from .conftest import SETTINGS, ClickOnly, Play, are_equal, trajectory, weights
 
@@ -64,7 +64,7 @@ def test_the_reference_of_the_kl_penalty_is_the_policy_before_training(
     policy: InProcessPolicy, play: Play
 ) -> None:
     turns = play(1, 2)
-    settings = replace(SETTINGS, kl_penalty_coef=0.5)
+    settings = changed(SETTINGS, kl_penalty_coef=0.5)
     first = policy.update([trajectory(turns, 1.0)], settings)
     assert first.kl_policy_base == pytest.approx(0, abs=1e-6)
     second = policy.update([trajectory(turns, 1.0)], settings)

@@ -17,8 +17,9 @@ from transformers import (
     AutoTokenizer,
 )
 
+from producer.algorithms.settings import UpdateSettings
 from producer.environments.environment import Screenshot
-from producer.policy.learner import Trajectory, UpdateSettings
+from producer.policy.learner import Trajectory
 from producer.policy.policy import SampledTokens
 from producer.policy.torch_policy import cpu_parallel, update_passes
 from producer.policy.torch_policy.forward import Segment, hidden_states, pad_segments
@@ -38,6 +39,7 @@ from producer.policy.torch_policy.update import policy_gradient
 from tests.support.checkpoints import ARCHITECTURES, VISUAL, write_checkpoint
 from tests.support.rounding import rounding_of_forward
 from tests.support.turns import trained_turn
+from tests.support.update_settings import NO_OUTCOME
 
 from .conftest import make_screen, make_task, randomize_adapter
 
@@ -323,11 +325,12 @@ def test_an_update_does_not_depend_on_the_number_of_threads(
                 make_task("any"),
                 (trained_turn(None, sampled(torch.randint(0, 250, (60,)).tolist())),),
                 advantage,
+                NO_OUTCOME,
             )
             for seed, advantage in enumerate((1.0, -0.5, 0.25, -1.0, 2.0, -2.0))
             if torch.manual_seed(seed)
         ]
-        settings = UpdateSettings("importance_sampling", 1e-2, 1, 1.0, 0.0, seed=0)
+        settings = UpdateSettings(learning_rate=1e-2, seed=0)
         policy_gradient(
             network,
             encoder_of(network),

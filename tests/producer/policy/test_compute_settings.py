@@ -20,11 +20,12 @@ from producer.policy.torch_policy.placement import choose_placement
 from producer.policy.torch_policy.sampling import prefill
 from tests.support.rounding import rounding_of_forward
 from tests.support.turns import past_turn, trained_turn
+from tests.support.update_settings import NO_OUTCOME, changed
 
 from .conftest import SETTINGS as SETTINGS_OF_ONE_SUBSTEP
 from .conftest import ClickOnly, make_request, make_screen, make_task, randomize_adapter
 
-SETTINGS = replace(SETTINGS_OF_ONE_SUBSTEP, num_substeps=2, kl_penalty_coef=0.5)
+SETTINGS = changed(SETTINGS_OF_ONE_SUBSTEP, num_substeps=2, kl_penalty_coef=0.5)
 
 
 def update(
@@ -139,7 +140,8 @@ def test_a_policy_in_bfloat16_samples_and_learns(base_folder: Path) -> None:
     assert tokens is not None
     turn = trained_turn(make_screen(1), tokens)
     before = [parameter.detach().clone() for parameter in network.trainable()]
-    result = policy.update([Trajectory(make_task("Turn on Wi-Fi"), (turn,), 1.0)], SETTINGS)
+    trained = Trajectory(make_task("Turn on Wi-Fi"), (turn,), 1.0, NO_OUTCOME)
+    result = policy.update([trained], SETTINGS)
     # Sampled with a cache and scored without: both round every layer to 8 bits.
     steps = torch.finfo(torch.bfloat16).eps / torch.finfo(torch.float32).eps
     largest = max(map(abs, tokens.completion_logprobs))

@@ -17,6 +17,7 @@ from producer.policy.torch_policy.sequences import TokenSequence, join_turns
 from tests.producer.policy.conftest import ClickOnly, make_request, make_screen, make_task
 from tests.support.rounding import rounding_of_forward
 from tests.support.turns import past_turn, trained_turn
+from tests.support.update_settings import NO_OUTCOME
 
 from .conftest import SETTINGS
 
@@ -133,6 +134,7 @@ def test_each_completion_token_is_trained_once(open_policy: OpenPolicy) -> None:
         make_task("Turn on Wi-Fi"),
         tuple(trained_turn(turn.screenshot, turn.tokens) for turn in turns if turn.tokens),
         advantage=1.0,
+        outcome=NO_OUTCOME,
     )
     result = policy.update([trajectory], SETTINGS)
     assert result.num_tokens == sum(len(token.completion_tokens) for token in tokens_of(turns))

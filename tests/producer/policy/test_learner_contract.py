@@ -10,7 +10,8 @@ import pytest
 from producer.agents.android.demo_tasks import demo_tasks
 from producer.agents.android.oracle_policy import NoisyOracle
 from producer.agents.android.sim.device.sim import AndroidSim
-from producer.policy.learner import Learner, UpdateSettings
+from producer.algorithms.settings import UpdateSettings
+from producer.policy.learner import Learner
 from producer.policy.policy import SampleRequest
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network
@@ -18,7 +19,7 @@ from producer.policy.torch_policy.loading import load_network
 from .conftest import ClickOnly, make_request, make_screen
 
 SETTINGS = UpdateSettings(
-    loss="importance_sampling",
+    loss_fn="importance_sampling",
     learning_rate=1e-3,
     num_substeps=1,
     temperature=1.0,

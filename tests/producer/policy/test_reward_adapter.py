@@ -12,33 +12,37 @@ from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from producer.algorithms.settings import PrimeSettings
 from producer.errors import MismatchError, UsageError
-from producer.policy.learner import Attempt, PrimeResult, Trajectory, UpdateResult
+from producer.policy.learner import LearnedAdvantages, Outcome, Trajectory, UpdateResult
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network
 from producer.policy.torch_policy.network import Network
-from producer.policy.torch_policy.reward_adapter import RewardAdapter
+from producer.policy.torch_policy.prime_advantage import PrimeAdvantage
 from tests.support.checkpoints import write_checkpoint
+from tests.support.update_settings import changed
 
 from .conftest import SETTINGS, ClickOnly, are_equal, randomize_adapter, trajectory, weights
 from .test_architectures import plain
 from .test_text_policies import play
-from .test_value_head import plain_forward, rewarded
+from .test_value_head import plain_forward
 
-PRIME = replace(
+PRIME = changed(
     SETTINGS,
-    loss="ppo",
-    prime_beta=0.3,
-    prime_process_coef=2.0,
-    prime_outcome_coef=3.0,
-    prime_learning_rate=0.02,
+    loss_fn="ppo",
+    learned_advantage=PrimeSettings(
+        prime_beta=0.3,
+        prime_process_coef=2.0,
+        prime_outcome_coef=3.0,
+        prime_learning_rate=0.02,
+    ),
 )
 OUTCOMES = (
-    Attempt(4, 1.0, is_right=True),
-    Attempt(4, 0.0, is_right=False),
-    Attempt(0, 0.5, is_right=True),
-    Attempt(4, 0.25, is_right=False),
-    Attempt(0, 0.0, is_right=False),
+    Outcome(4, 1.0, is_right=True),
+    Outcome(4, 0.0, is_right=False),
+    Outcome(0, 0.5, is_right=True),
+    Outcome(4, 0.25, is_right=False),
+    Outcome(0, 0.0, is_right=False),
 )
 
 
@@ -60,23 +64,30 @@ def judged(folder: Path) -> list[Trajectory]:
     """Two groups, mixed; their `advantage` must not be read."""
     _, policy = opened(folder)
     return [
-        replace(trajectory(play(policy, at, 1 + at % 2), 1e9), attempt=attempt)
-        for at, attempt in enumerate(OUTCOMES, start=1)
+        replace(trajectory(play(policy, at, 1 + at % 2), 1e9), outcome=outcome)
+        for at, outcome in enumerate(OUTCOMES, start=1)
     ]
 
 
-def model_of(policy: InProcessPolicy) -> RewardAdapter:
-    assert policy._reward_model is not None
-    return policy._reward_model
+def model_of(policy: InProcessPolicy) -> PrimeAdvantage:
+    model = policy._learned[PrimeSettings]
+    assert isinstance(model, PrimeAdvantage)
+    return model
 
 
 def model_weights(policy: InProcessPolicy) -> list[Tensor]:
     return [parameter.detach().clone() for parameter in model_of(policy).parameters]
 
 
-def prime_of(result: UpdateResult) -> PrimeResult:
-    assert result.prime is not None
-    return result.prime
+def prime_of(result: UpdateResult) -> LearnedAdvantages:
+    assert result.learned is not None
+    return result.learned
+
+
+def measured(result: UpdateResult, name: str) -> float:
+    value = prime_of(result).metrics[f"prime/{name}"]
+    assert value is not None
+    return value
 
 
 def padded(rows: Sequence[Tensor]) -> Tensor:
@@ -84,7 +95,7 @@ def padded(rows: Sequence[Tensor]) -> Tensor:
 
 
 def plain_advantages(
-    process: list[list[float]], attempts: Sequence[Attempt]
+    process: list[list[float]], attempts: Sequence[Outcome]
 ) -> tuple[list[float], list[Tensor]]:
     """(mean, of each token) by loops over lists, from the process rewards."""
     returns = []
@@ -112,7 +123,7 @@ def test_an_update_is_that_of_a_plain_implementation_on_transformers_and_peft(
     policy.update(judged, PRIME)  # leaves the starting point, where every log-ratio is 0
     policy.save_checkpoint(tmp_path / "before")
     state = {name: tensor.clone() for name, tensor in network.adapted.state_dict().items()}
-    result = policy.update(judged, replace(PRIME, temperature=0.7, prime_learning_rate=0.01))
+    result = policy.update(judged, changed(PRIME, temperature=0.7, prime_learning_rate=0.01))
     policy.save_checkpoint(tmp_path / "after")
     reference = plain(folder).eval()
 
@@ -132,23 +143,23 @@ def test_an_update_is_that_of_a_plain_implementation_on_transformers_and_peft(
     loss = binary_cross_entropy_with_logits(logits, labels)
     own_parameters = [parameter for parameter in before.parameters() if parameter.requires_grad]
     expected = torch.autograd.grad(loss, own_parameters)
-    assert prime_of(result).loss == pytest.approx(float(loss.detach()), abs=1e-5)
+    assert measured(result, "loss") == pytest.approx(float(loss.detach()), abs=1e-5)
     assert float(loss.detach()) != pytest.approx(0.6931, abs=1e-3)
     norm = torch.stack([item.norm() for item in expected]).norm()
-    assert prime_of(result).gradient_norm == pytest.approx(float(norm), rel=1e-4)
+    assert measured(result, "gradient_norm") == pytest.approx(float(norm), rel=1e-4)
     for parameter, gradient in zip(model_of(policy).parameters, expected, strict=True):
         assert parameter.grad is not None
         assert torch.allclose(parameter.grad, gradient, rtol=1e-4, atol=1e-5)
-    assert prime_of(result).accuracy == pytest.approx(
+    assert measured(result, "accuracy") == pytest.approx(
         float(((logits > 0) == (labels > 0)).float().mean())
     )
 
     with torch.no_grad():
         process = [(0.3 * own).tolist() for own in ratios(reward_model("after"))]
     means, tokens = plain_advantages(process, OUTCOMES)
-    assert prime_of(result).advantages == pytest.approx(means, abs=1e-5)
+    assert prime_of(result).means == pytest.approx(means, abs=1e-5)
     every = [reward for own in process for reward in own]
-    assert prime_of(result).reward_mean == pytest.approx(sum(every) / len(every), abs=1e-5)
+    assert measured(result, "reward_mean") == pytest.approx(sum(every) / len(every), abs=1e-5)
 
     # The policy's update is the one with these advantages given.
     again_network, again = opened(folder)
@@ -159,9 +170,10 @@ def test_an_update_is_that_of_a_plain_implementation_on_transformers_and_peft(
         lengths = [len(turn.tokens.completion_tokens) for turn in one.turns]
         parts = torch.split(own.float(), lengths)
         numbers = tuple(tuple(part.tolist()) for part in parts)
-        given.append(replace(one, attempt=None, token_advantages=numbers))
-    same = again.update(given, replace(PRIME, temperature=0.7))
-    assert same.prime is None
+        given.append(replace(one, advantage=numbers))
+    plain_settings = changed(PRIME, temperature=0.7, learned_advantage=None)
+    same = again.update(given, plain_settings)
+    assert same.learned is None
     assert result.loss == pytest.approx(same.loss, abs=1e-4)
     assert result.gradient_norm == pytest.approx(same.gradient_norm, rel=1e-4)
 
@@ -170,36 +182,36 @@ def test_the_cross_entropy_of_a_fixed_batch_falls_from_log_2(
     folder: Path, judged: list[Trajectory]
 ) -> None:
     _, policy = opened(folder)
-    results = [prime_of(policy.update(judged, PRIME)) for _ in range(4)]
-    losses = [result.loss for result in results]
+    results = [policy.update(judged, PRIME) for _ in range(4)]
+    losses = [measured(result, "loss") for result in results]
     assert losses[0] == pytest.approx(0.6931472)
     assert losses == sorted(losses, reverse=True)
     assert losses[3] < 0.8 * losses[0]
     # At the start every sum is 0: what was wrong is told, what was right is not.
-    assert results[0].accuracy == pytest.approx(3 / 5)
-    assert results[3].accuracy == 1.0
+    assert measured(results[0], "accuracy") == pytest.approx(3 / 5)
+    assert measured(results[3], "accuracy") == 1.0
     # The first rewards are of the model after its step.
-    assert results[0].reward_mean != 0.0
+    assert measured(results[0], "reward_mean") != 0.0
 
 
 def test_without_a_step_the_process_rewards_are_0_and_rloo_of_the_outcomes_is_left(
     folder: Path, judged: list[Trajectory]
 ) -> None:
     _, policy = opened(folder)
-    result = prime_of(policy.update(judged, replace(PRIME, prime_learning_rate=0.0)))
-    assert result.reward_mean == 0.0
+    result = policy.update(judged, changed(PRIME, prime_learning_rate=0.0))
+    assert measured(result, "reward_mean") == 0.0
     zeros = [[0.0] * item.num_tokens for item in judged]
-    assert result.advantages == pytest.approx(plain_advantages(zeros, OUTCOMES)[0], abs=1e-5)
+    assert prime_of(result).means == pytest.approx(plain_advantages(zeros, OUTCOMES)[0], abs=1e-5)
 
 
 def test_beside_the_reward_model_the_policy_has_the_bits_of_one_without(
     folder: Path, judged: list[Trajectory]
 ) -> None:
     network, policy = opened(folder)
-    policy.update(judged, replace(PRIME, learning_rate=0.0))
+    policy.update(judged, changed(PRIME, learning_rate=0.0))
     other_network, other = opened(folder)
-    given = [replace(one, advantage=0.5 * at, attempt=None) for at, one in enumerate(judged)]
-    other.update(given, replace(SETTINGS, learning_rate=0.0))
+    given = [replace(one, advantage=0.5 * at) for at, one in enumerate(judged)]
+    other.update(given, changed(SETTINGS, learning_rate=0.0))
     assert are_equal(weights(network), weights(other_network))
     assert [item.tokens for item in play(policy, 9)] == [item.tokens for item in play(other, 9)]
     assert len(weights(network)) == len(model_weights(policy))
@@ -212,8 +224,8 @@ def test_a_policy_that_moves_leaves_the_reward_model_and_its_reference_alone(
     for rate in (0.0, 0.1):
         _, policy = opened(folder)
         for _ in range(2):
-            result = policy.update(judged, replace(PRIME, learning_rate=rate))
-        losses.append(prime_of(result).loss)
+            result = policy.update(judged, changed(PRIME, learning_rate=rate))
+        losses.append(measured(result, "loss"))
         models.append(model_weights(policy))
     assert losses[0] == losses[1]
     assert are_equal(*models)
@@ -228,7 +240,7 @@ def test_updates_after_a_restored_state_have_the_same_bits(
     expected = policy.update(judged, PRIME)
     again_network, again = opened(folder)
     for seed in (5, 6):  # a reward model with another history
-        again.update(judged, replace(PRIME, seed=seed))
+        again.update(judged, changed(PRIME, seed=seed))
     again.load_state(tmp_path)
     result = again.update(judged, PRIME)
     assert replace(result, seconds=0.0) == replace(expected, seconds=0.0)
@@ -240,8 +252,8 @@ def test_a_state_without_a_reward_model_restores_none(
     folder: Path, judged: list[Trajectory], tmp_path: Path
 ) -> None:
     _, policy = opened(folder)
-    plain_batch = [replace(item, attempt=None, advantage=1.0) for item in judged]
-    assert policy.update(plain_batch, SETTINGS).prime is None
+    plain_batch = [replace(item, advantage=1.0) for item in judged]
+    assert policy.update(plain_batch, SETTINGS).learned is None
     policy.save_state(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "adapter.safetensors",
@@ -271,7 +283,7 @@ def test_a_checkpoint_holds_both_adapters_for_plain_peft_and_the_policys_is_as_w
         ]
         assert are_equal(loaded, kept)
     _, fresh = opened(folder)
-    fresh.load_reward_model(tmp_path)
+    fresh.load_learned(PrimeSettings, tmp_path)
     assert are_equal(model_weights(fresh), model_weights(policy))
     # A new training: Adam begins anew.
     assert model_of(fresh)._optimizer.state_dict()["state"] == {}
@@ -285,11 +297,11 @@ def test_a_reward_model_that_is_damaged_or_of_another_rank_is_refused(
     policy.save_checkpoint(tmp_path)
     other = InProcessPolicy(load_network(str(folder), lora_rank=2, seed=1), ClickOnly())
     with pytest.raises(MismatchError, match="does not fit this policy's adapter"):
-        other.load_reward_model(tmp_path)
+        other.load_learned(PrimeSettings, tmp_path)
     path = tmp_path / "prime" / "adapter_model.safetensors"
     path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(UsageError, match="is damaged"):
-        policy.load_reward_model(tmp_path)
+        policy.load_learned(PrimeSettings, tmp_path)
 
 
 def test_the_policys_dropout_is_not_its_own(folder: Path, judged: list[Trajectory]) -> None:
@@ -306,13 +318,13 @@ def test_the_policys_dropout_is_not_its_own(folder: Path, judged: list[Trajector
 def test_its_gradient_is_clipped_on_its_own(folder: Path, judged: list[Trajectory]) -> None:
     def stepped(bound: float | None) -> tuple[float, float]:
         _, policy = opened(folder)
-        result = policy.update(judged, replace(PRIME, max_gradient_norm=bound))
+        result = policy.update(judged, changed(PRIME, max_gradient_norm=bound))
         gradients = [
             parameter.grad.norm()
             for parameter in model_of(policy).parameters
             if parameter.grad is not None
         ]
-        return prime_of(result).gradient_norm, float(torch.stack(gradients).norm())
+        return measured(result, "gradient_norm"), float(torch.stack(gradients).norm())
 
     free, same = stepped(None)
     assert free == pytest.approx(same)
@@ -326,26 +338,26 @@ def test_a_batch_with_nothing_to_train_on_changes_no_reward_model(
 ) -> None:
     _, policy = opened(folder)
     measured = [replace(item, is_trained=False) for item in judged]
-    assert policy.update(measured, PRIME).prime is None
+    assert policy.update(measured, PRIME).learned is None
     policy.update(judged, PRIME)
     before = model_weights(policy)
-    assert policy.update([replace(judged[0], turns=())], PRIME).prime is None
+    assert policy.update([replace(judged[0], turns=())], PRIME).learned is None
     assert are_equal(before, model_weights(policy))
 
 
-def test_an_attempt_for_some_trajectories_alone_or_beside_advantages_is_refused(
+def test_a_bonus_of_the_policy_is_none_of_the_reward_models(
     folder: Path, judged: list[Trajectory]
 ) -> None:
-    _, policy = opened(folder)
-    with pytest.raises(ValueError, match="give it for all"):
-        policy.update([judged[0], replace(judged[1], attempt=None)], PRIME)
-    policy.update([judged[0], replace(judged[1], attempt=None, is_trained=False)], PRIME)
-    with pytest.raises(ValueError, match="token_rewards and attempt; give one"):
-        rewarded(judged[0])
+    models = []
+    for coef in (0.0, 0.5):
+        _, policy = opened(folder)
+        policy.update(judged, changed(PRIME, entropy_coef=coef, learning_rate=0.0))
+        models.append(model_weights(policy))
+    assert are_equal(*models)
 
 
 def test_a_network_of_fused_experts_is_refused_by_name(tmp_path: Path) -> None:
     write_checkpoint(tmp_path, "qwen3_vl_moe")
     network = load_network(str(tmp_path), lora_rank=2, seed=1)
     with pytest.raises(UsageError, match="prime needs a second adapter"):
-        RewardAdapter(network, 0)
+        PrimeAdvantage(network, 0)

@@ -17,6 +17,7 @@ from producer.policy.torch_policy import update_passes
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.logprobs import micro_batches
 from producer.policy.torch_policy.network import Network
+from tests.support.update_settings import changed
 
 from .conftest import SETTINGS, ClickOnly, are_equal, make_request, make_screen, weights
 
@@ -36,7 +37,7 @@ def test_sampling_between_the_parts_of_an_update_changes_neither(
 ) -> None:
     # A micro-batch for each sequence.
     monkeypatch.setattr(update_passes, "micro_batches", partial(micro_batches, max_tokens=1))
-    settings = replace(SETTINGS, num_substeps=num_substeps, kl_penalty_coef=kl_penalty_coef)
+    settings = changed(SETTINGS, num_substeps=num_substeps, kl_penalty_coef=kl_penalty_coef)
     given = [*batch, replace(batch[0], is_trained=False), replace(batch[1], is_trained=False)]
     compute = ComputeSettings(gradient_checkpointing=gradient_checkpointing)
     before = weights(network)

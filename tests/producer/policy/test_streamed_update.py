@@ -6,21 +6,23 @@ from uuid import UUID
 import pytest
 import torch
 
-from producer.policy.learner import Trajectory, UpdateResult, UpdateSettings
+from producer.algorithms.settings import UpdateSettings
+from producer.policy.learner import Trajectory, UpdateResult
 from producer.policy.torch_policy import update_passes
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.network import Network
+from tests.support.update_settings import changed
 
 from .conftest import SETTINGS, Play, are_equal, make_request, make_screen, trajectory, weights
 
 RELATIVE = 1e-6
 BY_AGGREGATION = [
-    replace(SETTINGS, aggregation="sum"),
-    replace(SETTINGS, aggregation="token_mean"),
-    replace(SETTINGS, aggregation="sequence_mean"),
-    replace(SETTINGS, aggregation="sequence_sum", loss="gspo"),
-    replace(SETTINGS, aggregation="token_mean", loss="ppo", kl_penalty_coef=0.1, kl_in="loss",
-            kl_estimator="k3"),
+    changed(SETTINGS, loss_aggregation="sum"),
+    changed(SETTINGS, loss_aggregation="token_mean"),
+    changed(SETTINGS, loss_aggregation="sequence_mean"),
+    changed(SETTINGS, loss_aggregation="sequence_sum", loss_fn="gspo"),
+    changed(SETTINGS, loss_aggregation="token_mean", loss_fn="ppo", kl_penalty_coef=0.1,
+            kl_in="loss", kl_estimator="k3"),
 ]  # fmt: skip
 
 
@@ -76,7 +78,7 @@ def groups(play: Play) -> list[list[Trajectory]]:
 
 
 @pytest.mark.parametrize(
-    "settings", BY_AGGREGATION, ids=lambda item: f"{item.aggregation}-{item.loss}"
+    "settings", BY_AGGREGATION, ids=lambda item: f"{item.loss_aggregation}-{item.loss_fn}"
 )
 def test_minibatches_have_the_gradient_of_the_whole_batch(
     policy: InProcessPolicy,
@@ -84,7 +86,7 @@ def test_minibatches_have_the_gradient_of_the_whole_batch(
     groups: list[list[Trajectory]],
     settings: UpdateSettings,
 ) -> None:
-    still = replace(settings, learning_rate=0.0)
+    still = changed(settings, learning_rate=0.0)
     whole = measured(policy.update([item for group in groups for item in group], still))
     expected = gradients(network).double()
     found = streamed(policy, groups, still)
@@ -104,10 +106,10 @@ def test_the_policy_is_sampled_from_between_two_parts_with_the_weights_before(
     request = make_request(99, make_screen(5), temperature=0.7)
     before, expected = weights(network), policy.sample([request])[0]
     policy.forget(UUID(int=99))
-    undisturbed = streamed(policy, groups, replace(SETTINGS, learning_rate=0.0))
+    undisturbed = streamed(policy, groups, changed(SETTINGS, learning_rate=0.0))
     gradient = gradients(network)
 
-    update = policy.begin_update(replace(SETTINGS, learning_rate=0.0), 3)
+    update = policy.begin_update(changed(SETTINGS, learning_rate=0.0), 3)
     assert not update.work(), "there is nothing to compute"
     num_parts = 0
     for group in groups:
@@ -132,15 +134,15 @@ def test_an_update_that_is_not_finished_changes_nothing(
         pass
     assert are_equal(weights(network), before)
     assert policy.version == version
-    first = streamed(policy, groups, replace(SETTINGS, learning_rate=0.0))
-    assert first == streamed(policy, groups, replace(SETTINGS, learning_rate=0.0))
+    first = streamed(policy, groups, changed(SETTINGS, learning_rate=0.0))
+    assert first == streamed(policy, groups, changed(SETTINGS, learning_rate=0.0))
 
 
 def test_every_optimiser_step_has_its_minibatches_and_none_before_the_end(
     policy: InProcessPolicy, network: Network, groups: list[list[Trajectory]]
 ) -> None:
     halves = [groups[0][:1], groups[0][1:], groups[2][:1], groups[2][1:]]
-    settings = replace(SETTINGS, num_substeps=2)
+    settings = changed(SETTINGS, num_substeps=2)
     before = weights(network)
     update = policy.begin_update(settings, 2)
     for halve in halves:

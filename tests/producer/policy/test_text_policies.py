@@ -10,8 +10,9 @@ from uuid import UUID
 import pytest
 import torch
 
+from producer.algorithms.settings import GaeSettings, UpdateSettings
 from producer.errors import UsageError
-from producer.policy.learner import Trajectory, UpdateSettings
+from producer.policy.learner import Outcome, Trajectory
 from producer.policy.policy import SampleRequest, Turn
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network
@@ -19,6 +20,7 @@ from producer.policy.torch_policy.open import open_in_process
 from producer.policy.torch_policy.placement import choose_placement
 from tests.support.checkpoints import write_checkpoint
 from tests.support.turns import past_turn, trained_turn
+from tests.support.update_settings import NO_OUTCOME, changed
 
 from .conftest import ClickOnly, make_screen, make_task, randomize_adapter
 from .test_architectures import plain
@@ -166,10 +168,11 @@ def test_an_update_trains_on_dialogues_without_screens(policy: InProcessPolicy) 
                 if turn.tokens
             ),
             advantage,
+            NO_OUTCOME,
         )
         for episode, advantage in ((1, 1.0), (2, -1.0))
     ]
-    settings = UpdateSettings("importance_sampling", 1e-3, 1, 1.0, 0.0, seed=0)
+    settings = UpdateSettings(learning_rate=1e-3, seed=0)
     result = policy.update(trajectories, settings)
     assert result.num_tokens == sum(
         len(turn.tokens.completion_tokens)
@@ -211,26 +214,27 @@ def test_one_turn_without_screens_is_trained_by_each_token_s_own_advantage_or_re
     turn = play(policy, 1, 1)[0]
     assert turn.tokens is not None
     count = len(turn.tokens.completion_tokens)
-    one = Trajectory(make_task("any"), (trained_turn(None, turn.tokens),), 0.0)
-    settings = UpdateSettings("ppo", 1e-2, 1, 1.0, 0.0, seed=0, clip_low=0.2, clip_high=0.2)
+    one = Trajectory(make_task("any"), (trained_turn(None, turn.tokens),), 0.0, NO_OUTCOME)
+    settings = UpdateSettings(loss_fn="ppo", learning_rate=1e-2, seed=0)
 
     def likelihood() -> float:
-        still = replace(settings, learning_rate=0.0)
+        still = changed(settings, learning_rate=0.0)
         return -policy.update([replace(one, advantage=1.0)], still).kl_sample_train_v1
 
     before = likelihood()
-    first = replace(one, token_advantages=((1.0,) + (0.0,) * (count - 1),))
+    first = replace(one, advantage=((1.0,) + (0.0,) * (count - 1),))
     result = policy.update([first], settings)
     # On policy the loss is minus the sum of the advantages, up to bfloat16's rounding.
     assert result.loss == pytest.approx(-1.0, abs=0.1)
     assert result.gradient_norm > 0
-    whole = replace(one, token_advantages=((1.0,) * count,))
+    whole = replace(one, advantage=((1.0,) * count,))
     for _ in range(3):
         policy.update([whole], settings)
     assert likelihood() > before
-    rewarded = replace(one, token_rewards=((0.0,) * (count - 1) + (1.0,),))
-    result = policy.update([rewarded], settings)
-    assert result.value is not None
-    assert policy._value_head is not None
-    assert {weight.dtype for weight in policy._value_head.parameters()} == {torch.float32}
-    assert policy.update([rewarded], settings).value != result.value
+    rewarded = replace(one, outcome=Outcome(0, 1.0, is_right=True))
+    with_values = changed(settings, learned_advantage=GaeSettings())
+    result = policy.update([rewarded], with_values)
+    assert result.learned is not None
+    head = policy._learned[GaeSettings]
+    assert {weight.dtype for weight in head.joint_parameters} == {torch.float32}
+    assert policy.update([rewarded], with_values).learned != result.learned

@@ -10,8 +10,9 @@ import pytest
 import torch
 from peft import PeftModel
 
+from producer.algorithms.settings import UpdateSettings
 from producer.errors import MismatchError, NotFoundError
-from producer.policy.learner import Trajectory, UpdateSettings
+from producer.policy.learner import Trajectory
 from producer.policy.policy import Turn
 from producer.policy.torch_policy import cpu_parallel, update_passes
 from producer.policy.torch_policy.in_process import InProcessPolicy
@@ -22,6 +23,7 @@ from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.sequences import TokenSequence, join_turns
 from tests.support.rounding import rounding_of_forward, rounding_of_sum
 from tests.support.turns import past_turn
+from tests.support.update_settings import changed
 
 from .conftest import (
     SETTINGS,
@@ -48,7 +50,7 @@ def drift(policy: InProcessPolicy, turns: list[Turn]) -> float:
 
     Without advantage and step the KL estimate is sampled minus trained log-prob.
     """
-    result = policy.update([trajectory(turns, 0.0)], replace(SETTINGS, learning_rate=0.0))
+    result = policy.update([trajectory(turns, 0.0)], changed(SETTINGS, learning_rate=0.0))
     return -result.kl_sample_train_v1
 
 
@@ -80,7 +82,7 @@ def test_an_update_changes_the_adapter_and_nothing_else(
     assert all(torch.equal(value, base[name]) for name, value in base_weights(network).items())
 
 
-@pytest.mark.parametrize("settings", [replace(SETTINGS, learning_rate=0.0), SETTINGS])
+@pytest.mark.parametrize("settings", [changed(SETTINGS, learning_rate=0.0), SETTINGS])
 def test_without_learning_rate_or_without_trajectories_no_weight_changes_and_the_version_rises(
     policy: InProcessPolicy, network: Network, batch: list[Trajectory], settings: UpdateSettings
 ) -> None:
@@ -115,9 +117,9 @@ def test_the_report_counts_tokens_and_measures_entropy_as_sampled(
 def test_the_gradient_is_reported_before_it_is_clipped(
     policy: InProcessPolicy, batch: list[Trajectory]
 ) -> None:
-    free = policy.update(batch, replace(SETTINGS, learning_rate=0.0))
+    free = policy.update(batch, changed(SETTINGS, learning_rate=0.0))
     bounded = policy.update(
-        batch, replace(SETTINGS, learning_rate=0.0, max_gradient_norm=free.gradient_norm / 10)
+        batch, changed(SETTINGS, learning_rate=0.0, max_gradient_norm=free.gradient_norm / 10)
     )
     # At learning rate 0 both updates compute the same gradient.
     assert bounded.gradient_norm == free.gradient_norm
@@ -148,7 +150,7 @@ def test_an_update_has_the_same_bits_on_any_number_of_workers(
     for count in (1, 2, 4):
         monkeypatch.setattr(cpu_parallel, "num_workers", lambda _device, count=count: count)
         network = load_network(str(base_folder), lora_rank=4, seed=1)
-        InProcessPolicy(network, ClickOnly()).update(batch, replace(SETTINGS, kl_penalty_coef=0.5))
+        InProcessPolicy(network, ClickOnly()).update(batch, changed(SETTINGS, kl_penalty_coef=0.5))
         after.append(weights(network))
     assert are_equal(after[0], after[1])
     assert are_equal(after[0], after[2])
@@ -157,7 +159,7 @@ def test_an_update_has_the_same_bits_on_any_number_of_workers(
 def test_substeps_split_the_batch_and_each_takes_a_step(
     policy: InProcessPolicy, batch: list[Trajectory]
 ) -> None:
-    result = policy.update(batch, replace(SETTINGS, num_substeps=2))
+    result = policy.update(batch, changed(SETTINGS, num_substeps=2))
     steps = {int(state["step"]) for state in policy._optimizer.state.values()}
     assert steps == {2}
     # The second half is measured after the first half's step, so the policies differ.
@@ -173,7 +175,7 @@ def test_substeps_split_the_batch_and_each_takes_a_step(
 def test_more_substeps_than_trajectories_are_as_many_as_trajectories(
     policy: InProcessPolicy, batch: list[Trajectory]
 ) -> None:
-    policy.update(batch, replace(SETTINGS, num_substeps=100))
+    policy.update(batch, changed(SETTINGS, num_substeps=100))
     assert {int(state["step"]) for state in policy._optimizer.state.values()} == {len(batch)}
 
 
@@ -181,7 +183,7 @@ def test_the_optimiser_takes_the_learning_rate_of_each_update(
     policy: InProcessPolicy, batch: list[Trajectory]
 ) -> None:
     for rate in (0.1, 0.3):
-        policy.update(batch, replace(SETTINGS, learning_rate=rate))
+        policy.update(batch, changed(SETTINGS, learning_rate=rate))
         assert policy._optimizer.param_groups[0]["lr"] == rate
 
 
@@ -204,9 +206,9 @@ def test_the_kl_penalty_pulls_towards_the_base_policy(
         return float((now - base).square().mean())
 
     before = distance_from_base()
-    assert policy.update(batch, replace(SETTINGS, learning_rate=0.0)).gradient_norm == 0.0
+    assert policy.update(batch, changed(SETTINGS, learning_rate=0.0)).gradient_norm == 0.0
     for _ in range(5):
-        policy.update(batch, replace(SETTINGS, kl_penalty_coef=1.0))
+        policy.update(batch, changed(SETTINGS, kl_penalty_coef=1.0))
     assert distance_from_base() < before
 
 
@@ -230,15 +232,15 @@ def test_a_restored_state_continues_bit_for_bit(
     batch: list[Trajectory],
     tmp_path: Path,
 ) -> None:
-    policy.update(batch, replace(SETTINGS, num_substeps=2))
+    policy.update(batch, changed(SETTINGS, num_substeps=2))
     policy.save_state(tmp_path)
-    continued = policy.update(batch, replace(SETTINGS, num_substeps=2, seed=3))
+    continued = policy.update(batch, changed(SETTINGS, num_substeps=2, seed=3))
 
     other_network = load_network(str(base_folder), lora_rank=4, seed=99)
     other = InProcessPolicy(other_network, ClickOnly())
     other.load_state(tmp_path)
     assert other.version == 1
-    resumed = other.update(batch, replace(SETTINGS, num_substeps=2, seed=3))
+    resumed = other.update(batch, changed(SETTINGS, num_substeps=2, seed=3))
     assert are_equal(weights(other_network), weights(network))
     assert replace(resumed, seconds=0.0) == replace(continued, seconds=0.0)
     request = make_request(1, make_screen(1))

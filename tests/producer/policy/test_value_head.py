@@ -1,22 +1,26 @@
 """Advantages of tokens: given, or from rewards of tokens and the value head (gae)."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
+from typing import cast
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from producer.policy.learner import Trajectory, UpdateSettings
+from producer.algorithms.settings import GaeSettings, UpdateSettings
+from producer.policy.learner import Outcome, TokenNumbers, Trajectory, UpdateResult
+from producer.policy.torch_policy.gae_advantage import GaeAdvantage
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network
 from producer.policy.torch_policy.network import Network
-from producer.policy.torch_policy.value_head import ValueHead
 from tests.oracles import verl_core
 from tests.support.checkpoints import write_checkpoint
 from tests.support.turns import trained_turn
+from tests.support.update_settings import changed
 
 from .conftest import (
     SETTINGS,
@@ -29,25 +33,26 @@ from .conftest import (
 from .test_architectures import plain
 from .test_text_policies import play as play_text
 
-GAE = replace(
+GAE = changed(
     SETTINGS,
-    loss="ppo",
-    clip_low=0.2,
-    clip_high=0.2,
-    gae_gamma=0.97,
-    gae_lambda=0.9,
-    value_learning_rate=0.1,
+    loss_fn="ppo",
+    learned_advantage=GaeSettings(gae_gamma=0.97, gae_lambda=0.9, value_learning_rate=0.1),
 )
 
 
+def with_rewards(one: Trajectory, rewards: TokenNumbers) -> Trajectory:
+    """With these rewards of tokens; its `advantage` must not be read."""
+    return replace(one, advantage=1e9, outcome=replace(one.outcome, token_rewards=rewards))
+
+
 def rewarded(one: Trajectory, seed: int = 0) -> Trajectory:
-    """With a random reward for each token; its `advantage` must not be read."""
+    """With a random reward for each token."""
     generator = torch.Generator().manual_seed(seed)
     rewards = tuple(
         tuple(torch.randn(len(turn.tokens.completion_tokens), generator=generator).tolist())
         for turn in one.turns
     )
-    return replace(one, advantage=1e9, token_rewards=rewards)
+    return with_rewards(one, rewards)
 
 
 @pytest.fixture
@@ -61,17 +66,31 @@ def opened(base_folder: Path) -> tuple[Network, InProcessPolicy]:
     return network, InProcessPolicy(network, ClickOnly())
 
 
-def head_of(policy: InProcessPolicy) -> ValueHead:
-    assert policy._value_head is not None
-    return policy._value_head
+def head_of(policy: InProcessPolicy) -> GaeAdvantage:
+    head = policy._learned[GaeSettings]
+    assert isinstance(head, GaeAdvantage)
+    return head
+
+
+def measured(result: UpdateResult, name: str) -> float:
+    """A metric of the value head."""
+    assert result.learned is not None
+    value = result.learned.metrics[f"optim/value_{name}"]
+    assert value is not None
+    return value
+
+
+def means(result: UpdateResult) -> tuple[float | None, ...]:
+    assert result.learned is not None
+    return result.learned.means
 
 
 def head_weights(policy: InProcessPolicy) -> list[Tensor]:
-    return [parameter.detach().clone() for parameter in head_of(policy).parameters()]
+    return [parameter.detach().clone() for parameter in head_of(policy).joint_parameters]
 
 
-def flat(numbers: Sequence[Sequence[float]] | None) -> list[float]:
-    assert numbers is not None
+def flat(numbers: float | TokenNumbers) -> list[float]:
+    assert isinstance(numbers, tuple)
     return [number for own in numbers for number in own]
 
 
@@ -100,16 +119,16 @@ def test_advantages_of_tokens_that_are_all_equal_are_the_advantage_of_the_rollou
         given = [
             replace(
                 item,
-                advantage=9.0,
-                token_advantages=tuple(
-                    (item.advantage,) * len(turn.tokens.completion_tokens) for turn in item.turns
+                advantage=tuple(
+                    (cast("float", item.advantage),) * len(turn.tokens.completion_tokens)
+                    for turn in item.turns
                 ),
             )
             if by_token
             else item
             for item in batch
         ]
-        policy.update(given, replace(SETTINGS, num_substeps=2))
+        policy.update(given, changed(SETTINGS, num_substeps=2))
         after.append(weights(network))
     assert are_equal(after[0], after[1])
 
@@ -122,21 +141,21 @@ def test_each_token_is_trained_with_its_own_advantage(
     given = [
         replace(
             item,
-            token_advantages=tuple(
+            advantage=tuple(
                 tuple(float(next(numbers)) for _ in turn.tokens.completion_tokens)
                 for turn in item.turns
             ),
         )
         for item in batch
     ]
-    total = sum(sum(flat(item.token_advantages)) for item in given)
-    result = policy.update(given, replace(SETTINGS, learning_rate=0.0))
+    total = sum(sum(flat(item.advantage)) for item in given)
+    result = policy.update(given, changed(SETTINGS, learning_rate=0.0))
     assert result.loss == pytest.approx(-total, rel=1e-4)
-    assert result.value is None
+    assert result.learned is None
     only_last = [
         replace(
             item,
-            token_advantages=tuple(
+            advantage=tuple(
                 tuple(
                     float(
                         (turn, at) == (len(item.turns) - 1, len(turns.tokens.completion_tokens) - 1)
@@ -148,30 +167,9 @@ def test_each_token_is_trained_with_its_own_advantage(
         )
         for item in batch
     ]
-    assert policy.update(only_last, replace(SETTINGS, learning_rate=0.0)).loss == pytest.approx(
+    assert policy.update(only_last, changed(SETTINGS, learning_rate=0.0)).loss == pytest.approx(
         -len(batch), rel=1e-4
     )
-
-
-def test_numbers_that_do_not_fit_the_tokens_are_refused(batch: list[Trajectory]) -> None:
-    one = batch[1]
-    fitting = tuple((0.0,) * len(turn.tokens.completion_tokens) for turn in one.turns)
-    replace(one, token_rewards=fitting)
-    for wrong in ((), (*fitting, ()), ((0.0,), *fitting[1:])):
-        for name in ("token_rewards", "token_advantages"):
-            with pytest.raises(ValueError, match=f"{name} needs one number per completion token"):
-                replace(one, **{name: wrong})  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="give one of them"):
-        replace(one, token_rewards=fitting, token_advantages=fitting)
-
-
-def test_rewards_of_tokens_for_some_trajectories_alone_are_refused(
-    policy: InProcessPolicy, batch: list[Trajectory]
-) -> None:
-    with pytest.raises(ValueError, match="give them for all"):
-        policy.update([batch[0], rewarded(batch[1])], GAE)
-    # What is only measured needs none.
-    policy.update([replace(batch[0], is_trained=False), rewarded(batch[1])], GAE)
 
 
 @pytest.mark.parametrize("coef", [0.0, 0.7])
@@ -191,17 +189,21 @@ def test_an_update_with_values_is_verl_s_on_plain_transformers_and_peft(
         for episode in (1, 2)
     ]
     # The head's values and the ratios leave their starting points, so that clipping is in force.
-    policy.update(batch, replace(GAE, learning_rate=0.02))
+    policy.update(batch, changed(GAE, learning_rate=0.02))
     policy.save_checkpoint(tmp_path / "checkpoint")
     theirs = PeftModel.from_pretrained(
         plain(tmp_path / "base"), tmp_path / "checkpoint", is_trainable=True
     ).eval()
     head = head_of(policy)
-    settings = replace(
-        GAE, learning_rate=0.0, value_learning_rate=0.0, aggregation="token_mean", value_coef=coef
+    settings = changed(
+        GAE,
+        learning_rate=0.0,
+        value_learning_rate=0.0,
+        value_coef=coef,
+        loss_aggregation="token_mean",
     )
     rows = [plain_forward(theirs, item) for item in batch]
-    weight, bias = head.parameters()
+    weight, bias = head.joint_parameters
     values = [(hidden @ weight.T)[:, 0] + bias for hidden, _ in rows]
     frozen = [(hidden.detach() @ weight.T)[:, 0] + bias for hidden, _ in rows]
 
@@ -215,7 +217,7 @@ def test_an_update_with_values_is_verl_s_on_plain_transformers_and_peft(
             for item in batch
         ]
     )
-    rewards = pad([torch.tensor(flat(item.token_rewards)) for item in batch])
+    rewards = pad([torch.tensor(item.flat_rewards) for item in batch])
     advantages, returns = verl.compute_gae_advantage_return(
         rewards, pad(values).detach(), mask, gamma=0.97, lam=0.9
     )
@@ -239,20 +241,17 @@ def test_an_update_with_values_is_verl_s_on_plain_transformers_and_peft(
     for parameter, gradient in zip(network.trainable(), expected, strict=True):
         assert parameter.grad is not None
         assert torch.allclose(parameter.grad, gradient, rtol=1e-4, atol=1e-5)
-    for parameter, gradient in zip(head.parameters(), of_head, strict=True):
+    for parameter, gradient in zip(head.joint_parameters, of_head, strict=True):
         assert parameter.grad is not None
         assert torch.allclose(parameter.grad, gradient, rtol=1e-5, atol=1e-5)
     assert result.loss == pytest.approx(float(policy_loss.detach()), abs=1e-5)
-    assert result.value is not None
-    assert result.value.loss_per_token == pytest.approx(
-        float(value_loss(values).detach()), rel=1e-4
-    )
-    means = [
+    assert measured(result, "loss") == pytest.approx(float(value_loss(values).detach()), rel=1e-4)
+    expected_means = [
         float(own[: int(length)].mean())
         for own, length in zip(advantages, mask.sum(dim=1), strict=True)
     ]
-    assert result.value.advantages == pytest.approx(means, abs=1e-5)
-    assert result.value.mean == pytest.approx(
+    assert means(result) == pytest.approx(expected_means, abs=1e-5)
+    assert measured(result, "mean") == pytest.approx(
         float((pad(frozen) * mask).detach().sum() / mask.sum()), rel=1e-4
     )
 
@@ -262,13 +261,12 @@ def test_a_value_counts_only_so_far_from_the_one_before_the_update(
 ) -> None:
     """The second substep's values have left the first's: with a narrow bound they are clipped."""
     fractions = []
-    for clip in (None, 1e-6):
+    for clip in (math.inf, 1e-6):
         _, policy = opened(base_folder)
         result = policy.update(
-            rewarded_batch, replace(GAE, num_substeps=4, value_clip=clip, value_learning_rate=0.5)
+            rewarded_batch, changed(GAE, num_substeps=4, value_clip=clip, value_learning_rate=0.5)
         )
-        assert result.value is not None
-        fractions.append(result.value.clip_fraction)
+        fractions.append(measured(result, "clip_fraction"))
     assert fractions[0] == 0.0
     assert 0.1 < fractions[1] < 1.0
 
@@ -277,15 +275,14 @@ def test_the_first_values_are_0_so_the_advantages_are_whitened_rewards_to_go(
     policy: InProcessPolicy, batch: list[Trajectory]
 ) -> None:
     given = [rewarded(one, seed) for seed, one in enumerate(batch)]
-    result = policy.update(given, replace(GAE, gae_gamma=1.0, gae_lambda=1.0))
-    to_go = [list(accumulate(reversed(flat(item.token_rewards)))) for item in given]
+    result = policy.update(given, changed(GAE, gae_gamma=1.0, gae_lambda=1.0))
+    to_go = [list(accumulate(reversed(item.flat_rewards))) for item in given]
     every = torch.tensor([number for own in to_go for number in own]).double()
     mean, std = every.mean(), every.std()
     expected = [float((sum(own) / len(own) - mean) / std) for own in to_go]
-    assert result.value is not None
-    assert result.value.advantages == pytest.approx(expected, abs=1e-5)
-    assert result.value.mean == 0.0
-    assert result.value.explained_variance == pytest.approx(0.0)
+    assert means(result) == pytest.approx(expected, abs=1e-5)
+    assert measured(result, "mean") == 0.0
+    assert measured(result, "explained_variance") == pytest.approx(0.0)
 
 
 def test_rewards_flow_back_over_a_prompt_that_was_cut(
@@ -305,13 +302,11 @@ def test_rewards_flow_back_over_a_prompt_that_was_cut(
         ),
     )
     zeros = [(0.0,) * len(turn.tokens.completion_tokens) for turn in (whole.turns[0], cut)]
-    rewards = (zeros[0], (*zeros[1][:-1], 1.0))
-    one = replace(whole, turns=(whole.turns[0], cut), token_rewards=rewards)
-    none = replace(one, token_rewards=tuple(zeros))
-    result = policy.update([one, none], replace(GAE, gae_gamma=1.0, gae_lambda=1.0))
-    assert result.value is not None
+    one = replace(whole, turns=(whole.turns[0], cut), outcome=Outcome(0, 1.0, is_right=True))
+    none = with_rewards(one, tuple(zeros))
+    result = policy.update([one, none], changed(GAE, gae_gamma=1.0, gae_lambda=1.0))
     # Every token of `one` has return 1, every one of `none` 0: whitened, these are opposite.
-    high, low = result.value.advantages
+    high, low = means(result)
     assert high is not None
     assert low is not None
     num_tokens = 2 * one.num_tokens
@@ -324,16 +319,13 @@ def test_a_value_head_learns_the_returns_and_leaves_the_policy_alone(
 ) -> None:
     network, policy = opened(base_folder)
     before = weights(network)
-    settings = replace(GAE, learning_rate=0.0, value_clip=None, gae_lambda=1.0)
+    settings = changed(GAE, learning_rate=0.0, value_clip=math.inf, gae_lambda=1.0)
     losses = []
     for _ in range(30):
         result = policy.update(rewarded_batch, settings)
-        assert result.value is not None
-        losses.append(result.value.loss_per_token)
+        losses.append(measured(result, "loss"))
     assert losses[-1] < 0.7 * losses[0]
-    assert result.value is not None
-    assert result.value.explained_variance is not None
-    assert result.value.explained_variance > 0.3
+    assert measured(result, "explained_variance") > 0.3
     assert are_equal(before, weights(network))
 
 
@@ -344,7 +336,7 @@ def test_a_value_coefficient_trains_the_adapter_on_the_values_too(
     for coef in (0.0, 10.0):
         _, policy = opened(base_folder)
         policy.update(rewarded_batch, GAE)
-        frozen = replace(GAE, learning_rate=0.0, value_coef=coef)
+        frozen = changed(GAE, learning_rate=0.0, value_coef=coef)
         result = policy.update(rewarded_batch, frozen)
         norms.append(result.gradient_norm)
     assert norms[0] != pytest.approx(norms[1], rel=1e-3)
@@ -357,20 +349,24 @@ def test_one_token_alone_has_advantage_0(policy: InProcessPolicy, batch: list[Tr
         completion_tokens=turn.tokens.completion_tokens[:1],
         completion_logprobs=turn.tokens.completion_logprobs[:1],
     )
-    one = replace(batch[0], turns=(trained_turn(turn.screenshot, tokens),), token_rewards=((1.0,),))
+    one = replace(
+        batch[0],
+        turns=(trained_turn(turn.screenshot, tokens),),
+        outcome=Outcome(0, 1.0, is_right=True),
+    )
     result = policy.update([one], GAE)
-    assert result.value is not None
-    assert (result.value.advantages, result.loss) == ((0.0,), 0.0)
-    assert result.value.explained_variance is None
+    assert result.learned is not None
+    assert (result.learned.means, result.loss) == ((0.0,), 0.0)
+    assert result.learned.metrics["optim/value_explained_variance"] is None
 
 
 def test_a_batch_with_nothing_to_train_on_trains_no_head(
     policy: InProcessPolicy, batch: list[Trajectory]
 ) -> None:
     result = policy.update([replace(rewarded(item), is_trained=False) for item in batch], GAE)
-    assert result.value is None
-    empty = replace(batch[0], turns=(), token_rewards=())
-    assert policy.update([empty], GAE).value is None
+    assert result.learned is None
+    empty = replace(batch[0], turns=())
+    assert policy.update([empty], GAE).learned is None
 
 
 def test_gradients_of_the_head_are_clipped_on_their_own(
@@ -378,13 +374,12 @@ def test_gradients_of_the_head_are_clipped_on_their_own(
 ) -> None:
     def value_step(bound: float | None) -> tuple[float, float]:
         _, policy = opened(base_folder)
-        settings: UpdateSettings = replace(GAE, max_gradient_norm=bound, learning_rate=0.0)
+        settings: UpdateSettings = changed(GAE, max_gradient_norm=bound, learning_rate=0.0)
         result = policy.update(rewarded_batch, settings)
-        assert result.value is not None
         clipped = torch.stack(
-            [p.grad.norm() for p in head_of(policy).parameters() if p.grad is not None]
+            [p.grad.norm() for p in head_of(policy).joint_parameters if p.grad is not None]
         )
-        return result.value.gradient_norm, float(clipped.norm())
+        return measured(result, "gradient_norm"), float(clipped.norm())
 
     free, same = value_step(None)
     assert free == pytest.approx(same)

@@ -4,12 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
+from producer.algorithms.settings import GaeSettings
 from producer.errors import MismatchError, UsageError
 from producer.policy.learner import Trajectory
-from producer.policy.torch_policy.value_head import ValueHead
+from producer.policy.torch_policy.gae_advantage import GaeAdvantage
 
 from .conftest import SETTINGS, are_equal, weights
 from .test_value_head import GAE, head_weights, opened, rewarded
@@ -73,16 +73,21 @@ def test_a_checkpoint_holds_the_head_beside_an_adapter_that_plain_peft_loads(
     assert are_equal([parameter.detach() for parameter in loaded], weights(network))
 
     _, fresh = opened(base_folder)
-    fresh.load_value_head(tmp_path / "checkpoint")
+    fresh.load_learned(GaeSettings, tmp_path / "checkpoint")
     assert are_equal(head_weights(fresh), head_weights(policy))
 
 
-def test_a_head_that_is_damaged_or_of_another_network_is_refused(tmp_path: Path) -> None:
-    head = ValueHead(8, torch.device("cpu"))
-    ValueHead(9, torch.device("cpu")).save(tmp_path)
+def test_a_head_that_is_damaged_or_of_another_network_is_refused(
+    base_folder: Path, tmp_path: Path
+) -> None:
+    network, _ = opened(base_folder)
+    head = GaeAdvantage(network)
+    head.save(tmp_path)
+    path = tmp_path / "value_head.safetensors"
+    weights = load_file(path)
+    save_file({**weights, "weight": weights["weight"][:, 1:].contiguous()}, path)
     with pytest.raises(MismatchError, match=r"value_head\.safetensors does not fit"):
         head.load(tmp_path)
-    path = tmp_path / "value_head.safetensors"
     path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(UsageError, match="is damaged"):
         head.load(tmp_path)

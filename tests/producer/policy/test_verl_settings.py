@@ -16,6 +16,7 @@ from producer.policy.torch_policy.optimizer import make_optimizer, optimizer_ste
 from producer.policy.torch_policy.sampling import sample_tokens
 from producer.policy.torch_policy.token_logprobs import token_entropies
 from producer.policy.torch_policy.training_sequences import training_sequences
+from tests.support.update_settings import changed
 
 from .conftest import SETTINGS, ClickOnly, are_equal, weights
 
@@ -56,9 +57,9 @@ def test_the_bonus_takes_the_weighted_mean_entropy_off_the_loss(
         ],
     )
     mean = float(state_entropies(network, states, 1.0).detach().mean())
-    settings = replace(SETTINGS, aggregation="token_mean", learning_rate=0.0)
+    settings = changed(SETTINGS, loss_aggregation="token_mean", learning_rate=0.0)
     plain = policy.update(batch, settings)
-    with_bonus = policy.update(batch, replace(settings, entropy_coef=0.5))
+    with_bonus = policy.update(batch, changed(settings, entropy_coef=0.5))
     assert with_bonus.loss == pytest.approx(plain.loss - 0.5 * mean, abs=1e-5)
 
 
@@ -76,7 +77,7 @@ def test_the_bonus_alone_raises_the_entropy(
     still = [replace(item, advantage=0.0) for item in batch]
     before = mean_entropy()
     for _ in range(3):
-        policy.update(still, replace(SETTINGS, entropy_coef=1.0))
+        policy.update(still, changed(SETTINGS, entropy_coef=1.0))
     assert mean_entropy() > before + 0.01
 
 
@@ -94,7 +95,7 @@ def test_an_update_decays_the_trained_weights(
 ) -> None:
     before = weights(network)
     still = [replace(item, advantage=0.0) for item in batch]
-    policy.update(still, replace(SETTINGS, learning_rate=0.1, weight_decay=0.5))
+    policy.update(still, changed(SETTINGS, learning_rate=0.1, weight_decay=0.5))
     for old, new in zip(before, weights(network), strict=True):
         assert torch.allclose(new, 0.95 * old, atol=1e-6)
 
@@ -103,12 +104,12 @@ def test_an_update_decays_the_trained_weights(
 def test_two_epochs_are_two_updates_of_the_same_batch(
     base_folder: Path, batch: list[Trajectory], num_substeps: int
 ) -> None:
-    settings = replace(SETTINGS, loss="ppo", num_substeps=num_substeps)
+    settings = changed(SETTINGS, loss_fn="ppo", num_substeps=num_substeps)
 
     def trained(epochs: int, times: int) -> tuple[list[torch.Tensor], UpdateResult]:
         network = load_network(str(base_folder), lora_rank=4, seed=1)
         policy = InProcessPolicy(network, ClickOnly())
-        results = [policy.update(batch, replace(settings, ppo_epochs=epochs)) for _ in range(times)]
+        results = [policy.update(batch, changed(settings, ppo_epochs=epochs)) for _ in range(times)]
         return weights(network), results[0]
 
     (one_update, both), (two_updates, first) = trained(2, 1), trained(1, 2)

@@ -19,8 +19,9 @@ import torch
 
 from producer.agents.dbbench.data.generate import generate
 from producer.agents.dbbench.data.tasks import task_of
+from producer.algorithms.settings import UpdateSettings
 from producer.config import read_config
-from producer.policy.learner import Trajectory, UpdateSettings
+from producer.policy.learner import Trajectory
 from producer.policy.policy import SampleRequest, Turn
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.open import open_in_process
@@ -31,6 +32,7 @@ from tests.support.reading import installation_at, read_all
 from tests.support.same_run import bits_of, differences
 from tests.support.text_policy import RUN, SEED, SKILLS, build_knowing_policy, known_sessions
 from tests.support.turns import past_turn, trained_turn
+from tests.support.update_settings import NO_OUTCOME
 
 TIMEOUT_S = 300.0
 CONFIG = read_config({"environment": "dbbench"})
@@ -73,7 +75,7 @@ def session_of(policy: InProcessPolicy, number: int, advantage: float) -> Trajec
         history = (*history, past_turn(None, completion.text, completion.tokens))
     policy.forget(UUID(int=number))
     turns = tuple(trained_turn(None, turn.tokens) for turn in history if turn.tokens is not None)
-    return Trajectory(task, turns, advantage)
+    return Trajectory(task, turns, advantage, NO_OUTCOME)
 
 
 def gradients_by_hand(policy: InProcessPolicy, sessions: list[Trajectory]) -> list[torch.Tensor]:
@@ -140,7 +142,7 @@ def test_the_same_session_without_its_first_turn_has_another_gradient(folder: Pa
     session = session_of(policy, 0, 1.0)
     every = gradients_by_hand(policy, [session])
     assert len(session.turns) == 2
-    first = Trajectory(session.task, session.turns[:1], 1.0)
+    first = Trajectory(session.task, session.turns[:1], 1.0, NO_OUTCOME)
     alone = gradients_by_hand(policy, [first])
     difference = sum(float((one - other).norm()) for one, other in zip(every, alone, strict=True))
     assert difference > 0.01

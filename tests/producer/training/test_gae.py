@@ -5,25 +5,22 @@ import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from producer.agents.android.policy.build import build_policy
+from producer.algorithms.settings import GaeSettings
 from producer.config import read_config
-from producer.environments.environment import Screenshot
 from producer.errors import UsageError
-from producer.policy.policy import SampledTokens
-from producer.rollouts.plan import RolloutResult
 from producer.training.redo_command import redo
 from producer.training.run import run
-from producer.training.trajectories import outcome_rewards
 from producer.training.update_settings import update_settings
 from schemas.installation import Installation
 from tests.producer.policy.conftest import SIZE, TEXTS
 from tests.support.same_run import bits_of, differences
 from tests.support.small_run import small
-from tests.support.turns import trained_turn
+from tests.support.update_settings import changed
 
 torch = pytest.importorskip("torch")
 
@@ -64,35 +61,6 @@ def policy(tmp_path: Path) -> str:
 
 def of_type(events: list[dict[str, Any]], type_: str) -> list[dict[str, Any]]:
     return [event["data"] for event in events if event["type"] == type_]
-
-
-def result_of(reward: float, *lengths: int) -> RolloutResult:
-    return RolloutResult(
-        plan=cast("Any", None),
-        status="completed",
-        success=False,
-        reward=reward,
-        num_turns=len(lengths),
-        num_tokens=sum(lengths),
-        policy_version=0,
-        turns=tuple(
-            trained_turn(
-                cast("Screenshot", None),
-                SampledTokens(None, (1,), 0, (2,) * length, (-1.0,) * length, "stop"),
-            )
-            for length in lengths
-        ),
-        num_parse_errors=0,
-        turn_seconds=0.0,
-    )
-
-
-def test_the_reward_of_a_rollout_is_that_of_its_last_token() -> None:
-    assert outcome_rewards(result_of(0.7, 2, 3)) == ((0.0, 0.0), (0.0, 0.0, 0.7))
-    assert outcome_rewards(result_of(0.7, 2, 0)) == ((0.0, 0.7), ())
-    assert outcome_rewards(result_of(-1.0, 1)) == ((-1.0,),)
-    assert outcome_rewards(result_of(1.0, 0, 0)) == ((), ())
-    assert outcome_rewards(result_of(1.0)) == ()
 
 
 def test_groups_of_one_are_trained_on_and_every_fact_of_the_values_is_recorded(
@@ -165,14 +133,12 @@ def test_a_changed_value_setting_is_found_by_redo(
     installation: Installation, policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(small(**SETTINGS, model_name=policy, num_steps=2), installation=installation)
-    from dataclasses import replace
-
     from producer.training import redo as redo_module
 
     monkeypatch.setattr(
         redo_module,
         "update_settings",
-        lambda config, **at: replace(update_settings(config, **at), value_learning_rate=0.2),
+        lambda config, **at: changed(update_settings(config, **at), value_learning_rate=0.2),
     )
     assert not redo(installation, "small", 2, None, threading.Event()).is_equal
 
@@ -218,7 +184,7 @@ def test_every_setting_of_the_values_reaches_the_update_and_is_refused_without_g
         "value_coef": 0.5,
     }
     settings = update_settings(read_config({"advantage": "gae", **given}), generation=0, step=1)
-    assert {name: getattr(settings, name) for name in given} == given
+    assert settings.learned_advantage == GaeSettings(**given)
     for name, value in given.items():
         with pytest.raises(
             UsageError, match=f"{name}: has no effect on the advantage mean_centered"

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from producer.algorithms.settings import PrimeSettings
 from producer.config import read_config
 from producer.errors import UsageError
-from producer.policy.learner import Attempt
+from producer.policy.learner import Outcome
 from producer.training import redo as redo_module
 from producer.training.redo_command import redo
 from producer.training.run import run
@@ -23,6 +24,7 @@ from schemas.installation import Installation
 from tests.support.same_run import bits_of, differences
 from tests.support.small_run import small
 from tests.support.text_policy import build_answering_policy
+from tests.support.update_settings import changed
 
 from .test_killed_in_rollouts import TIMEOUT_S, read, start, train
 from .test_token_credit import result
@@ -145,7 +147,7 @@ def test_every_step_is_trained_again_with_the_same_bits_and_another_setting_is_f
             patch.setattr(
                 redo_module,
                 "update_settings",
-                lambda config, name=name, value=value, **at: replace(
+                lambda config, name=name, value=value, **at: changed(
                     update_settings(config, **at), **{name: value}
                 ),
             )
@@ -179,8 +181,8 @@ def test_a_trajectory_says_how_its_rollout_ended() -> None:
     )
     right = replace(result(1, 3, 0.25), success=True)
     given = trajectory(config, right, advantage=None, is_trained=True)
-    assert given.attempt == Attempt(right.plan.group_num, 0.25, is_right=True)
-    assert (given.token_rewards, given.token_advantages) == (None, None)
+    tokens = ((0.0, 0.0, 0.25),)
+    assert given.outcome == Outcome(right.plan.group_num, 0.25, is_right=True, token_rewards=tokens)
 
 
 def test_every_setting_reaches_the_update_and_is_refused_without_prime() -> None:
@@ -192,7 +194,7 @@ def test_every_setting_reaches_the_update_and_is_refused_without_prime() -> None
     settings = update_settings(
         read_config({**base, "advantage": "prime", **GIVEN}), generation=0, step=1
     )
-    assert {name: getattr(settings, name) for name in GIVEN} == GIVEN
+    assert settings.learned_advantage == PrimeSettings(**GIVEN)
     for name, value in GIVEN.items():
         with pytest.raises(UsageError, match=f"{name}: has no effect on the advantage rloo"):
             read_config({**base, "advantage": "rloo", name: value})

@@ -5,16 +5,15 @@ import logging
 import shutil
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from producer.agents.android.policy.build import build_policy
+from producer.algorithms.settings import UpdateSettings
 from producer.config import RunConfig
 from producer.errors import NotFoundError, StopRequestedError
-from producer.policy.learner import UpdateSettings
 from producer.training.redo_command import redo
 from producer.training.run import run
 from producer.training.update_settings import update_settings
@@ -23,6 +22,7 @@ from tests.producer.policy.conftest import SIZE, TEXTS
 from tests.support.same_run import bits_of, differences
 from tests.support.slow_run import Slow
 from tests.support.small_run import small, watching
+from tests.support.update_settings import changed
 
 torch = pytest.importorskip("torch")
 
@@ -147,7 +147,7 @@ def test_other_bits_begin_a_new_generation(
 
     def other_temperature(config: RunConfig, *, generation: int, step: int) -> UpdateSettings:
         settings = update_settings(config, generation=generation, step=step)
-        return replace(settings, temperature=2 * settings.temperature)
+        return changed(settings, temperature=2 * settings.temperature)
 
     monkeypatch.setattr("producer.training.redo.update_settings", other_temperature)
     with caplog.at_level(logging.WARNING):

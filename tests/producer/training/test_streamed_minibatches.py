@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
@@ -177,7 +177,7 @@ class NotedUpdate:
         self.minibatches: list[list[float]] = []
 
     def add(self, trajectories: Sequence[Trajectory]) -> None:
-        self.minibatches.append([trajectory.advantage for trajectory in trajectories])
+        self.minibatches.append([cast("float", item.advantage) for item in trajectories])
 
     def work(self) -> bool:
         return False

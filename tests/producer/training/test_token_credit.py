@@ -97,7 +97,7 @@ def test_a_step_trains_tokens_by_their_own_advantages_and_records_the_mean(tmp_p
         is_trained=True,
         token_advantages=first.token_advantages,
     )
-    assert given.token_advantages == first.token_advantages
+    assert given.advantage == first.token_advantages
 
 
 def test_a_group_of_one_outcome_is_told_apart_by_its_steps(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_group_of_one_outcome_is_told_apart_by_its_steps(tmp_path: Path) -> No
 def test_gae_gets_the_rewards_of_steps(tmp_path: Path) -> None:
     setting = config(tmp_path, core_function=None, advantage="gae", model_name="a/policy")
     given = trajectory(setting, result(0, 3, 1.0, 0.25), advantage=None, is_trained=True)
-    assert given.token_rewards == ((1.25, 1.25, 1.25),)
+    assert given.outcome.token_rewards == ((1.25, 1.25, 1.25),)
 
 
 def test_a_function_of_the_users_file_comes_first_and_its_hash_is_recorded(tmp_path: Path) -> None:

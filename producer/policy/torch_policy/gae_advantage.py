@@ -1,0 +1,216 @@
+"""GAE with a value head: what a linear layer on the last hidden states expects of later rewards.
+
+The head starts at 0 and is computed in float32 whatever the network's dtype. It has an optimiser
+and a file of its own, so that plain peft loads the adapter beside it.
+
+Axes: B trajectories or sequences, T completion tokens of the longest, N completion tokens of one
+sequence, D text dimension.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar, Final
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from producer.algorithms.losses import value_loss
+from producer.algorithms.settings import GaeSettings
+from producer.algorithms.token_advantages import gae
+from producer.errors import MismatchError, UsageError
+from producer.policy.adapter_settings import VALUE_HEAD
+from producer.policy.compute_settings import Switch
+from producer.policy.learner import LearnedAdvantages, Trajectory
+from producer.policy.torch_policy.learned_advantage import JointLoss
+from producer.policy.torch_policy.logprobs import CompletionStates
+from producer.policy.torch_policy.network import Network
+from producer.policy.torch_policy.optimizer import make_optimizer, optimizer_step
+from producer.policy.torch_policy.training_sequences import (
+    PaddedBatch,
+    TrainingSequence,
+    unflatten,
+)
+from producer.policy.torch_policy.trajectory_rows import mean_advantages, trajectory_rows
+from producer.policy.torch_policy.update_passes import Lend, UpdatePasses
+
+_OPTIMIZER: Final = "value_optimizer.pt"
+
+
+class GaeAdvantage:
+    """A value head with its optimiser: a `LearnedAdvantage`."""
+
+    num_adapters: ClassVar[int] = 0
+
+    def __init__(self, network: Network, seed: int = 0) -> None:
+        """All values are 0."""
+        del seed
+        hidden_size = network.base.config.get_text_config().hidden_size
+        self._weight_1D = nn.Parameter(torch.zeros(1, hidden_size, device=network.device))
+        self._bias_1 = nn.Parameter(torch.zeros(1, device=network.device))
+        self.joint_parameters: Sequence[nn.Parameter] = [self._weight_1D, self._bias_1]
+        self._optimizer = make_optimizer(self.joint_parameters)
+        self._settings = GaeSettings()
+        self._gradient_norms: list[float] = []
+        self._value_loss = self._num_clipped = 0.0
+
+    def values(self, hidden_ND: Tensor, coef: float = 0.0) -> Tensor:
+        """[N]: the value before each token, from the hidden state that the token is drawn from.
+
+        `coef` is the weight of its gradient in the hidden states; the values do not depend on it.
+        """
+        frozen_ND = hidden_ND.detach().float()
+        if coef != 0:
+            # The difference is 0 and has the gradient.
+            frozen_ND = frozen_ND + coef * (hidden_ND.float() - frozen_ND)
+        return nn.functional.linear(frozen_ND, self._weight_1D, self._bias_1)[:, 0]
+
+    def prepare(
+        self,
+        passes: UpdatePasses,
+        trajectories: Sequence[Trajectory],
+        sequences: Sequence[TrainingSequence],
+        gradient_checkpointing: Switch,
+        lend: Lend | None,
+    ) -> list[TrainingSequence]:
+        """As of `LearnedAdvantage`: advantages, whitened over all sequences, and returns."""
+        del gradient_checkpointing
+        settings = passes.settings.learned_advantage
+        assert isinstance(settings, GaeSettings)  # noqa: S101  # `LEARNED`
+        self._settings = settings
+        self._gradient_norms = []
+        self._value_loss = self._num_clipped = 0.0
+        if not sequences:
+            return []
+        values = passes.of_states(lambda states: self.values(states.hidden_ND), sequences, lend)
+        rows = trajectory_rows(sequences)
+        rewards = [torch.tensor(trajectories[at].flat_rewards) for at in rows.trajectories]
+        # A loop over tokens: on the processor, in float64.
+        result = gae(
+            nn.utils.rnn.pad_sequence([own.double() for own in rewards], batch_first=True),
+            rows.rows(values),
+            rows.mask_BT,
+            gamma=settings.gae_gamma,
+            lam=settings.gae_lambda,
+        )
+        advantages = rows.parts(result.advantages_BT, values)
+        returns = rows.parts(result.returns_BT, values)
+        return [
+            replace(item, advantages_N=advantages_N, values_N=values_N, returns_N=returns_N)
+            for item, advantages_N, values_N, returns_N in zip(
+                sequences, advantages, values, returns, strict=True
+            )
+        ]
+
+    def joint_loss(self, states: CompletionStates, batch: PaddedBatch) -> JointLoss | None:
+        """The clipped value loss, with its sum over tokens and the number of clipped tokens."""
+        if batch.values_BT is None or batch.returns_BT is None:
+            return None
+        values_N = self.values(states.hidden_ND, self._settings.value_coef)
+        values_BT = unflatten([values_N], batch.mask_BT)
+        clip = self._settings.value_clip
+        loss_BT = value_loss(values_BT, batch.values_BT, batch.returns_BT, clip=clip)
+        unclipped_BT = 0.5 * (values_BT.detach() - batch.returns_BT).square()
+        is_clipped_BT = loss_BT.detach() > unclipped_BT
+        sums = (
+            float(loss_BT.detach()[batch.mask_BT].sum()),
+            float(is_clipped_BT[batch.mask_BT].sum()),
+        )
+        return JointLoss(loss_BT, sums)
+
+    def begin_step(self) -> None:
+        """Clear the gradients."""
+        self._optimizer.zero_grad(set_to_none=True)
+
+    def end_step(self, max_gradient_norm: float | None, sums: Sequence[tuple[float, ...]]) -> None:
+        """One optimiser step of the head."""
+        rate = self._settings.value_learning_rate
+        self._gradient_norms.append(optimizer_step(self._optimizer, rate, max_gradient_norm))
+        for loss, num_clipped in sums:
+            self._value_loss += loss
+            self._num_clipped += num_clipped
+
+    def result(
+        self, sequences: Sequence[TrainingSequence], num_trajectories: int
+    ) -> LearnedAdvantages:
+        """Measurements of the value head.
+
+        `value_mean` and `value_explained_variance` are of the values before the update, over the
+        tokens that were trained on; the latter is None where all returns are equal. Gradient norms
+        are of the head, before clipping, mean over substeps.
+        """
+        values_N, returns_N = (
+            torch.cat([tensor for tensor in tensors if tensor is not None]).double()
+            for tensors in (
+                [sequence.values_N for sequence in sequences],
+                [sequence.returns_N for sequence in sequences],
+            )
+        )
+        num_tokens = len(values_N)
+        loss = self._value_loss / num_tokens
+        variance = float(returns_N.var(correction=0))
+        unexplained = float((returns_N - values_N).var(correction=0))
+        return LearnedAdvantages(
+            mean_advantages(sequences, num_trajectories),
+            {
+                "optim/value_loss": loss,
+                "optim/value_clip_fraction": self._num_clipped / num_tokens,
+                "optim/value_mean": float(values_N.mean()),
+                "optim/value_explained_variance": (
+                    1 - unexplained / variance if variance > 0 else None
+                ),
+                "optim/value_gradient_norm": (
+                    sum(self._gradient_norms) / max(1, len(self._gradient_norms))
+                ),
+            },
+            repeated={"optim/value_loss": loss},
+        )
+
+    @staticmethod
+    def is_saved(folder: Path) -> bool:
+        """Whether a checkpoint has a value head."""
+        return (folder / VALUE_HEAD).is_file()
+
+    @staticmethod
+    def has_state(folder: Path) -> bool:
+        """Whether a saved state has one."""
+        return (folder / _OPTIMIZER).is_file()
+
+    def save(self, folder: Path) -> None:
+        """Write the weights into the folder, which is made if it is not there."""
+        folder.mkdir(parents=True, exist_ok=True)
+        save_file(self._weights(), folder / VALUE_HEAD)
+
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote. UsageError if it is damaged, MismatchError if it does not fit."""
+        path = folder / VALUE_HEAD
+        try:
+            weights = load_file(path)
+        except SafetensorError as error:
+            message = f"{path} is damaged ({error}); copy it again, or remove it to begin at 0"
+            raise UsageError(message) from error
+        own = self._weights()
+        if {name: weight.shape for name, weight in weights.items()} != {
+            name: weight.shape for name, weight in own.items()
+        }:
+            message = f"the value head {path} does not fit this policy; use its own model_name"
+            raise MismatchError(message)
+        for name, weight in weights.items():
+            own[name].copy_(weight)
+
+    def save_state(self, folder: Path) -> None:
+        """Write weights and optimiser into the folder."""
+        self.save(folder)
+        torch.save({"optimizer": self._optimizer.state_dict()}, folder / _OPTIMIZER)
+
+    def load_state(self, folder: Path) -> None:
+        """Read what `save_state` wrote, bit for bit. Raises as `load`."""
+        self.load(folder)
+        stored = torch.load(folder / _OPTIMIZER, weights_only=True)
+        self._optimizer.load_state_dict(stored["optimizer"])
+
+    def _weights(self) -> dict[str, Tensor]:
+        """By their names in files; they share memory with the parameters."""
+        return {"weight": self._weight_1D.detach(), "bias": self._bias_1.detach()}

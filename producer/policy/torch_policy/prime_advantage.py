@@ -1,0 +1,270 @@
+"""PRIME: an implicit reward model learns from the outcomes, then gives the advantages.
+
+The model is a second adapter on the policy's base, with an optimiser. Its B begins at 0, so that it
+begins at the reference: the base without adapters. It is active inside `active` alone; elsewhere
+the network is the policy. It lies in a folder of its own, which plain peft loads. As in verl's
+recipe (`update: before`), it takes one optimiser step on the batch before its log-ratios are used.
+
+Axes: B trajectories, T completion tokens of the longest, N completion tokens of one sequence.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar, Final
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from producer.algorithms.aggregation import BatchSize
+from producer.algorithms.prime import (
+    compute_prime_advantage,
+    implicit_rewards,
+    reward_model_loss,
+)
+from producer.algorithms.settings import PrimeSettings
+from producer.errors import MismatchError, UsageError
+from producer.policy.adapter_settings import REWARD_ADAPTER, WEIGHTS
+from producer.policy.compute_settings import Switch
+from producer.policy.learner import LearnedAdvantages, Trajectory
+from producer.policy.torch_policy.adapters import (
+    POLICY_ADAPTER,
+    adapter_weights,
+    load_adapter_weights,
+    second_adapter,
+)
+from producer.policy.torch_policy.cpu_parallel import add_gradients
+from producer.policy.torch_policy.learned_advantage import JointLoss
+from producer.policy.torch_policy.logprobs import CompletionStates
+from producer.policy.torch_policy.network import Network
+from producer.policy.torch_policy.optimizer import make_optimizer, optimizer_step
+from producer.policy.torch_policy.state import save_adapter
+from producer.policy.torch_policy.training_sequences import PaddedBatch, TrainingSequence
+from producer.policy.torch_policy.trajectory_rows import (
+    TrajectoryRows,
+    mean_advantages,
+    trajectory_rows,
+)
+from producer.policy.torch_policy.update_passes import Lend, UpdatePasses
+
+_WEIGHTS: Final = "prime_adapter.safetensors"
+_OPTIMIZER: Final = "prime_optimizer.pt"
+
+
+class PrimeAdvantage:
+    """A reward model with its optimiser: a `LearnedAdvantage`.
+
+    Its adapter has the rank, scale and targets of the policy's.
+    """
+
+    num_adapters: ClassVar[int] = 1
+    joint_parameters: Sequence[nn.Parameter] = ()
+
+    def __init__(self, network: Network, seed: int) -> None:
+        """Takes the place of an earlier one; its A is drawn from `seed`.
+
+        UsageError for a network whose weights peft adapts once only.
+        """
+        if network.max_workers is not None:
+            message = (
+                f"advantage: prime needs a second adapter on {network.name}, and peft adapts fused"
+                " experts once; use another advantage, such as rloo"
+            )
+            raise UsageError(message)
+        self._network = network
+        second_adapter(network.adapted, REWARD_ADAPTER, seed)
+        with self.active():
+            self.parameters: tuple[nn.Parameter, ...] = tuple(network.trainable())
+        self._optimizer = make_optimizer(self.parameters)
+        self._measured: dict[str, float] = {}
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Inside the context the network is the reward model; not to be sampled from."""
+        self._network.adapted.set_adapter(REWARD_ADAPTER)
+        try:
+            yield
+        finally:
+            self._network.adapted.set_adapter(POLICY_ADAPTER)
+
+    def prepare(
+        self,
+        passes: UpdatePasses,
+        trajectories: Sequence[Trajectory],
+        sequences: Sequence[TrainingSequence],
+        gradient_checkpointing: Switch,
+        lend: Lend | None,
+    ) -> list[TrainingSequence]:
+        """As of `LearnedAdvantage`, after one step of the reward model.
+
+        Log-probs are those of temperature 1, whatever the policy's. A rollout without tokens is in
+        no group. Without sequences nothing changes.
+        """
+        del lend
+        settings = passes.settings.learned_advantage
+        assert isinstance(settings, PrimeSettings)  # noqa: S101  # `LEARNED`
+        if not sequences:
+            return []
+        rows = trajectory_rows(sequences)
+        outcomes = [trajectories[at].outcome for at in rows.trajectories]
+        is_right_B = torch.tensor([float(item.is_right) for item in outcomes], dtype=torch.float64)
+        rewards_B = torch.tensor([item.reward for item in outcomes], dtype=torch.float64)
+        own = self._own_passes(passes)
+        reference = own.base_logprobs(sequences)
+        reference_BT = rows.rows(reference)
+        with self.active():
+            before_BT = rows.rows(own.logprobs(sequences)).requires_grad_()
+            loss = reward_model_loss(
+                before_BT, reference_BT, rows.mask_BT, is_right_B, settings.prime_beta
+            )
+            (weights_BT,) = torch.autograd.grad(loss, before_BT)
+            weights = rows.parts(weights_BT, reference)
+            norm = self._step(own, sequences, weights, settings, gradient_checkpointing)
+            after_BT = rows.rows(own.logprobs(sequences))
+        process_BT = implicit_rewards(after_BT, reference_BT, rows.mask_BT, settings.prime_beta)
+        groups = [item.group for item in outcomes]
+        advantages_BT, _ = compute_prime_advantage(
+            process_BT, rewards_B, rows.mask_BT, groups, settings
+        )
+        self._measured = _measurements(before_BT, reference_BT, process_BT, is_right_B, rows)
+        self._measured |= {"prime/loss": float(loss.detach()), "prime/gradient_norm": norm}
+        return [
+            replace(item, advantages_N=advantages_N)
+            for item, advantages_N in zip(
+                sequences, rows.parts(advantages_BT, reference), strict=True
+            )
+        ]
+
+    def _own_passes(self, passes: UpdatePasses) -> UpdatePasses:
+        """Passes of the reward model: the gradient of a weighted sum of log-probs."""
+        changes = {
+            "loss_fn": "reinforce",
+            "loss_aggregation": "sum",
+            "temperature": 1.0,
+            "kl_in": "advantage",
+            "entropy_coef": 0.0,
+        }
+        return replace(
+            passes,
+            settings=passes.settings.model_copy(update=changes),
+            learned=None,
+            parameters=self.parameters,
+        )
+
+    def _step(
+        self,
+        passes: UpdatePasses,
+        sequences: Sequence[TrainingSequence],
+        weights: Sequence[Tensor],
+        settings: PrimeSettings,
+        gradient_checkpointing: Switch,
+    ) -> float:
+        """One optimiser step on the gradient of the weighted log-probs; its norm."""
+        weighted = [
+            replace(item, advantages_N=-weights_N)
+            for item, weights_N in zip(sequences, weights, strict=True)
+        ]
+        self._optimizer.zero_grad(set_to_none=True)
+        size = BatchSize(sum(len(item) for item in weights), len(sequences))
+        for item in passes.backward(
+            weighted, size, gradient_checkpointing, None, dropout_seed=passes.settings.seed
+        ):
+            add_gradients(passes.parameters, item.gradients)
+        return optimizer_step(
+            self._optimizer, settings.prime_learning_rate, passes.settings.max_gradient_norm
+        )
+
+    def joint_loss(self, states: CompletionStates, batch: PaddedBatch) -> JointLoss | None:
+        """None: the reward model is trained before the policy."""
+        del states, batch
+        return None
+
+    def begin_step(self) -> None:
+        """There is nothing to clear."""
+
+    def end_step(self, max_gradient_norm: float | None, sums: Sequence[tuple[float, ...]]) -> None:
+        """There is nothing to step."""
+
+    def result(
+        self, sequences: Sequence[TrainingSequence], num_trajectories: int
+    ) -> LearnedAdvantages:
+        """Measurements of the reward model.
+
+        `loss` and `accuracy` are of its outcomes before its step, mean over trajectories: the
+        cross-entropy in nats, and the share it predicts, a positive sum of log-ratios standing for
+        a right answer. `reward_mean` is of the process rewards after its step, over the tokens;
+        `gradient_norm` before clipping.
+        """
+        return LearnedAdvantages(
+            mean_advantages(sequences, num_trajectories),
+            self._measured,
+            repeated={name: self._measured[name] for name in ("prime/loss", "prime/reward_mean")},
+        )
+
+    @staticmethod
+    def is_saved(folder: Path) -> bool:
+        """Whether a checkpoint has a reward model."""
+        return (folder / REWARD_ADAPTER / WEIGHTS).is_file()
+
+    @staticmethod
+    def has_state(folder: Path) -> bool:
+        """Whether a saved state has one."""
+        return (folder / _WEIGHTS).is_file()
+
+    def save(self, folder: Path) -> None:
+        """Write it in PEFT's layout into a folder of its own in `folder`, synced."""
+        save_adapter(folder, self._network, REWARD_ADAPTER)
+
+    def load(self, folder: Path) -> None:
+        """Read what `save` wrote; the optimiser begins anew.
+
+        UsageError if it is damaged, MismatchError if it does not fit.
+        """
+        self._restore(folder / REWARD_ADAPTER / WEIGHTS)
+
+    def save_state(self, folder: Path) -> None:
+        """Write weights and optimiser into the folder."""
+        save_file(self._weights(), folder / _WEIGHTS)
+        torch.save({"optimizer": self._optimizer.state_dict()}, folder / _OPTIMIZER)
+
+    def load_state(self, folder: Path) -> None:
+        """Read what `save_state` wrote, bit for bit. Raises as `load`."""
+        self._restore(folder / _WEIGHTS)
+        stored = torch.load(folder / _OPTIMIZER, weights_only=True)
+        self._optimizer.load_state_dict(stored["optimizer"])
+
+    def _restore(self, path: Path) -> None:
+        try:
+            weights = load_file(path)
+        except SafetensorError as error:
+            message = f"{path} is damaged ({error}); copy it again, or remove it to begin at 0"
+            raise UsageError(message) from error
+        shapes = {name: tensor.shape for name, tensor in weights.items()}
+        if shapes != {name: tensor.shape for name, tensor in self._weights().items()}:
+            message = (
+                f"the reward model {path} does not fit this policy's adapter; use the lora_rank,"
+                " target_modules and model_name that it was trained with"
+            )
+            raise MismatchError(message)
+        load_adapter_weights(self._network.adapted, weights, REWARD_ADAPTER)
+
+    def _weights(self) -> dict[str, Tensor]:
+        """By their names in files."""
+        return adapter_weights(self._network.adapted, REWARD_ADAPTER)
+
+
+def _measurements(
+    before_BT: Tensor,
+    reference_BT: Tensor,
+    process_BT: Tensor,
+    is_right_B: Tensor,
+    rows: TrajectoryRows,
+) -> dict[str, float]:
+    told_right_B = (before_BT.detach() - reference_BT).sum(dim=1) > 0
+    return {
+        "prime/accuracy": float((told_right_B == is_right_B.bool()).double().mean()),
+        "prime/reward_mean": float(process_BT[rows.mask_BT].mean()),
+    }
