@@ -40,3 +40,10 @@ class EnvironmentWrapper:
     def close(self) -> None:
         """As `Environment.close`."""
         self.inner.close()
+
+
+def unwrapped(environment: Environment) -> Environment:
+    """The innermost environment."""
+    while isinstance(environment, EnvironmentWrapper):
+        environment = environment.inner
+    return environment

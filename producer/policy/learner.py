@@ -14,7 +14,7 @@ TokenNumbers = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RolloutOutcome:
     """How a rollout ended; read by advantages that the update computes (gae, prime)."""
 
     group: int
@@ -34,7 +34,7 @@ class Trajectory:
     """Each with tokens."""
     advantage: float | TokenNumbers
     """Of every completion token, or of each; not read where the update computes advantages."""
-    outcome: Outcome
+    outcome: RolloutOutcome
     is_trained: bool = True
     """False: its tokens are measured (KL, entropy) and change nothing."""
 

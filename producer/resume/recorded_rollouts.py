@@ -98,7 +98,14 @@ def recorded_result(
         responses=tuple(turn.model_response for turn in taken),
         words=tuple(turn.text for turn in taken[1:]),
         facts=(event.payload for event in history.events),
+        token_rewards=_token_rewards(finished),
     )
+
+
+def _token_rewards(finished: RolloutFinished) -> tuple[float, ...]:
+    """Of the completion's tokens, from a user's reward manager; empty without one."""
+    recorded = finished.summary.get("token_rewards")
+    return tuple(float(str(reward)) for reward in recorded) if isinstance(recorded, list) else ()
 
 
 def _as_sampled(action: TakenAction) -> TakenAction:

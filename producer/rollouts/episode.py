@@ -30,6 +30,7 @@ from producer.rollouts.plan import RolloutPlan, RolloutResult, completed_result,
 from producer.rollouts.requests import (
     Act,
     Acted,
+    ApplyRubric,
     Close,
     EpisodeAnswer,
     EpisodeFailedError,
@@ -37,15 +38,12 @@ from producer.rollouts.requests import (
     Judged,
     Open,
     Opened,
-    OwnReward,
     Request,
-    RewardByUser,
-    RewardCompletion,
     Sample,
     Sampled,
-    ScoreSteps,
     sample_request,
 )
+from producer.rollouts.rubric import NO_GRADE, Grade, Rubric
 from producer.task import Task
 from producer.validators import Evidence
 from producer.validators.judges import AskModel
@@ -89,10 +87,8 @@ class EpisodeSettings:
     parse_error_cost: float
     ask_model: AskModel | None = None
     """Asks the endpoints that judge tasks; None where no task names one."""
-    score_steps: ScoreSteps | None = None
-    """Scores the steps of the last completion; None: nobody does."""
-    reward_completion: RewardCompletion | None = None
-    """Rewards the last completion in place of `reward`; None: nobody does."""
+    rubric: Rubric | None = None
+    """Grades the last completion; None: its verdict is enough."""
     reward: Reward = binary
     """Of the outcome, before the costs."""
     validate_every_turn: bool = False
@@ -188,25 +184,16 @@ class Episode:
             plan.task,
             self._evidence(observation),
             self._settings.ask_model,
-            self._completion,
-            self._settings.score_steps,
         )
-        own = yield from self._own_reward(judged)
+        grade = yield from self._grade(judged)
         yield from Close()
-        return self._finish(judged, own)
+        return self._finish(judged, grade)
 
-    def _own_reward(
-        self, judged: Judged
-    ) -> Generator[Request, EpisodeAnswer, OwnReward | RewardError | None]:
-        """What the user's code gives the last completion; None: the outcome's reward counts."""
-        reward_completion = self._settings.reward_completion
-        if reward_completion is None or self._completion is None:
-            return None
-        return (
-            yield from RewardByUser(
-                reward_completion, self.plan.task, self._completion, judged.scores
-            )
-        )
+    def _grade(self, judged: Judged) -> Generator[Request, EpisodeAnswer, Grade]:
+        rubric = self._settings.rubric
+        if rubric is None or self._completion is None:
+            return NO_GRADE
+        return (yield from ApplyRubric(rubric, self.plan.task, self._completion, judged.verdict))
 
     def _evidence(self, last: Observation) -> Evidence:
         screens = [turn.screenshot for turn in self._turns[1 - NUM_JUDGED_SCREENS :]]
@@ -215,12 +202,7 @@ class Episode:
             tuple(self._actions),
             len(self._turns),
             completion_text=self._turns[-1].completion.text if self._turns else "",
-            completion_tokens=self._last_tokens(),
         )
-
-    def _last_tokens(self) -> tuple[int, ...]:
-        tokens = self._turns[-1].completion.tokens if self._turns else None
-        return () if tokens is None else tokens.completion_tokens
 
     def _create(self) -> None:
         plan = self.plan
@@ -307,22 +289,22 @@ class Episode:
         is_asked = self._settings.validate_every_turn and self.plan.task.validation_type == "shell"
         return self.plan.task if is_asked else None
 
-    def _finish(self, judged: Judged, own: OwnReward | RewardError | None) -> RolloutResult:
+    def _finish(self, judged: Judged, grade: Grade) -> RolloutResult:
         now, plan, settings = self._clock(), self.plan, self._settings
         validation = events.validation_recorded(plan, judged, now)
         if validation is not None:
             self._rollout.emit(validation)
-        facts = events.end_facts(plan, judged, now)
+        facts = events.end_facts(plan, judged, grade, now)
         for fact in facts:
             self._rollout.emit(fact)
         self.device.released()
         try:
-            if isinstance(own, RewardError):
-                raise own
+            if isinstance(grade.reward, RewardError):
+                raise grade.reward
             finished = events.rollout_finished(
                 plan,
                 judged,
-                own,
+                grade.reward,
                 self._turns,
                 self._actions,
                 reward=settings.reward,
@@ -344,6 +326,7 @@ class Episode:
             responses=tuple(turn.completion.text for turn in self._turns),
             words=tuple(self._words),
             facts=facts,
+            token_rewards=() if grade.reward is None else grade.reward.tokens,
         )
 
     def _fail(self, failure: EpisodeFailedError) -> RolloutResult:

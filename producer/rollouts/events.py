@@ -12,7 +12,8 @@ from producer.environments.environment import Environment, screenshot_of
 from producer.policy.policy import SampleRequest, Turn
 from producer.rewards import Outcome, Reward, score
 from producer.rollouts.plan import RolloutPlan
-from producer.rollouts.requests import Acted, Judged, OwnReward, Sampled, StepScores
+from producer.rollouts.requests import Acted, Judged, Sampled
+from producer.rollouts.rubric import CompletionReward, Grade, StepScores
 from producer.rollouts.token_records import token_record
 from producer.validators import Evidence
 from schemas.actions import Action, Terminate
@@ -176,14 +177,18 @@ def failure_facts(
     return () if stated is None else stated(plan.entry_row_id, failed_at)
 
 
-def end_facts(plan: RolloutPlan, judged: Judged, judged_at: datetime) -> tuple[Payload, ...]:
+def end_facts(
+    plan: RolloutPlan, judged: Judged, grade: Grade, judged_at: datetime
+) -> tuple[Payload, ...]:
     """How the episode ended in its environment's own terms; empty where it has none."""
     if judged.verdict is None or judged.verdict.facts is None or plan.entry_row_id is None:
         return ()
     facts = judged.verdict.facts(plan.entry_row_id, judged_at)
-    if judged.scores is None:
+    if grade.labels is not None:
+        facts = (*facts, steps_scored(grade.labels, judged_at))
+    if grade.scores is None:
         return facts
-    scored = steps_scored(judged.scores, judged_at)
+    scored = steps_scored(grade.scores, judged_at)
     return (*(_with_process_reward(fact, scored.average) for fact in facts), scored)
 
 
@@ -211,7 +216,7 @@ def steps_scored(scores: StepScores, scored_at: datetime) -> CompletionStepsScor
 def rollout_finished(
     plan: RolloutPlan,
     judged: Judged,
-    own: OwnReward | None,
+    own: CompletionReward | None,
     turns: Sequence[Turn],
     actions: Sequence[TakenAction],
     *,

@@ -108,6 +108,7 @@ def completed_result(
     responses: tuple[str, ...],
     words: tuple[str | None, ...] = (),
     facts: Iterable[Payload] = (),
+    token_rewards: tuple[float, ...] = (),
 ) -> RolloutResult:
     """The result of an attempt that ended with this event.
 
@@ -115,7 +116,6 @@ def completed_result(
     """
     scored = (fact.steps for fact in facts if isinstance(fact, CompletionStepsScored))
     num_prompt_tokens = finished.summary.get("num_prompt_tokens")
-    token_rewards = finished.summary.get("token_rewards")
     return RolloutResult(
         plan=plan,
         status="completed",
@@ -132,9 +132,7 @@ def completed_result(
         responses=responses,
         words=words,
         scored_steps=next(scored, ()),
-        token_rewards=tuple(float(str(token_reward)) for token_reward in token_rewards)
-        if isinstance(token_rewards, list)
-        else (),
+        token_rewards=token_rewards,
         num_prompt_tokens=num_prompt_tokens if isinstance(num_prompt_tokens, int) else None,
     )
 

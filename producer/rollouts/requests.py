@@ -4,7 +4,7 @@ An episode is a generator that yields requests; `answer = yield from Open(...)` 
 is answered by the policy, the others by `perform`, which runs on the environment's own thread.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
@@ -18,14 +18,13 @@ from producer.environments.environment import (
     text_of,
 )
 from producer.policy.policy import Completion, SampleRequest, Turn
-from producer.rewards import RewardError
 from producer.rollouts.plan import RolloutPlan
+from producer.rollouts.rubric import Grade, Rubric
 from producer.seeds import derived_seed
 from producer.task import Task
 from producer.validators.judges import AskModel, JudgeFailedError, agent_report
 from producer.validators.verdict import NO_EVIDENCE, Evidence, Verdict
 from schemas.actions import Answer, Terminate
-from schemas.completion import StepScore
 from schemas.turn import TakenAction
 
 
@@ -168,43 +167,12 @@ def _refused(call: TakenAction, reason: str) -> TakenAction:
 
 
 @dataclass(frozen=True, slots=True)
-class StepScores:
-    """What a process reward model makes of a completion's steps."""
-
-    scorer: str
-    """The model's name."""
-    steps: tuple[StepScore, ...]
-    """At least one."""
-
-
-ScoreSteps = Callable[[Task, Completion], StepScores | None]
-"""Scores a completion's steps; None: it has no tokens. Called from the environments' threads."""
-
-
-@dataclass(frozen=True, slots=True)
-class OwnReward:
-    """What a reward function or manager of the user's gives a completion."""
-
-    value: float
-    """Of the whole completion."""
-    tokens: tuple[float, ...] = ()
-    """Of each of its tokens; empty: it gives none."""
-
-
-RewardCompletion = Callable[[Task, Completion, StepScores | None], OwnReward | RewardError]
-"""Rewards a completion whose steps may be scored, within a time limit of its own. Called from the
-environments' threads."""
-
-
-@dataclass(frozen=True, slots=True)
 class Judged:
     """The validator's verdict."""
 
     verdict: Verdict | None
     """None for a task without a validator."""
     seconds: float
-    scores: StepScores | None = None
-    """Of the last completion's steps; None: nobody scores them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,10 +183,6 @@ class Judge:
     evidence: Evidence
     ask_model: AskModel | None = None
     """Asks the endpoint that judges the task; None where no task needs one."""
-    completion: Completion | None = None
-    """The last; None before the first turn."""
-    score_steps: ScoreSteps | None = None
-    """Scores the completion's steps; None: nobody does."""
 
     def __iter__(self) -> Generator["Judge", Judged, Judged]:
         return (yield self)
@@ -227,11 +191,7 @@ class Judge:
         """Raises what the environment raises; JudgeFailedError."""
         begun_s = monotonic()
         verdict = self._verdict(environment)
-        seconds = monotonic() - begun_s
-        scores = None
-        if self.score_steps is not None and self.completion is not None:
-            scores = self.score_steps(self.task, self.completion)
-        return Judged(verdict, seconds, scores)
+        return Judged(verdict, monotonic() - begun_s)
 
     def _verdict(self, environment: Environment) -> Verdict | None:
         match self.task.validation_type:
@@ -249,22 +209,20 @@ class Judge:
 
 
 @dataclass(frozen=True, slots=True)
-class RewardByUser:
-    """Have the user's code reward the last completion, in place of the outcome."""
+class ApplyRubric:
+    """Grade the last completion."""
 
-    reward_completion: RewardCompletion
+    rubric: Rubric
     task: Task
     completion: Completion
-    scores: StepScores | None
+    verdict: Verdict | None
 
-    def __iter__(
-        self,
-    ) -> Generator["RewardByUser", OwnReward | RewardError, OwnReward | RewardError]:
+    def __iter__(self) -> Generator["ApplyRubric", Grade, Grade]:
         return (yield self)
 
-    def perform(self, _environment: Environment) -> OwnReward | RewardError:
-        """Bounded by the code's own time limit."""
-        return self.reward_completion(self.task, self.completion, self.scores)
+    def perform(self, environment: Environment) -> Grade:
+        """EnvironmentFailedError where a database fails."""
+        return self.rubric(environment, self.task, self.completion, self.verdict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +237,6 @@ class Close:
         environment.close()
 
 
-EnvironmentRequest = Open | Act | Judge | RewardByUser | Close
+EnvironmentRequest = Open | Act | Judge | ApplyRubric | Close
 Request = EnvironmentRequest | Sample
-EpisodeAnswer = Opened | Sampled | Acted | Judged | OwnReward | RewardError | None
+EpisodeAnswer = Opened | Sampled | Acted | Judged | Grade | None

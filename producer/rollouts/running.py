@@ -12,12 +12,11 @@ from producer.environments.worker import EnvironmentWorker, JobDone
 from producer.rollouts.episode import Episode
 from producer.rollouts.plan import RolloutResult
 from producer.rollouts.requests import (
+    ApplyRubric,
     Close,
     EpisodeAnswer,
     EpisodeFailedError,
-    Judge,
     Request,
-    RewardByUser,
     Sample,
 )
 from producer.validators.judges import JudgeFailedError
@@ -42,7 +41,6 @@ class RunningEpisode:
         """`done` gets what the environment answers; `max_answer_s`: until it counts as hung."""
         self.plan = episode.plan
         self.is_simulated = environment.is_simulated
-        self._labels_steps: bool = getattr(environment, "labels_steps", False)
         self.sample: Sample | None = None
         """What it waits for, when that is the policy."""
         self.deadline_s = math.inf
@@ -131,14 +129,9 @@ class RunningEpisode:
         )
 
     def _limit_s(self, request: Request) -> float:
-        # A user's reward waits for others of its kind, and has a time limit of its own. A network
-        # that judges steps serves one episode at a time: its queue is no fault of the device.
-        judges_by_network = isinstance(request, Judge) and (
-            request.score_steps is not None or self._labels_steps
-        )
-        if isinstance(request, RewardByUser) or judges_by_network:
-            return math.inf
-        return self._max_answer_s
+        # A user's reward has a time limit of its own, and a network that scores steps serves one
+        # episode at a time: waiting for them is no fault of the device.
+        return math.inf if isinstance(request, ApplyRubric) else self._max_answer_s
 
     def wait_closed(self, until_s: float) -> None:
         """After the end: wait for the device to close, until monotonic `until_s`; else it leaks."""

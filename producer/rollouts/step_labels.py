@@ -7,22 +7,19 @@ reaches this module as a callable: it knows no network.
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
-from uuid import UUID
 
 from producer.environments.environment import Environment
-from producer.environments.wrapper import EnvironmentWrapper
+from producer.environments.wrapper import unwrapped
+from producer.policy.policy import Completion
 from producer.process_rewards.cocte import split_steps
 from producer.process_rewards.row_sets import Comparison
 from producer.process_rewards.sql_text import find_sql
 from producer.process_rewards.token_spans import token_spans
-from producer.rollouts.events import steps_scored
-from producer.rollouts.requests import StepScores
+from producer.rollouts.rubric import StepScores
 from producer.task import Task
-from producer.validators.verdict import Evidence, Verdict
-from schemas.base import Payload
+from producer.validators.verdict import Verdict
 from schemas.completion import StepScore
 
 SCORER = "monte_carlo"
@@ -67,35 +64,32 @@ def _is_right(environment: ComparesRows, task: Task, answer: str) -> bool:
     return environment.compare(task, sql).outcome == "correct"
 
 
-class StepLabelling(EnvironmentWrapper):
-    """A text-to-SQL environment whose verdict brings the steps' labels."""
+def label_steps(
+    labeller: StepLabeller,
+    environment: Environment,
+    task: Task,
+    completion: Completion,
+    verdict: Verdict | None,
+) -> StepScores | None:
+    """The labels of the completion's steps. EnvironmentFailedError.
 
-    labels_steps = True
-
-    def __init__(self, inner: ComparesRows, labeller: StepLabeller) -> None:
-        """`labeller`: shared by a run's environments."""
-        super().__init__(inner)
-        self._compared_by = inner
-        self._labeller = labeller
-
-    def judge(self, task: Task, evidence: Evidence) -> Verdict:
-        """The inner verdict, with the labels of the completion's steps. EnvironmentFailedError.
-
-        A completion without SQL, and a question whose gold cannot be executed, has none.
-        """
-        verdict = self.inner.judge(task, evidence)
-        text = evidence.completion_text
-        steps = split_steps(text)
-        ended = verdict.facts
-        if not steps or ended is None or verdict.details.get("outcome") == "unknown":
-            return verdict
-        labels = [
-            self._labeller.label(self._compared_by, task, text[: following.start])
-            for following in steps[1:]
-        ]
-        labels.append(float(verdict.success))
-        spans = token_spans(steps, self._labeller.token_starts(evidence.completion_tokens))
-        labelled = tuple(
+    None for a completion without SQL, and for a question whose gold cannot be executed.
+    """
+    steps = split_steps(completion.text)
+    compared_by = unwrapped(environment)
+    assert isinstance(compared_by, ComparesRows)  # noqa: S101  # the configuration is checked
+    if not steps or verdict is None or verdict.details.get("outcome") == "unknown":
+        return None
+    labels = [
+        labeller.label(compared_by, task, completion.text[: following.start])
+        for following in steps[1:]
+    ]
+    labels.append(float(verdict.success))
+    tokens = () if completion.tokens is None else completion.tokens.completion_tokens
+    spans = token_spans(steps, labeller.token_starts(tokens))
+    return StepScores(
+        SCORER,
+        tuple(
             StepScore(
                 index=index,
                 text=step.text,
@@ -105,10 +99,5 @@ class StepLabelling(EnvironmentWrapper):
                 label=label,
             )
             for index, (step, span, label) in enumerate(zip(steps, spans, labels, strict=True))
-        )
-
-        def facts(entry_row: UUID, judged_at: datetime) -> tuple[Payload, ...]:
-            scored = steps_scored(StepScores(SCORER, labelled), judged_at)
-            return (*ended(entry_row, judged_at), scored)
-
-        return replace(verdict, facts=facts)
+        ),
+    )

@@ -41,15 +41,15 @@ from producer.training.evaluation_plans import EvaluatedTasks
 from producer.training.load_tasks import LoadedTasks, load_run_tasks
 from producer.training.loaded import evaluation_tasks, load_policy
 from producer.training.open_policy import built_policy, open_policy, with_adapter_settings
-from producer.training.own_rewards import rewarding_with
 from producer.training.preflight import check_home, check_services, is_unused
 from producer.training.progress import ProgressTracker, Unit
 from producer.training.progress_bars import progress_bars
 from producer.training.progress_events import ProgressEvents
+from producer.training.rubric import make_rubric
 from producer.training.run import utc_now
 from producer.training.session import Session
 from producer.training.stated_tasks import state_tasks
-from producer.training.step_scoring import load_step_scorer, scoring_with
+from producer.training.step_scoring import load_step_scorer
 from producer.warm_up.training import WarmUpTraining
 from schemas import ids
 from schemas.catalogue import stream
@@ -209,9 +209,8 @@ def _evaluate(
         stop=stop,
         read_blob=open_blobs(installation.blobs_url).get,
         progress=ProgressEvents(writer, ProgressTracker(config.max_concurrent_rollouts)),
-        score_steps=scoring_with(load_step_scorer(config), learner, config),
+        rubric=make_rubric(config, learner, load_step_scorer(config)),
         reward=configured_reward(config),
-        reward_completion=rewarding_with(config, learner),
         past_sessions=manifest.past_sessions if manifest else (),
     )
     with mark_open(installation.open_dir, subject, emitter):

@@ -24,7 +24,6 @@ from producer.policy.learner import Learner
 from producer.policy.memory_demand import RunExtent
 from producer.policy.served import FORMATS, ServedPolicy
 from producer.rollouts.engine import EnvironmentFactory
-from producer.training.step_completions import labelling
 
 TRAIN_EXTRA = ("torch", "torchvision", "transformers", "peft", "safetensors", "numpy")
 """What every policy but the scripted one imports: the extra `train`."""
@@ -145,8 +144,7 @@ def _open_folder(
         learned=None if own_weights is None else own_weights.settings,
         trains_all=config.train_type == "full",
     )
-    make = labelling(config, learner, lambda: agent.make_environment(config))
-    return learner, lambda _plan: _ablated(config, make())
+    return learner, lambda _plan: _ablated(config, agent.make_environment(config))
 
 
 def _extent(config: RunConfig, *, is_training: bool) -> RunExtent:

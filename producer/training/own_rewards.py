@@ -21,7 +21,7 @@ from producer.process_rewards.sql_reward import sql_reward_function
 from producer.process_rewards.user_module import load_user_module
 from producer.rewards import RewardError
 from producer.rewards.user_code import UserCode, finite_number
-from producer.rollouts.requests import OwnReward, RewardCompletion, StepScores
+from producer.rollouts.rubric import CompletionReward, StepScores
 from producer.task import Task
 
 
@@ -90,6 +90,10 @@ def _named(field: str) -> Iterator[None]:
         raise UsageError(message) from error
 
 
+RewardCompletion = Callable[[Task, Completion, StepScores | None], CompletionReward]
+"""Rewards a completion, whose steps may be scored. RewardError; bounded by its own time limit."""
+
+
 def rewarding_with(config: RunConfig, policy: object) -> RewardCompletion | None:
     """What rewards the completions of this policy; None: their outcome does. UsageError."""
     own = find_own_rewards(config)
@@ -104,20 +108,13 @@ def rewarding_with(config: RunConfig, policy: object) -> RewardCompletion | None
     folders = data_folders(config.tasks, config.eval_tasks)
     code = UserCode(called, config.max_turn_time_seconds)
 
-    def reward(
-        task: Task, completion: Completion, scores: StepScores | None
-    ) -> OwnReward | RewardError:
+    def reward(task: Task, completion: Completion, scores: StepScores | None) -> CompletionReward:
         asked = _asked(task, completion, folders, config.reward_port)
-        if isinstance(asked, RewardError):
-            return asked
-        try:
-            if manager is None:
-                return OwnReward(finite_number(code.call(lambda: function(**asked)), called))
-            return code.call(
-                lambda: _of_tokens(manager, called, completion, asked, scores, config.environment)
-            )
-        except RewardError as error:
-            return error
+        if manager is None:
+            return CompletionReward(finite_number(code.call(lambda: function(**asked)), called))
+        return code.call(
+            lambda: _of_tokens(manager, called, completion, asked, scores, config.environment)
+        )
 
     return reward
 
@@ -163,14 +160,16 @@ def _asked(
     completion: Completion,
     folders: Sequence[DataFolder],
     port: int | None,
-) -> dict[str, Any] | RewardError:
+) -> dict[str, Any]:
+    """Arguments of a reward function. RewardError if the task's database is gone."""
     entry = task.entry
     assert entry is not None  # noqa: S101  # tasks of this environment have one
     number = entry.entry_id
     path = find_database(folders, entry.database or "", entry.database_sha256)
     if path is None:
         # Without it every completion would be worth 0.
-        return RewardError(f"database {entry.database!r} is gone, or is not as it was recorded")
+        message = f"database {entry.database!r} is gone, or is not as it was recorded"
+        raise RewardError(message)
     return {
         "port": port,
         "db_id": entry.database or "",
@@ -195,7 +194,7 @@ def _of_tokens(
     asked: dict[str, Any],
     scores: StepScores | None,
     data_source: str,
-) -> OwnReward:
+) -> CompletionReward:
     """A batch of one response, so that a reward does not depend on who is rewarded beside it."""
     import torch
 
@@ -203,7 +202,7 @@ def _of_tokens(
 
     tokens = completion.tokens
     if tokens is None or not tokens.completion_tokens:
-        return OwnReward(0.0)
+        return CompletionReward(0.0)
     responses = torch.tensor([tokens.completion_tokens])
     prompts = torch.tensor([tokens.prompt_tokens])
     batch = {
@@ -242,4 +241,4 @@ def _of_tokens(
         )
         raise RewardError(message)
     rewards = tuple(finite_number(item, called) for item in found[0].tolist())
-    return OwnReward(sum(rewards), rewards)
+    return CompletionReward(sum(rewards), rewards)

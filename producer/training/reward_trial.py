@@ -68,9 +68,11 @@ def _try_on_golds(config: RunConfig, tasks: Sequence[Task]) -> None:
     errors = []
     for task in (tasks[0], tasks[-1]):
         sql = task.entry.sql if task.entry is not None else None
-        found = reward(task, Completion(codec.encode(Answer(text=sql or ""), 0, 0), (), None), None)
-        if not isinstance(found, RewardError):
+        try:
+            reward(task, Completion(codec.encode(Answer(text=sql or ""), 0, 0), (), None), None)
+        except RewardError as error:
+            errors.append(error)
+        else:
             return
-        errors.append(found)
     message = f"reward_function: {errors[0]}; it was tried with the gold of task {tasks[0].task_id}"
     raise UsageError(message)

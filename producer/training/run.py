@@ -46,17 +46,16 @@ from producer.training.open_policy import (
     with_adapter_settings,
     with_cpu_threads,
 )
-from producer.training.own_rewards import rewarding_with
 from producer.training.preflight import check_folders, check_services, is_unused
 from producer.training.progress import ProgressTracker
 from producer.training.progress_bars import progress_bars
 from producer.training.progress_events import ProgressEvents
 from producer.training.recorded_end import recorded_end
 from producer.training.redo import remake_state
+from producer.training.rubric import make_rubric
 from producer.training.run_files import RunFiles, log_file, open_run_files
 from producer.training.session import Session
 from producer.training.stated_tasks import state_tasks, statements
-from producer.training.step_scoring import scoring_with
 from producer.training.summary import Summary, summarise
 from producer.training.tracking import mirrored
 from producer.training_name import new_training_name
@@ -278,9 +277,8 @@ class _Process:
             stop=self.stop,
             read_blob=open_blobs(self.installation.blobs_url).get,
             progress=ProgressEvents(stream, self._progress_so_far(config), manifest.step),
-            score_steps=scoring_with(step_scorer, learner, config),
+            rubric=make_rubric(config, learner, step_scorer),
             reward=configured_reward(config),
-            reward_completion=rewarding_with(config, learner),
             past_sessions=manifest.past_sessions,
             moving_baseline=manifest.moving_baseline,
         )

@@ -18,7 +18,7 @@ from producer.rollouts.engine import EnvironmentFactory, RolloutEngine
 from producer.rollouts.episode import EpisodeSettings
 from producer.rollouts.past_sessions import WithPastSessions
 from producer.rollouts.plan import GroupPlan, Recalled, RolloutPlan, RolloutSource
-from producer.rollouts.requests import RewardCompletion, ScoreSteps
+from producer.rollouts.rubric import Rubric
 from producer.training.groups import GroupSettings
 from producer.training.progress_events import ProgressEvents
 from producer.validators.judges import AskModel
@@ -51,10 +51,8 @@ class Session:
     """Devices of this process that outlived their rollouts."""
     reward: Reward
     """Of an episode's outcome, before the costs."""
-    score_steps: ScoreSteps | None = None
-    """Scores the steps of completions; None: nobody does."""
-    reward_completion: RewardCompletion | None = None
-    """Rewards completions as the user's module says; None: their outcome does."""
+    rubric: Rubric | None = None
+    """Grades completions; None: their verdicts are enough."""
     past_sessions: tuple[str, ...] = ()
     """Right sessions, oldest first, that every first prompt shows."""
     moving_baseline: float = 0.0
@@ -112,8 +110,7 @@ class Session:
                 turn_cost=config.turn_cost,
                 parse_error_cost=config.parse_error_cost,
                 ask_model=self.ask_model,
-                score_steps=self.score_steps,
-                reward_completion=self.reward_completion,
+                rubric=self.rubric,
                 reward=self.reward,
                 validate_every_turn=config.validate_every_turn,
             ),

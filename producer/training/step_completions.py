@@ -1,13 +1,12 @@
 """Completions of an answer's prefix by the policy itself, for the labels of its steps."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 from uuid import UUID, uuid5
 
 from producer.config import RunConfig
-from producer.environments.environment import Environment
 from producer.policy.policy import Completion, SampleRequest
-from producer.rollouts.step_labels import ComparesRows, StepLabeller, StepLabelling
+from producer.rollouts.step_labels import StepLabeller
 from producer.seeds import derived_seed
 from producer.task import Task
 
@@ -32,15 +31,14 @@ class PrefixPolicy(Protocol):
         ...
 
 
-def labelling(
-    config: RunConfig, policy: PrefixPolicy, make: Callable[[], Environment]
-) -> Callable[[], Environment]:
-    """Makes environments that label steps by `config.step_completions` completions of a prefix.
+def make_labeller(config: RunConfig, policy: object) -> StepLabeller | None:
+    """Labels steps by `config.step_completions` completions of each prefix; None without them.
 
     A prefix has the same completions in every run of the same seed and weights, whenever it is met.
     """
     if not config.step_completions:
-        return make
+        return None
+    assert isinstance(policy, PrefixPolicy)  # noqa: S101  # the configuration is checked
 
     def complete(task: Task, prefix: str) -> list[str]:
         requests = [
@@ -62,11 +60,4 @@ def labelling(
             policy.forget(request.episode)
         return [completion.text for completion in completions]
 
-    labeller = StepLabeller(complete, policy.token_starts)
-
-    def make_labelling() -> Environment:
-        environment = make()
-        assert isinstance(environment, ComparesRows)  # noqa: S101  # the configuration is checked
-        return StepLabelling(environment, labeller)
-
-    return make_labelling
+    return StepLabeller(complete, policy.token_starts)

@@ -12,7 +12,7 @@ from producer.environments.environment import EnvironmentFailedError
 from producer.policy.policy import Completion
 from producer.process_rewards.step_and_outcome import score_completion
 from producer.process_rewards.step_results import with_results
-from producer.rollouts.requests import ScoreSteps, StepScores
+from producer.rollouts.rubric import StepScores
 from producer.sql_execution import DatabaseFailedError
 from producer.task import Task
 from schemas.completion import StepScore
@@ -35,6 +35,8 @@ def load_step_scorer(config: RunConfig) -> Scorer | None:
     return Scorer(f"prm:{folder.name}", StepScorer.load(folder, config.device).score_steps)
 
 
+ScoreSteps = Callable[[Task, Completion], StepScores | None]
+"""Scores a completion's steps; None: it has no tokens."""
 ShowSteps = Callable[[Task, Sequence[str]], Sequence[str]]
 """(task, steps) -> what the reward model reads in their place."""
 
@@ -69,7 +71,7 @@ def showing_results(*sources: JsonValue) -> ShowSteps:
 def scoring_with(
     scorer: Scorer | None, policy: object, config: RunConfig | None = None
 ) -> ScoreSteps | None:
-    """What scores the completions of this policy; None: nobody does, or it has no tokens.
+    """What scores the completions of this policy; None: there is no scorer, or it has no tokens.
 
     With `reward_model_sees_results` of `config` the scorer reads each step with its result.
     """

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from producer.config import RunConfig
-from producer.policy.learner import Outcome, TokenNumbers, Trajectory
+from producer.policy.learner import RolloutOutcome, TokenNumbers, Trajectory
 from producer.rollouts.plan import RolloutResult
 from producer.training.samples import SelectedSample, measured_samples
 from producer.training.token_credit import by_turn, rewards_of_tokens
@@ -36,7 +36,7 @@ def trajectory(
         result.plan.task,
         result.turns,
         advantage=token_advantages or advantage or 0.0,
-        outcome=Outcome(
+        outcome=RolloutOutcome(
             result.plan.group_num,
             result.reward,
             is_right=result.success,

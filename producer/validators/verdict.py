@@ -31,8 +31,6 @@ class Evidence:
     """Turns taken."""
     completion_text: str = ""
     """What the policy wrote in the last turn; empty: there was none."""
-    completion_tokens: tuple[int, ...] = ()
-    """Its tokens; empty of a scripted policy."""
 
 
 NO_EVIDENCE = Evidence(screens=(), actions=())

@@ -19,7 +19,7 @@ import torch
 
 from producer.algorithms.settings import UpdateSettings
 from producer.codecs.compact import CompactCodec
-from producer.policy.learner import Outcome, Trajectory
+from producer.policy.learner import RolloutOutcome, Trajectory
 from producer.policy.policy import SampleRequest
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network
@@ -73,7 +73,7 @@ def kinds(one: Trajectory) -> dict[str, Trajectory]:
     return {
         "advantage": one,
         "token_advantages": replace(one, advantage=((0.5,) * one.num_tokens,)),
-        "gae": replace(one, outcome=Outcome(0, 1.0, is_right=True)),
+        "gae": replace(one, outcome=RolloutOutcome(0, 1.0, is_right=True)),
     }
 
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 from producer.algorithms.settings import UpdateSettings
-from producer.policy.learner import Outcome
+from producer.policy.learner import RolloutOutcome
 
-NO_OUTCOME = Outcome(0, 0.0, is_right=False)
+NO_OUTCOME = RolloutOutcome(0, 0.0, is_right=False)
 """Of a trajectory whose advantage is given."""
 
 

@@ -14,7 +14,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from producer.algorithms.settings import PrimeSettings
 from producer.errors import MismatchError, UsageError
-from producer.policy.learner import LearnedAdvantages, Outcome, Trajectory, UpdateResult
+from producer.policy.learner import LearnedAdvantages, RolloutOutcome, Trajectory, UpdateResult
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network
 from producer.policy.torch_policy.network import Network
@@ -38,11 +38,11 @@ PRIME = changed(
     ),
 )
 OUTCOMES = (
-    Outcome(4, 1.0, is_right=True),
-    Outcome(4, 0.0, is_right=False),
-    Outcome(0, 0.5, is_right=True),
-    Outcome(4, 0.25, is_right=False),
-    Outcome(0, 0.0, is_right=False),
+    RolloutOutcome(4, 1.0, is_right=True),
+    RolloutOutcome(4, 0.0, is_right=False),
+    RolloutOutcome(0, 0.5, is_right=True),
+    RolloutOutcome(4, 0.25, is_right=False),
+    RolloutOutcome(0, 0.0, is_right=False),
 )
 
 
@@ -95,7 +95,7 @@ def padded(rows: Sequence[Tensor]) -> Tensor:
 
 
 def plain_advantages(
-    process: list[list[float]], attempts: Sequence[Outcome]
+    process: list[list[float]], attempts: Sequence[RolloutOutcome]
 ) -> tuple[list[float], list[Tensor]]:
     """(mean, of each token) by loops over lists, from the process rewards."""
     returns = []

@@ -12,7 +12,7 @@ import torch
 
 from producer.algorithms.settings import GaeSettings, UpdateSettings
 from producer.errors import UsageError
-from producer.policy.learner import Outcome, Trajectory
+from producer.policy.learner import RolloutOutcome, Trajectory
 from producer.policy.policy import SampleRequest, Turn
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network
@@ -231,7 +231,7 @@ def test_one_turn_without_screens_is_trained_by_each_token_s_own_advantage_or_re
     for _ in range(3):
         policy.update([whole], settings)
     assert likelihood() > before
-    rewarded = replace(one, outcome=Outcome(0, 1.0, is_right=True))
+    rewarded = replace(one, outcome=RolloutOutcome(0, 1.0, is_right=True))
     with_values = changed(settings, learned_advantage=GaeSettings())
     result = policy.update([rewarded], with_values)
     assert result.learned is not None

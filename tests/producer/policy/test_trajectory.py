@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from producer.policy.learner import Outcome, Trajectory
+from producer.policy.learner import RolloutOutcome, Trajectory
 from tests.support.turns import trained_turn
 
 from .test_value_head import with_rewards
@@ -22,7 +22,7 @@ def test_numbers_that_do_not_fit_the_tokens_are_refused(batch: list[Trajectory])
 
 
 def test_without_rewards_of_tokens_the_last_token_has_the_reward(batch: list[Trajectory]) -> None:
-    one = replace(batch[1], outcome=Outcome(0, 0.7, is_right=True))
+    one = replace(batch[1], outcome=RolloutOutcome(0, 0.7, is_right=True))
     assert one.flat_rewards == [*[0.0] * (one.num_tokens - 1), 0.7]
     tokens = replace(one.turns[0].tokens, completion_tokens=())
     empty = trained_turn(one.turns[0].screenshot, tokens)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from producer.algorithms.settings import GaeSettings, UpdateSettings
-from producer.policy.learner import Outcome, TokenNumbers, Trajectory, UpdateResult
+from producer.policy.learner import RolloutOutcome, TokenNumbers, Trajectory, UpdateResult
 from producer.policy.torch_policy.gae_advantage import GaeAdvantage
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network
@@ -302,7 +302,7 @@ def test_rewards_flow_back_over_a_prompt_that_was_cut(
         ),
     )
     zeros = [(0.0,) * len(turn.tokens.completion_tokens) for turn in (whole.turns[0], cut)]
-    one = replace(whole, turns=(whole.turns[0], cut), outcome=Outcome(0, 1.0, is_right=True))
+    one = replace(whole, turns=(whole.turns[0], cut), outcome=RolloutOutcome(0, 1.0, is_right=True))
     none = with_rewards(one, tuple(zeros))
     result = policy.update([one, none], changed(GAE, gae_gamma=1.0, gae_lambda=1.0))
     # Every token of `one` has return 1, every one of `none` 0: whitened, these are opposite.
@@ -352,7 +352,7 @@ def test_one_token_alone_has_advantage_0(policy: InProcessPolicy, batch: list[Tr
     one = replace(
         batch[0],
         turns=(trained_turn(turn.screenshot, tokens),),
-        outcome=Outcome(0, 1.0, is_right=True),
+        outcome=RolloutOutcome(0, 1.0, is_right=True),
     )
     result = policy.update([one], GAE)
     assert result.learned is not None

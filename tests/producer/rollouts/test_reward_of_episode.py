@@ -23,11 +23,10 @@ from producer.rollouts.plan import RolloutResult
 from producer.rollouts.requests import (
     EpisodeAnswer,
     Judged,
-    OwnReward,
     Sample,
     Sampled,
-    StepScores,
 )
+from producer.rollouts.rubric import NO_GRADE, CompletionReward, Grade, StepScores
 from producer.rollouts.running import RunningEpisode
 from producer.validators.verdict import Verdict
 from schemas.actions import Action, Click, Terminate
@@ -130,9 +129,11 @@ def test_a_user_s_reward_is_not_cut_off_by_the_time_limit_of_the_device(emitter:
     """It has one of its own, and may wait for those of other rollouts."""
     while_rewarding: list[float] = []
 
-    def reward(_task: object, completion: Completion, _scores: object) -> OwnReward:
+    def rubric(
+        _environment: object, _task: object, completion: Completion, _verdict: object
+    ) -> Grade:
         while_rewarding.append(running.deadline_s)
-        return OwnReward(len(completion.text) + 0.5)
+        return Grade(reward=CompletionReward(len(completion.text) + 0.5))
 
     environment, policy = ScriptedEnvironment(Devices()), ScriptedPolicy(lambda _: Terminate())
     episode = Episode(
@@ -140,7 +141,7 @@ def test_a_user_s_reward_is_not_cut_off_by_the_time_limit_of_the_device(emitter:
         environment,
         policy_name="scripted",
         policy_version=0,
-        settings=replace(SETTINGS, reward_completion=reward, turn_cost=0.0),
+        settings=replace(SETTINGS, rubric=rubric, turn_cost=0.0),
         emitter=emitter,
         clock=lambda: NOW,
     )
@@ -182,9 +183,10 @@ def test_a_scored_completion_is_recorded_with_the_mean_of_its_steps_scores() -> 
         StepScore(index=index, text="", first_token=index, last_token=index + 1, score=score)
         for index, score in enumerate((0.25, 1.0, 0.5, 0.25))
     )
-    executed, scored = end_facts(of_an_entry, Judged(verdict, 0.0, StepScores("prm", steps)), NOW)
+    judged, grade = Judged(verdict, 0.0), Grade(scores=StepScores("prm", steps))
+    executed, scored = end_facts(of_an_entry, judged, grade, NOW)
     assert isinstance(executed, CompletionExecuted)
     assert isinstance(scored, CompletionStepsScored)
     assert (executed.outcome_reward, executed.process_reward, scored.average) == (0.0, 0.5, 0.5)
-    (unscored,) = end_facts(of_an_entry, Judged(verdict, 0.0), NOW)
+    (unscored,) = end_facts(of_an_entry, judged, NO_GRADE, NOW)
     assert unscored == executed.model_copy(update={"process_reward": None})

@@ -1,4 +1,4 @@
-"""Whose time counts: a device's calls have a limit, networks that judge steps have none."""
+"""A device's calls have a time limit, a rubric has none of theirs."""
 
 import math
 from dataclasses import replace
@@ -12,9 +12,9 @@ from producer.emit import Emitter
 from producer.environments.worker import JobDone
 from producer.policy.policy import Completion
 from producer.rollouts.episode import Episode
-from producer.rollouts.requests import Sampled, StepScores
+from producer.rollouts.requests import Sampled
+from producer.rollouts.rubric import Grade, StepScores
 from producer.rollouts.running import RunningEpisode
-from producer.task import Task
 from schemas.actions import Terminate
 from schemas.completion import StepScore
 from schemas.turn import TakenAction
@@ -25,36 +25,21 @@ STOP = TakenAction(tool_name="terminate", tool_args={}, action=Terminate())
 SCORES = StepScores("prm", (StepScore(index=0, text="a", first_token=0, last_token=1, score=0.5),))
 
 
-class LabellingEnvironment(ScriptedEnvironment):
-    labels_steps = True
+def graded(*_asked: object) -> Grade:
+    return Grade(scores=SCORES)
 
 
-def scored(_task: Task, _completion: Completion) -> StepScores:
-    return SCORES
-
-
-@pytest.mark.parametrize(
-    ("environment", "scores_steps", "is_limited"),
-    [
-        (ScriptedEnvironment, False, True),
-        (ScriptedEnvironment, True, False),
-        (LabellingEnvironment, False, False),
-    ],
-)
-def test_only_a_judge_that_waits_for_no_network_has_the_time_limit_of_a_device(
-    emitter: Emitter,
-    environment: type[ScriptedEnvironment],
-    *,
-    scores_steps: bool,
-    is_limited: bool,
+@pytest.mark.parametrize("has_rubric", [False, True])
+def test_only_a_rubric_has_not_the_time_limit_of_a_device(
+    emitter: Emitter, *, has_rubric: bool
 ) -> None:
-    device = environment(Devices())
+    device = ScriptedEnvironment(Devices())
     episode = Episode(
         plan(0),
         device,
         policy_name="scripted",
         policy_version=3,
-        settings=replace(SETTINGS, score_steps=scored if scores_steps else None),
+        settings=replace(SETTINGS, rubric=graded if has_rubric else None),
         emitter=emitter,
         clock=lambda: NOW,
     )
@@ -66,8 +51,11 @@ def test_only_a_judge_that_waits_for_no_network_has_the_time_limit_of_a_device(
     running.answer(Sampled(Completion("stop", (STOP,), None), NOW, monotonic(), 0.25))
     assert running.deadline_s < math.inf  # acting
     running.on_job(done.get(timeout=10.0))
-    assert (running.deadline_s < math.inf) is is_limited  # judging
+    assert running.deadline_s < math.inf  # judging
     running.on_job(done.get(timeout=10.0))
+    if has_rubric:
+        assert running.deadline_s == math.inf
+        running.on_job(done.get(timeout=10.0))
     assert running.deadline_s < math.inf  # closing
     running.on_job(done.get(timeout=10.0))
     assert running.is_over

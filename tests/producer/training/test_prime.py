@@ -14,7 +14,7 @@ import pytest
 from producer.algorithms.settings import PrimeSettings
 from producer.config import read_config
 from producer.errors import UsageError
-from producer.policy.learner import Outcome
+from producer.policy.learner import RolloutOutcome
 from producer.training import redo as redo_module
 from producer.training.redo_command import redo
 from producer.training.run import run
@@ -182,7 +182,9 @@ def test_a_trajectory_says_how_its_rollout_ended() -> None:
     right = replace(result(1, 3, 0.25), success=True)
     given = trajectory(config, right, advantage=None, is_trained=True)
     tokens = ((0.0, 0.0, 0.25),)
-    assert given.outcome == Outcome(right.plan.group_num, 0.25, is_right=True, token_rewards=tokens)
+    assert given.outcome == RolloutOutcome(
+        right.plan.group_num, 0.25, is_right=True, token_rewards=tokens
+    )
 
 
 def test_every_setting_reaches_the_update_and_is_refused_without_prime() -> None:
