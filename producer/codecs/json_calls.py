@@ -1,4 +1,4 @@
-"""What codecs of JSON tool calls share: reading hostile JSON, and an action from its fields."""
+"""Shared by the codecs of JSON tool calls: untrusted JSON, and actions from fields."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ Fields = dict[str, JsonValue]
 
 
 class BadCallError(ValueError):
-    """A call that says no action."""
+    """A call without a valid action."""
 
     def __init__(self, message: str, error_type: ErrorType = "tool_arg") -> None:
         super().__init__(message[:MAX_ERROR_CHARACTERS])
@@ -24,7 +24,7 @@ class BadCallError(ValueError):
 
 
 def read_json(text: str) -> JsonValue:
-    """The value, which a log can store. BadCallError."""
+    """The value, checked to be storable in the log. BadCallError."""
     try:
         content: JsonValue = json.loads(text)
         # A lone surrogate is valid JSON but not valid UTF-8, so no log could store it.
@@ -50,35 +50,6 @@ def named_arguments(call: str, tools: Sequence[str], joint: str = ", ") -> tuple
         message = f"unknown tool {name!r}; use {joint.join(tools)}"
         raise BadCallError(message, "tool_name")
     return name, arguments
-
-
-def parse_items(
-    text: str,
-    example: str,
-    passed_over: tuple[str, ...],
-    parse: Callable[[Fields], Sequence[TakenAction]],
-) -> tuple[TakenAction, ...]:
-    """The calls that `parse` finds in the objects of a text, which is one object or a list of them.
-
-    Objects of the types `passed_over` are no calls. `example`: a call, which errors show.
-    """
-    try:
-        items = _items(text, example)
-    except BadCallError as error:
-        return (parse_error(error.error_type, str(error)),)
-    calls = [item for item in items if item.get("type") not in passed_over]
-    found = [item for call in calls for item in parse(call)]
-    return tuple(found) or (parse_error("parse", f"no call such as {example}"),)
-
-
-def _items(text: str, example: str) -> list[Fields]:
-    """The objects of a text that is one or a list of them. BadCallError."""
-    content = read_json(text)
-    items = content if isinstance(content, list) else [content]
-    if not items or not all(isinstance(item, dict) for item in items):
-        message = f"no call such as {example} in {text[:80]!r}"
-        raise BadCallError(message, "parse")
-    return [item for item in items if isinstance(item, dict)]
 
 
 def action_of(fields: Fields, width_px: int, height_px: int) -> Action:

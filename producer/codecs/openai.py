@@ -3,9 +3,8 @@ r"""The OpenAI codec: output items of the Responses API, `computer_call` and `fu
     {"type": "computer_call", "action": {"type": "click", "x": 31, "y": 52, "button": "left"}}
     {"type": "function_call", "name": "swipe", "arguments": "{\"x\": 3, ...}"}
 
-Coordinates are pixels. Computer use has no word for what only a phone does: such actions are calls
-of functions that are named as in `schemas.actions`. A text is one item or a list of them; messages
-and reasoning among them are passed over.
+Coordinates are pixels. Actions that only a phone has are function calls, named as in
+`schemas.actions`. A completion is one item or a list of items; messages and reasoning are skipped.
 """
 
 import json
@@ -18,7 +17,6 @@ from producer.codecs.json_calls import (
     BadCallError,
     Fields,
     action_of,
-    parse_items,
     read_json,
     taken,
 )
@@ -30,7 +28,7 @@ NATIVE: Final = frozenset(
     {"click", "double_click", "drag", "keypress", "move", "screenshot", "scroll", "type", "wait"}
 )
 """Types of actions of OpenAI computer use."""
-PASSED_OVER: Final = ("message", "reasoning")
+SKIPPED: Final = frozenset({"message", "reasoning"})
 OPENAI_PROMPT: Final = """\
 You operate a phone by its screenshots. Each turn you see the screen and answer with one JSON \
 object and nothing else:
@@ -52,14 +50,18 @@ class OpenAICodec:
     name = "openai"
 
     def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # the interface's
-        """The action as one item, whatever it is."""
+        """The action as one item; every action has one."""
         return json.dumps(action_item(action), ensure_ascii=False)
 
     def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
         """Parse every call in the items."""
-        return parse_items(
-            text, EXAMPLE, PASSED_OVER, lambda item: _item(item, width_px, height_px)
-        )
+        try:
+            items = _read_items(text)
+        except BadCallError as error:
+            return (parse_error(error.error_type, str(error)),)
+        calls = [item for item in items if item.get("type") not in SKIPPED]
+        parsed = [taken for call in calls for taken in _parse_item(call, width_px, height_px)]
+        return tuple(parsed) or (parse_error("parse", f"no call such as {EXAMPLE}"),)
 
 
 def action_item(action: Action) -> Fields:
@@ -85,7 +87,18 @@ def _function(action: Action) -> Fields:
     return {"type": "function_call", "name": action.type, "arguments": arguments}
 
 
-def _item(item: Fields, width_px: int, height_px: int) -> list[TakenAction]:
+def _read_items(text: str) -> list[Fields]:
+    """The items of a completion. BadCallError."""
+    content = read_json(text)
+    items = content if isinstance(content, list) else [content]
+    objects = [item for item in items if isinstance(item, dict)]
+    if not objects or len(objects) < len(items):
+        message = f"no call such as {EXAMPLE} in {text[:80]!r}"
+        raise BadCallError(message, "parse")
+    return objects
+
+
+def _parse_item(item: Fields, width_px: int, height_px: int) -> list[TakenAction]:
     kind = item.get("type")
     if kind == "function_call":
         return [_called(item, width_px, height_px)]

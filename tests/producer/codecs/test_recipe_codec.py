@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from producer.codecs import CannotEncodeError, RecipeCodec
+from producer.codecs.codec import CannotEncodeError
+from producer.codecs.recipe import RecipeCodec
 from schemas import actions
 from schemas.actions import Action
 

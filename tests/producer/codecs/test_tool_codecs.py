@@ -1,4 +1,4 @@
-"""Codecs of tool calls: Qwen's official tools, OpenAI's and Anthropic's computer use."""
+"""Codecs of tool calls: Qwen's official tools and OpenAI's computer use."""
 
 import json
 from typing import Any
@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from producer.codecs import AnthropicCodec, Codec, OpenAICodec, QwenToolCodec
-from producer.codecs.qwen_tools import resized, tool_schema, tools_prompt
+from producer.codecs.codec import Codec
+from producer.codecs.openai import OpenAICodec
+from producer.codecs.qwen_tools import QwenToolCodec, resized, tool_schema, tools_prompt
 from schemas import actions
 from schemas.actions import Action
 from tests.producer.codecs.test_codecs import HEIGHT, SOME_ACTION, WIDTH, call
@@ -70,16 +71,6 @@ def test_the_prompt_is_the_one_of_the_chat_template_for_one_tool() -> None:
         ),
         (OpenAICodec(), '{"type": "message", "content": []}', "parse"),
         (OpenAICodec(), "click(1,2)", "parse"),
-        (
-            AnthropicCodec(),
-            '{"type": "tool_use", "name": "computer", "input": {"action": "zoom"}}',
-            "tool_name",
-        ),
-        (
-            AnthropicCodec(),
-            '{"type": "tool_use", "name": "computer", "input": {"action": "left_click"}}',
-            "tool_arg",
-        ),
     ],
 )
 def test_what_a_tool_does_not_have_is_an_error_of_the_right_kind(
@@ -114,18 +105,6 @@ def test_what_a_tool_does_not_have_is_an_error_of_the_right_kind(
             '[{"type": "reasoning"}, {"type": "computer_call", "actions": [{"type": "wait"}]}]',
             actions.Wait(),
         ),
-        (
-            AnthropicCodec(),
-            '{"type": "tool_use", "name": "computer", "input": {"action": "key",'
-            ' "text": "ctrl+s"}}',
-            actions.KeyPress(keys=("ctrl", "s")),
-        ),
-        (
-            AnthropicCodec(),
-            '{"type": "tool_use", "name": "computer", "input": {"action": "scroll", "coordinate":'
-            ' [3, 4], "scroll_direction": "left", "scroll_amount": 2}}',
-            actions.Scroll(x=3, y=4, scroll_x=-200),
-        ),
     ],
 )
 def test_a_call_of_another_family_is_an_action_of_ours(
@@ -134,9 +113,9 @@ def test_a_call_of_another_family_is_an_action_of_ours(
     assert [taken.action for taken in codec.parse(text, WIDTH, HEIGHT)] == [action]
 
 
-@pytest.mark.parametrize("codec", [OpenAICodec(), AnthropicCodec()], ids=lambda codec: codec.name)
 @given(action=SOME_ACTION)
-def test_openai_and_anthropic_can_say_every_action_exactly(codec: Codec, action: Action) -> None:
+def test_openai_expresses_every_action_exactly(action: Action) -> None:
+    codec = OpenAICodec()
     (taken,) = codec.parse(codec.encode(action, WIDTH, HEIGHT), WIDTH, HEIGHT)
     assert taken.action == action
 

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from producer.codecs import CompactCodec, QwenCodec, QwenToolCodec
+from producer.codecs.compact import CompactCodec
 from producer.codecs.format import Format
-from producer.codecs.qwen import OWN_PROMPT
-from producer.codecs.qwen_tools import tools_prompt
+from producer.codecs.qwen import OWN_PROMPT, QwenCodec
+from producer.codecs.qwen_tools import QwenToolCodec, tools_prompt
 from producer.errors import UsageError
 from producer.policy.torch_policy.formats import open_format
 from producer.policy.torch_policy.network import Network

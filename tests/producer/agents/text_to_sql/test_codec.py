@@ -3,7 +3,7 @@
 import pytest
 
 from producer.agents.text_to_sql.codec import TextToSqlCodec
-from producer.codecs import CannotEncodeError
+from producer.codecs.codec import CannotEncodeError
 from schemas.actions import Answer, Click, Terminate
 
 CODEC = TextToSqlCodec()
