@@ -1,173 +1,207 @@
-"""An OpenAI-compatible endpoint: chat completions, with retries and a deadline.
+"""Chat completions from an OpenAI-compatible server: the `openai` client and its errors.
 
-Knows neither what is asked nor how an answer is read; judges and served policies do.
+Importing `openai` takes most of a second, so this module is imported only where a server is used.
 """
 
-import json
-import re
-from collections.abc import Callable
-from time import monotonic, sleep
+import asyncio
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Final, NamedTuple, TypeVar
 
-import httpx2
+from httpx2 import AsyncClient, Limits, Request, Response, create_ssl_context
+from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 from pydantic import JsonValue
 
-MAX_ANSWER_BYTES: Final = 1 << 20
-MAX_TRIES: Final = 4
-BACKOFF_S: Final = 0.5
-"""Before the second try; doubled before each later one."""
-START_TIMEOUT_S: Final = 15.0
-RETRIED: Final = frozenset({408, 409, 425, 429})
-"""HTTP statuses below 500 that another try may not give."""
-OPTIONAL: Final = ("temperature", "seed", "max_tokens")
-"""Fields that some endpoints refuse; `max_tokens` is then sent under its newer name."""
-OK, BAD_REQUEST, SERVER_ERROR = 200, 400, 500
-TOO_LATE: Final = "it did not answer in time"
+from producer.errors import UnreachableError, UsageError
 
-Answer = TypeVar("Answer")
+MAX_ANSWER_BYTES: Final = 1 << 20
+MAX_RETRIES: Final = 3
+"""After a failed connection and after HTTP 408, 409, 429 and 5xx."""
+MAX_ANSWERS: Final = 4
+"""Requested until one is readable."""
+CHECK_TIMEOUT_S: Final = 15.0
+OPTIONAL: Final = ("temperature", "seed", "max_tokens")
+"""Fields that some servers refuse; `max_tokens` is then sent under its newer name."""
+SENT_HEADERS: Final = frozenset(
+    {"accept", "accept-encoding", "connection", "content-length", "content-type", "host"}
+)
+"""Besides the key. `openai` adds others, some from environment variables."""
+BAD_REQUEST: Final = 400
+KEY_REFUSED: Final = frozenset({401, 403})
+
+T = TypeVar("T")
+
+_last_status: ContextVar[int | None] = ContextVar("last_status", default=None)
+"""HTTP status of the latest response to the current request."""
 
 
 class ChatAnswer(NamedTuple):
-    """The text of a completion."""
+    """A completion, without the key."""
 
     text: str
-    model: str
-    """As the endpoint names it, else as it was asked for."""
+    model: str | None
+    """As the server names it."""
 
 
 class ChatFailedError(Exception):
-    """No answer that can be used. The key is not in its message."""
-
-    is_retried = False
+    """The server gave no usable answer. The message does not contain the key."""
 
 
-class ChatRetryError(ChatFailedError):
-    """Another try may help."""
-
-    is_retried = True
-
-    def __init__(self, message: str, wait_s: float | None = None) -> None:
-        super().__init__(message)
-        self.wait_s = wait_s
-        """As the endpoint asked for; None: it did not."""
+class UnreadableAnswerError(Exception):
+    """The answer has the wrong form; the next one may have the right one."""
 
 
 class ChatEndpoint:
-    """One endpoint's client, or that of several with the same key.
+    """A server at one URL. Thread-safe; follows no redirect, which could pass the key on."""
 
-    Guarantees: thread-safe; a call takes at most its time limit, retries included; the key is in no
-    answer that `safe` has seen and in no error.
-    """
-
-    def __init__(self, key: str | None, *, backoff_s: float = BACKOFF_S) -> None:
-        """`key`: sent as the bearer token; None: none is."""
+    def __init__(self, url: str, key: str | None) -> None:
+        """`key`: the bearer token; None sends none."""
+        self._url = url
         self._key = key
-        self._client = httpx2.Client(
-            headers={} if key is None else {"Authorization": f"Bearer {key}"},
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=32),
-        )
-        self._refused: dict[str, frozenset[str]] = {}
-        """URL -> optional fields that it refuses."""
-        self._backoff_s = backoff_s
+        self._ssl_context = create_ssl_context()
+        self._refused: frozenset[str] = frozenset()
+        """Fields of OPTIONAL that the server refuses."""
 
-    def models(self, url: str) -> tuple[int, list[str]]:
-        """(HTTP status, names that it lists). ChatFailedError if nobody answers."""
-        try:
-            response = self._client.get(f"{url}/models", timeout=START_TIMEOUT_S)
-        except httpx2.HTTPError as error:
-            raise ChatFailedError(self.safe(error)) from None
-        return response.status_code, _listed(response)
+    def list_models(self, name: str, key_variable: str, *, ways: Sequence[str]) -> list[str]:
+        """Names of the models; empty if the server does not list them.
 
-    def ask(
-        self,
-        url: str,
-        body: dict[str, JsonValue],
-        read: Callable[[ChatAnswer], Answer],
-        timeout_s: float,
-    ) -> Answer:
-        """What `read` makes of the answer to a request; it may raise ChatRetryError.
-
-        ChatFailedError if none could be got in time.
+        `name`: the server in messages. UnreachableError, with these `ways`, if it does not answer;
+        UsageError if it refuses the key.
         """
-        until_s, tried = monotonic() + timeout_s, 0
-        while True:
-            try:
-                return read(self._ask_once(url, body, until_s))
-            except ChatRetryError as error:
-                wait_s = self._backoff_s * 2**tried if error.wait_s is None else error.wait_s
-                tried += 1
-                if tried == MAX_TRIES or monotonic() + wait_s >= until_s:
-                    raise ChatFailedError(self.safe(error)) from None
-                sleep(wait_s)
-
-    def safe(self, text: object) -> str:
-        """The text without the key, which an endpoint may repeat."""
-        shown = str(text)
-        return shown if not self._key else shown.replace(self._key, "[key]")
-
-    def _ask_once(self, url: str, body: dict[str, JsonValue], until_s: float) -> ChatAnswer:
-        refused = self._refused.get(url, frozenset())
-        sent = {_name(name, refused): value for name, value in body.items()}
-        sent.pop("", None)
-        status, wait_s, text = self._post(f"{url}/chat/completions", sent, until_s)
-        if status == BAD_REQUEST:
-            named = {name for name in OPTIONAL if name in sent and name in text}
-            if named:
-                # Networks that think take their default alone.
-                self._refused[url] = refused | named
-                return self._ask_once(url, body, until_s)
-        if status in RETRIED or status >= SERVER_ERROR:
-            message = f"HTTP {status}: {text[:200]}"
-            raise ChatRetryError(message, wait_s)
-        if status != OK:
-            message = f"it answered HTTP {status}: {text[:200]}"
-            raise ChatFailedError(self.safe(message))
         try:
-            content = json.loads(text)
-            said = content["choices"][0]["message"]["content"]
-            answered = content.get("model")
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-            said, answered = None, None
-        if not isinstance(said, str):
-            message = f"its response is no chat completion with text: {text[:200]!r}"
-            raise ChatRetryError(message)
-        return ChatAnswer(said, answered if isinstance(answered, str) else str(body["model"]))
+            response = asyncio.run(self._get_models())
+        except APIStatusError as error:
+            if error.status_code in KEY_REFUSED:
+                message = f"{name} refuses the key (HTTP {error.status_code}); set {key_variable}"
+                raise UsageError(message) from None
+            return []
+        except (APIConnectionError, TimeoutError) as error:
+            message = f"{name} cannot be reached ({self._describe(error, CHECK_TIMEOUT_S)})"
+            raise UnreachableError(message, ways=ways) from None
+        match _read_json(response):
+            case {"data": [*rows]}:
+                names = [row.get("id") for row in rows if isinstance(row, dict)]
+                return [name for name in names if isinstance(name, str)]
+            case _:
+                return []
 
-    def _post(
-        self, url: str, body: dict[str, JsonValue], until_s: float
-    ) -> tuple[int, float | None, str]:
-        """(status, seconds to wait or None, text). The deadline holds for a dripping answer too."""
-        data = bytearray()
-        remaining_s = until_s - monotonic()
-        if remaining_s <= 0:
-            raise ChatRetryError(TOO_LATE)
+    def complete(
+        self,
+        bodies: Sequence[dict[str, JsonValue]],
+        read: Callable[[ChatAnswer], T],
+        timeout_s: float,
+    ) -> list[T | ChatFailedError]:
+        """Send all requests at once; for each, in order, what `read` returns or the failure.
+
+        `read` may raise UnreadableAnswerError. `timeout_s`: of each request, retries included.
+        """
+
+        async def complete_all() -> list[T | ChatFailedError]:
+            async with self._open(MAX_RETRIES) as client:
+                requests = [self._complete(client, body, read, timeout_s) for body in bodies]
+                return await asyncio.gather(*requests)
+
+        return asyncio.run(complete_all())
+
+    async def _get_models(self) -> Response:
+        async with asyncio.timeout(CHECK_TIMEOUT_S), self._open(max_retries=0) as client:
+            return await client.get("/models", cast_to=Response)
+
+    async def _complete(
+        self,
+        client: AsyncOpenAI,
+        body: dict[str, JsonValue],
+        read: Callable[[ChatAnswer], T],
+        timeout_s: float,
+    ) -> T | ChatFailedError:
+        failure = ""
         try:
-            with self._client.stream("POST", url, json=body, timeout=remaining_s) as response:
-                for chunk in response.iter_bytes():
-                    data += chunk
-                    if len(data) > MAX_ANSWER_BYTES or monotonic() > until_s:
-                        message = "its answer is too long or too slow"
-                        raise ChatRetryError(message)
-                wait = response.headers.get("retry-after", "")
-                status = response.status_code
-        except httpx2.HTTPError as error:
-            message = f"it cannot be reached ({type(error).__name__}: {error})"
-            raise ChatRetryError(message) from None
-        wait_s = float(wait) if re.fullmatch(r"\d{1,6}(\.\d+)?", wait) else None
-        return status, wait_s, data.decode("utf-8", "replace")
+            async with asyncio.timeout(timeout_s):
+                for _ in range(MAX_ANSWERS):
+                    try:
+                        return read(self._parse(await self._post(client, body)))
+                    except UnreadableAnswerError as error:
+                        failure = str(error)
+        except TimeoutError as error:
+            failure = failure or self._describe(error, timeout_s)
+        except (APIConnectionError, APIStatusError) as error:
+            failure = self._describe(error, timeout_s)
+        return ChatFailedError(failure)
+
+    async def _post(self, client: AsyncOpenAI, body: dict[str, JsonValue]) -> Response:
+        """The response to the request without the fields that the server refuses."""
+        fields = {name: value for name, value in body.items() if name not in self._refused}
+        if "max_tokens" in body.keys() - fields.keys():
+            fields["max_completion_tokens"] = body["max_tokens"]
+        try:
+            return await client.post("/chat/completions", cast_to=Response, body=fields)
+        except APIStatusError as error:
+            text = error.response.text
+            refused = {name for name in OPTIONAL if name in fields and name in text}
+            if error.status_code != BAD_REQUEST or not refused:
+                raise
+        # Some reasoning models take only their default temperature.
+        self._refused |= refused
+        return await self._post(client, body)
+
+    def _parse(self, response: Response) -> ChatAnswer:
+        if len(response.content) > MAX_ANSWER_BYTES:
+            message = f"its answer has {len(response.content)} bytes, more than {MAX_ANSWER_BYTES}"
+            raise UnreadableAnswerError(message)
+        match _read_json(response):
+            case {"choices": [{"message": {"content": str(text)}}, *_], **others}:
+                model = others.get("model")
+                named = self._redact(model) if isinstance(model, str) else None
+                return ChatAnswer(self._redact(text), named)
+            case _:
+                start = self._redact(response.text)[:200]
+                message = f"its response is no chat completion with text: {start!r}"
+                raise UnreadableAnswerError(message)
+
+    def _open(self, max_retries: int) -> AsyncOpenAI:
+        """A client for the running event loop. Only asyncio.timeout limits its requests."""
+        return AsyncOpenAI(
+            base_url=self._url,
+            api_key=self._key or "none",
+            max_retries=max_retries,
+            timeout=None,
+            http_client=AsyncClient(
+                verify=self._ssl_context,
+                limits=Limits(max_connections=None),
+                follow_redirects=False,
+                event_hooks={"request": [self._set_headers], "response": [_note_status]},
+            ),
+        )
+
+    async def _set_headers(self, request: Request) -> None:
+        for name in request.headers.keys() - SENT_HEADERS:
+            del request.headers[name]
+        if self._key is not None:
+            request.headers["authorization"] = f"Bearer {self._key}"
+
+    def _describe(self, error: Exception, timeout_s: float) -> str:
+        if isinstance(error, APIStatusError):
+            start = self._redact(error.response.text)[:200]
+            return f"it answered HTTP {error.status_code}: {start}"
+        if isinstance(error, APIConnectionError):
+            return self._redact(f"{type(error.__cause__).__name__}: {error.__cause__}")
+        text = f"it gave no answer in {timeout_s:g} s"
+        if (status := _last_status.get()) is None:
+            return text
+        return f"{text}; its last response was HTTP {status}"
+
+    def _redact(self, text: str) -> str:
+        return text.replace(self._key, "[key]") if self._key else text
 
 
-def _name(name: str, refused: frozenset[str]) -> str:
-    """The name that a field is sent under; empty: it is not sent."""
-    if name not in refused:
-        return name
-    return "max_completion_tokens" if name == "max_tokens" else ""
-
-
-def _listed(response: httpx2.Response) -> list[str]:
-    """Names that the endpoint lists; none where it lists in another way."""
+def _read_json(response: Response) -> JsonValue:
+    """None if the body is not JSON."""
     try:
-        rows = response.json()["data"] if response.status_code == OK else []
-        return [str(row["id"]) for row in rows if isinstance(row["id"], str)]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return []
+        content: JsonValue = response.json()
+    except (ValueError, RecursionError):
+        return None
+    return content
+
+
+async def _note_status(response: Response) -> None:
+    _last_status.set(response.status_code)

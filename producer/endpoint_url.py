@@ -1,4 +1,4 @@
-"""The URL of an OpenAI-compatible endpoint, as it is recorded. Imports no client."""
+"""The URL of an OpenAI-compatible endpoint, as configurations record it."""
 
 from typing import Final
 from urllib.parse import urlsplit
@@ -8,11 +8,11 @@ KEY_VARIABLE: Final = "OPENAI_API_KEY"
 
 
 def check_url(
-    url: str, key_variable: str, *, what: str = "URL", others: str = "", owner: str = "the"
+    url: str, key_variable: str, *, noun: str = "URL", others: str = "", owner: str = "the"
 ) -> str:
-    """An endpoint's URL in its normal form; ValueError when it is none, or holds a secret.
+    """An endpoint's URL in its normal form. ValueError if it is not a URL or contains a secret.
 
-    `key_variable`: where the key belongs; `what`, `others` and `owner`: words for the messages.
+    `key_variable`: where the key belongs; `noun`, `others` and `owner` fill in the messages.
     """
     try:
         parts = urlsplit(url)
@@ -21,7 +21,7 @@ def check_url(
         is_url = False
     if not is_url or any(character.isspace() for character in url):
         message = (
-            f"{url!r} is no {what}; use {others}the URL of an OpenAI-compatible endpoint"
+            f"{url!r} is no {noun}; use {others}the URL of an OpenAI-compatible endpoint"
             " such as http://localhost:8000/v1"
         )
         raise ValueError(message)

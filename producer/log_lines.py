@@ -16,6 +16,7 @@ OTHERS = (
     "httpx2",
     "huggingface_hub",
     "kafka",
+    "openai",
     "transformers",
 )
 """Libraries that log what our own messages report better; shown with --verbose."""

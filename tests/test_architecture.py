@@ -120,6 +120,12 @@ def test_help_loads_nothing_heavy(package: str) -> None:
     )
 
 
+def test_openai_is_loaded_only_where_a_server_is_used() -> None:
+    trainings = "import producer.training.run, producer.training.rescore"
+    assert "openai" not in modules_loaded_by(trainings)
+    assert "openai" in modules_loaded_by(f"{trainings}, producer.policy.served")
+
+
 def imports_in_strings(path: Path) -> Iterator[str]:
     """Modules of ours that a program in a string imports."""
     for node in ast.walk(ast.parse(path.read_text())):

@@ -151,14 +151,14 @@ def _scorer(
 
 def _open_judge(judge: str, judge_model: str | None) -> tuple[str, str | None, "AskModel | None"]:
     from producer.training.load_tasks import open_judge
-    from producer.validators.judges import AGENT, NOBODY, check_judge
+    from producer.validators.judges import AGENT, UNJUDGED, check_judge
 
     try:
         judge = check_judge(judge)
     except ValueError as error:
         message = f"--judge: {error}"
         raise UsageError(message) from None
-    if judge == NOBODY:
+    if judge == UNJUDGED:
         message = "--judge: none judges nothing; leave it out to use the recorded verdicts"
         raise UsageError(message)
     if judge == AGENT:

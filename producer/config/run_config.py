@@ -49,7 +49,7 @@ from producer.endpoint_url import KEY_VARIABLE, check_url
 from producer.errors import UsageError
 from producer.field_errors import field_problems
 from producer.policy.adapter_settings import AdapterSettings
-from producer.validators.judges import AGENT, NOBODY
+from producer.validators.judges import AGENT, UNJUDGED
 from schemas.training import Recipe
 
 TOPICS: dict[str, type[BaseModel]] = {
@@ -203,7 +203,7 @@ class RunConfig(ConfigFields):
             problems.append("baseline_only: contradicts skip_baseline; give one of them")
         if self.log_dir is not None and self.log_path is not None:
             problems.append("log_dir: contradicts log_path, the folder itself; give one of them")
-        if self.judge_model is not None and self.judge in {None, AGENT, NOBODY}:
+        if self.judge_model is not None and self.judge in {None, AGENT, UNJUDGED}:
             problems.append("judge_model: only with a judge that is the URL of an endpoint")
         if self.min_group_size > self.group_size:
             problems.append(

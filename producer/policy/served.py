@@ -1,12 +1,11 @@
-"""`ServedPolicy`: samples from an OpenAI-compatible server, for evaluations alone.
+"""`ServedPolicy`: samples from an OpenAI-compatible server, for evaluations only.
 
-Each turn is one request with the dialogue so far, screenshots as data URLs; the answer's text is
-parsed by the codec of the policy's format. There are no tokens, so nothing can be trained on.
+A turn is one request with the dialogue so far, screenshots as data URLs. A codec parses the answer.
+Completions have no tokens, so they cannot be trained on.
 """
 
 from base64 import b64encode
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 from uuid import UUID
@@ -18,7 +17,7 @@ from producer.chat_endpoint import (
     ChatAnswer,
     ChatEndpoint,
     ChatFailedError,
-    ChatRetryError,
+    UnreadableAnswerError,
 )
 from producer.codecs.codec import Codec
 from producer.codecs.compact import CompactCodec
@@ -28,18 +27,16 @@ from producer.codecs.qwen_tools import QwenToolCodec, tools_prompt
 from producer.codecs.recipe import RECIPE_PROMPT, RecipeCodec
 from producer.endpoint_url import KEY_VARIABLE
 from producer.environments.environment import Screenshot
-from producer.errors import UnreachableError, UsageError
+from producer.errors import UsageError
 from producer.policy.learner import Trajectory, UpdateResult
 from producer.policy.policy import Completion, SampleRequest
 
-MAX_REQUESTS: Final = 64
-"""Under way at the same time."""
 MAX_SEED: Final = 2**31
 """Servers take a signed 32-bit integer."""
 
 
 class ServedFormat(NamedTuple):
-    """How a served policy is asked and answers."""
+    """The system prompt of a served policy, and the format of its answers."""
 
     codec: Codec
     system_prompt: str | None
@@ -59,8 +56,8 @@ FORMATS: Final[dict[str, ServedFormat]] = {
 class ServedPolicy:
     """A `Learner` that refuses to learn.
 
-    Guarantees: a request that fails is a completion with `failure`, never a text; the key is in no
-    completion, error or event. Blocks until every request is answered or has failed.
+    A request that fails is a completion with `failure` and no text. Completions and errors do not
+    contain the key.
     """
 
     version = 0
@@ -70,48 +67,42 @@ class ServedPolicy:
         self,
         url: str,
         model: str,
-        endpoint: ChatEndpoint,
-        written: ServedFormat,
+        key: str | None,
+        answer_format: ServedFormat,
         *,
         timeout_s: float,
         max_recent_turns: int | None = None,
     ) -> None:
-        """`timeout_s`: of one turn, retries included; `max_recent_turns`: None shows all."""
+        """`timeout_s`: of one turn, retries included; `max_recent_turns`: None sends all."""
         self._url = url
         self._model = model
-        self._endpoint = endpoint
-        self._written = written
+        self._endpoint = ChatEndpoint(url, key)
+        self._format = answer_format
         self._timeout_s = timeout_s
         self._max_recent_turns = max_recent_turns
 
     @property
     def name(self) -> str:
-        """The network's name and its server."""
+        """The model and its server."""
         return f"{self._model} at {self._url}"
 
-    def check_answers(self) -> None:
-        """UnreachableError if nobody answers; UsageError if the key or the name is refused."""
-        try:
-            status, listed = self._endpoint.models(self._url)
-        except ChatFailedError as error:
-            message = f"base_url: {self._url} cannot be reached ({error}); start the server"
-            raise UnreachableError(message) from None
-        if status in {401, 403}:
-            message = f"base_url: {self._url} refuses the key (HTTP {status}); set {KEY_VARIABLE}"
-            raise UsageError(message)
-        if listed and self._model not in listed:
+    def check_server(self) -> None:
+        """UnreachableError if it does not answer; UsageError if it refuses the key or the model."""
+        served = self._endpoint.list_models(
+            f"base_url: {self._url}", KEY_VARIABLE, ways=("start the server",)
+        )
+        if served and self._model not in served:
             message = (
-                f"model_name: {self._url} serves {', '.join(listed[:8])}, and not {self._model!r};"
+                f"model_name: {self._url} serves {', '.join(served[:8])}, and not {self._model!r};"
                 " choose one of them"
             )
             raise UsageError(message)
 
     def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
         """One completion per request, in order."""
-        if not requests:
-            return []
-        with ThreadPoolExecutor(min(MAX_REQUESTS, len(requests))) as pool:
-            return list(pool.map(self._complete, requests))
+        bodies = [self._request_body(request) for request in requests]
+        texts = self._endpoint.complete(bodies, _require_text, self._timeout_s)
+        return [self._completion(*pair) for pair in zip(requests, texts, strict=True)]
 
     def forget(self, episode: UUID) -> None:
         """Nothing is kept."""
@@ -136,44 +127,42 @@ class ServedPolicy:
         message = f"{self.name} has its weights on a server: it can be evaluated, not trained"
         raise UsageError(message)
 
-    def _complete(self, request: SampleRequest) -> Completion:
-        body: dict[str, JsonValue] = {
+    def _request_body(self, request: SampleRequest) -> dict[str, JsonValue]:
+        return {
             "model": self._model,
-            "messages": chat_messages(request, self._written.system_prompt, self._max_recent_turns),
+            "messages": chat_messages(request, self._format.system_prompt, self._max_recent_turns),
             "temperature": request.temperature,
             "max_tokens": request.max_tokens,
             "seed": request.seed % MAX_SEED,
         }
-        try:
-            text = self._endpoint.ask(self._url, body, _said, self._timeout_s)
-        except ChatFailedError as error:
-            failure = f"{self.name} gave no completion: {error}"
-            return Completion("", (), None, failure=failure)
-        text = self._endpoint.safe(text)
+
+    def _completion(self, request: SampleRequest, text: str | ChatFailedError) -> Completion:
+        if isinstance(text, ChatFailedError):
+            return Completion("", (), None, failure=f"{self.name} gave no completion: {text}")
         shot = request.screenshot
         size = (0, 0) if shot is None else (shot.width_px, shot.height_px)
-        return Completion(text, self._written.codec.parse(text, *size), None)
+        return Completion(text, self._format.codec.parse(text, *size), None)
 
 
 def chat_messages(
     request: SampleRequest, system_prompt: str | None, max_recent_turns: int | None
 ) -> list[JsonValue]:
-    """The dialogue: the task with the first turn that is shown, then screenshots and answers."""
+    """The dialogue: the task with the first turn sent, then screenshots and answers."""
     messages: list[JsonValue] = []
     if system_prompt is not None:
         messages.append({"role": "system", "content": system_prompt})
     start = 0 if max_recent_turns is None else max(0, len(request.history) - max_recent_turns)
-    said: str | None = request.task.description
+    instruction: str | None = request.task.description
     for turn in request.history[start:]:
-        messages.append(_shown(said, turn.screenshot))
+        messages.append(_user_message(instruction, turn.screenshot))
         messages.append({"role": "assistant", "content": turn.completion.text})
-        said = None
-    words = [part for part in (said, request.text) if part]
-    messages.append(_shown("\n\n".join(words) or None, request.screenshot))
+        instruction = None
+    texts = [text for text in (instruction, request.text) if text]
+    messages.append(_user_message("\n\n".join(texts) or None, request.screenshot))
     return messages
 
 
-def _shown(text: str | None, screenshot: Screenshot | None) -> JsonValue:
+def _user_message(text: str | None, screenshot: Screenshot | None) -> JsonValue:
     content: list[JsonValue] = []
     if text is not None:
         content.append({"type": "text", "text": text})
@@ -183,8 +172,8 @@ def _shown(text: str | None, screenshot: Screenshot | None) -> JsonValue:
     return {"role": "user", "content": content}
 
 
-def _said(answer: ChatAnswer) -> str:
+def _require_text(answer: ChatAnswer) -> str:
     if not answer.text.strip():
         message = "its answer is empty"
-        raise ChatRetryError(message)
+        raise UnreadableAnswerError(message)
     return answer.text

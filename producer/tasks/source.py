@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, model_validat
 
 from producer.agents import AGENTS
 from producer.tasks.custom import CustomTask, Difficulty, Name
-from producer.validators.judges import AGENT, NOBODY, Judge
+from producer.validators.judges import AGENT, UNJUDGED, Judge
 
 OWN_SOURCES = {
     name: source for agent in AGENTS.values() for name, source in agent.task_sources.items()
@@ -105,7 +105,7 @@ class Source(BaseModel):
                 " validators"
             )
             raise ValueError(message)
-        if self.judge_model is not None and self.judge in {None, AGENT, NOBODY}:
+        if self.judge_model is not None and self.judge in {None, AGENT, UNJUDGED}:
             message = "judge_model: only with a judge that is the URL of an endpoint"
             raise ValueError(message)
         return self

@@ -39,7 +39,7 @@ from producer.tasks.files import tasks_from_file
 from producer.tasks.mistakes import explain_mistake, explain_reason
 from producer.tasks.source import FIELD_OF_TYPE, JUDGEABLE, OWN_SOURCES, Source
 from producer.tasks.statements import definition_hash
-from producer.validators.judges import AGENT, NOBODY
+from producer.validators.judges import AGENT, UNJUDGED
 
 logger = logging.getLogger(__name__)
 
@@ -154,7 +154,7 @@ def _load_one(
         judge = source.judge or default.judge
         model = source.judge_model if source.judge else default.model
         candidates = [_with_judge(task, judge, model) for task in candidates]
-    keeps_unjudged = not judged_only or (allow_unjudged and judge == NOBODY)
+    keeps_unjudged = not judged_only or (allow_unjudged and judge == UNJUDGED)
     field = FIELD_OF_TYPE.get(source.source_type)
     unjudged = [task.task_id for task in candidates if not task.is_judged]
     if unjudged and field is not None and not keeps_unjudged:
@@ -185,14 +185,14 @@ def _with_judge(task: Task, judge: str | None, model: str | None) -> Task:
         # As in the CUA recipe: the success of an instruction alone is what the agent reports.
         is_text = task.judge is None and task.task_id == text_task_id(task.description)
         return replace(task, judge=AGENT) if is_text else task
-    if judge in {AGENT, NOBODY}:
+    if judge in {AGENT, UNJUDGED}:
         return replace(task, judge=AGENT if judge == AGENT else None, judge_model=None)
     return replace(task, judge=judge, judge_model=model)
 
 
 def _refuse_unjudged(where: str, task_ids: Sequence[str], judge: str | None) -> NoReturn:
     shown = ", ".join(task_ids[:MAX_NAMED]) + (" and more" if len(task_ids) > MAX_NAMED else "")
-    if judge == NOBODY:
+    if judge == UNJUDGED:
         message = (
             f"{where}: these tasks are never judged (judge none), so that no reward can be learnt"
             f" from: {shown}; use another judge, or give them a validation_query"

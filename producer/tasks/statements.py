@@ -7,8 +7,7 @@ from pydantic import JsonValue, TypeAdapter
 from pydantic_core import to_json
 
 from producer.task import Task
-from producer.validators.judges import REPORT_QUERY, SUCCESS
-from producer.validators.model_judge import INSTRUCTIONS, MODEL_QUERY
+from producer.validators.judges import INSTRUCTIONS, MODEL_QUERY, REPORT_QUERY, SUCCESS
 from producer.validators.verdict import EQUALS
 from schemas.entry import EntryStated, entry_hash
 from schemas.ids import content_hash, entry_row_id, task_row_id, validator_row_id

@@ -3,14 +3,16 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from producer.config import RunConfig
 from producer.errors import UsageError
 from producer.task import Task
 from producer.tasks.sources import CheckTask, DefaultJudge, load_tasks
-from producer.validators.judges import AGENT, NOBODY, AskModel
-from producer.validators.model_judge import ModelJudge
+from producer.validators.judges import AGENT, UNJUDGED, AskModel
+
+if TYPE_CHECKING:
+    from producer.validators.model_judge import ModelJudge
 
 logger = logging.getLogger(__name__)
 
@@ -85,8 +87,10 @@ def load_evaluation_tasks(
     return _with_judges(config, [], tasks, environ)
 
 
-def open_judge(environ: Mapping[str, str], *, max_s: float = MAX_JUDGE_S) -> ModelJudge:
-    """What asks judges' endpoints, with the key of the environment; gives up after `max_s`."""
+def open_judge(environ: Mapping[str, str], *, max_s: float = MAX_JUDGE_S) -> "ModelJudge":
+    """The client of judges' endpoints, with the environment's key; gives up after `max_s`."""
+    from producer.validators.model_judge import ModelJudge
+
     key = next((environ[name] for name in KEY_VARIABLES if environ.get(name)), None)
     return ModelJudge(key, max_s)
 
@@ -109,7 +113,7 @@ def _require_work(config: RunConfig, tasks: Sequence[Task]) -> None:
 def _is_judges_task(task: Task, config: RunConfig) -> bool:
     if task.judge == config.judge:
         return config.judge_model in {None, task.judge_model}
-    return config.judge == NOBODY and not task.is_judged
+    return config.judge == UNJUDGED and not task.is_judged
 
 
 def _require_judged(tasks: Sequence[Task], field: str) -> None:

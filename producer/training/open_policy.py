@@ -12,7 +12,6 @@ from tempfile import TemporaryDirectory
 
 from producer.agents.built_policy import BuiltPolicy, OnProgress, OnWait
 from producer.algorithms.advantages import ADVANTAGES
-from producer.chat_endpoint import ChatEndpoint
 from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig
 from producer.endpoint_url import KEY_VARIABLE
 from producer.environments.blanked import BlankedEnvironment
@@ -22,7 +21,6 @@ from producer.policy.adapter_settings import read_adapter_settings
 from producer.policy.compute_settings import ComputeSettings
 from producer.policy.learner import Learner
 from producer.policy.memory_demand import RunExtent
-from producer.policy.served import FORMATS, ServedPolicy
 from producer.rollouts.engine import EnvironmentFactory
 
 TRAIN_EXTRA = ("torch", "torchvision", "transformers", "peft", "safetensors", "numpy")
@@ -218,16 +216,18 @@ def _open_oracle(config: RunConfig) -> tuple[Learner, EnvironmentFactory]:
 
 
 def _open_served(config: RunConfig, url: str) -> tuple[Learner, EnvironmentFactory]:
+    from producer.policy.served import FORMATS, ServedPolicy
+
     renderer = "qwen_mobile" if config.renderer_name == "auto" else config.renderer_name
     policy = ServedPolicy(
         url,
         config.model_name,
-        ChatEndpoint(os.environ.get(KEY_VARIABLE) or None),
+        os.environ.get(KEY_VARIABLE) or None,
         FORMATS[renderer],
         timeout_s=config.max_turn_time_seconds,
         max_recent_turns=config.max_recent_turns,
     )
-    policy.check_answers()
+    policy.check_server()
     return policy, lambda _plan: _ablated(config, config.agent.make_environment(config))
 
 

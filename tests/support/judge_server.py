@@ -11,22 +11,30 @@ from typing import Any
 
 @dataclass
 class JudgeServer:
-    """What it was asked, and what it answers next."""
+    """The requests so far, and the answers to the next ones."""
 
     url: str = ""
     answers: list[tuple[int, dict[str, str], bytes]] = field(default_factory=list)
-    """(status, headers, body) of the next requests; the last one is given again and again."""
+    """(status, headers, body) for each of the next requests; the last one is repeated."""
     models: list[str] | None = None
-    """Names that it lists; None: it lists none (404)."""
-    asked: list[dict[str, Any]] = field(default_factory=list)
-    keys: list[str | None] = field(default_factory=list)
+    """Names that it lists; None answers 404."""
+    models_status: int | None = None
+    """With `models_headers`, its answer to a request for the list instead."""
+    models_headers: dict[str, str] = field(default_factory=dict)
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
 
-    def says(self, text: str) -> None:
+    @property
+    def keys(self) -> list[str | None]:
+        """The `Authorization` of every request."""
+        return [headers.get("authorization") for headers in self.headers]
+
+    def reply(self, text: str) -> None:
         """Answer with a completion of this text."""
         body = {"model": "judge-1", "choices": [{"message": {"content": text}}]}
         self.answers.append((200, {}, json.dumps(body).encode()))
 
-    def fails(self, status: int, body: str = "", **headers: str) -> None:
+    def reply_error(self, status: int, body: str = "", **headers: str) -> None:
         """Answer with this status."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self.answers.append((status, named, body.encode()))
@@ -39,8 +47,10 @@ def judge_server() -> Iterator[JudgeServer]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            script.keys.append(self.headers["authorization"])
-            if script.models is None:
+            self._note_headers()
+            if script.models_status is not None:
+                self._answer(script.models_status, script.models_headers, b"")
+            elif script.models is None:
                 self._answer(404, {}, b"")
             else:
                 rows = [{"id": name} for name in script.models]
@@ -48,10 +58,13 @@ def judge_server() -> Iterator[JudgeServer]:
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
-            script.asked.append(json.loads(body))
-            script.keys.append(self.headers["authorization"])
+            script.requests.append(json.loads(body))
+            self._note_headers()
             answers = script.answers
             self._answer(*(answers.pop(0) if len(answers) > 1 else answers[0]))
+
+        def _note_headers(self) -> None:
+            script.headers.append({name.lower(): value for name, value in self.headers.items()})
 
         def _answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
             self.send_response(status)

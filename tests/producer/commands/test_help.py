@@ -19,6 +19,7 @@ from producer.config import TOPICS, RunConfig
 
 SLOW_TO_IMPORT = {
     *("torch", "transformers", "numpy", "PIL", "kafka", "fsspec", "sqlite3", "asyncio", "http"),
+    "openai",
     *("rich.progress", "rich.live", "producer.training", "producer.emit", "producer.environments"),
 }
 

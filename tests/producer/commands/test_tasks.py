@@ -72,7 +72,7 @@ def test_the_command_works_from_outside_and_needs_neither_torch_nor_numpy() -> N
     code = (
         "import sys; from producer.cli import cli;cli.main(['tasks', 'check', '--seeds', '1',"
         " '--task', 'train_01_open_settings'], standalone_mode=False);assert not {'torch',"
-        " 'transformers', 'numpy', 'sqlalchemy'} & set(sys.modules)"
+        " 'transformers', 'numpy', 'sqlalchemy', 'openai'} & set(sys.modules)"
     )
     done = run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

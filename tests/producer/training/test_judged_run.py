@@ -57,7 +57,7 @@ def test_the_agents_own_report_is_the_verdict_and_the_reward(installation: Insta
 def test_a_judge_of_ones_own_is_named_by_the_validator_and_its_verdicts(
     installation: Installation, server: JudgeServer
 ) -> None:
-    server.says(json.dumps({"success": True, "reason": "open"}))
+    server.reply(json.dumps({"success": True, "reason": "open"}))
     run(small(**SHORT, judge=server.url, judge_model="m"), installation=installation)
     recorded = payloads(installation)
     validators = [item for item in recorded if isinstance(item, ValidatorStated)]
@@ -76,7 +76,7 @@ def test_a_judge_of_ones_own_is_named_by_the_validator_and_its_verdicts(
 def test_a_judge_that_stops_answering_fails_attempts_and_scores_none(
     installation: Installation, server: JudgeServer
 ) -> None:
-    server.fails(403, "no more credit")
+    server.reply_error(403, "no more credit")
     with pytest.raises(CuaTrainError):
         run(
             small(**SHORT, judge=server.url, failure_policy="retry", max_attempts=2),

@@ -135,15 +135,15 @@ def test_another_judge_decides_from_what_is_recorded(
     installation: Installation, read_log: ReadLog, server: JudgeServer
 ) -> None:
     run(small(num_steps=1, skip_baseline=True, eval_episodes=1), installation=installation)
-    server.says('{"success": true, "reason": "it looks right"}')
+    server.reply('{"success": true, "reason": "it looks right"}')
     judged = replace(BINARY, judge=server.url, ask_model=ModelJudge(None, 5.0))
     summary = score_again(installation, judged)
     assert (summary.rollouts, summary.failed, summary.success_rate) == (7, 0, 1.0)
     assert summary.success_rate_before == pytest.approx(
         sum(item["task_success"] for item in finished_by_rollout(read_log()).values()) / 7
     )
-    assert len(server.asked) == 7
-    asked = server.asked[0]["messages"][1]["content"]
+    assert len(server.requests) == 7
+    asked = server.requests[0]["messages"][1]["content"]
     assert [part["type"] for part in asked] == ["text", *["image_url"] * (len(asked) - 1)]
     assert 1 <= len(asked) - 1 <= 3
     scored = of_type(read_log(), "cua.scoring.rollout_scored")
@@ -155,8 +155,8 @@ def test_a_judge_without_a_verdict_leaves_rollouts_without_a_score(
     installation: Installation, read_log: ReadLog, server: JudgeServer
 ) -> None:
     run(small(num_steps=0, skip_baseline=False, eval_episodes=2), installation=installation)
-    server.fails(400, "no")
-    judged = replace(BINARY, judge=server.url, ask_model=ModelJudge(None, 5.0, backoff_s=0.01))
+    server.reply_error(400, "no")
+    judged = replace(BINARY, judge=server.url, ask_model=ModelJudge(None, 5.0))
     summary = score_again(installation, judged)
     assert (summary.failed, summary.reward_mean, summary.success_rate) == (2, None, None)
     scored = of_type(read_log(), "cua.scoring.rollout_scored")

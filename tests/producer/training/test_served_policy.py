@@ -53,7 +53,7 @@ def test_a_server_is_asked_turn_by_turn_and_its_words_become_actions(
     renderer: str,
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    server.says(FORMATS[renderer].codec.encode(Terminate(status="success"), 360, 640))
+    server.reply(FORMATS[renderer].codec.encode(Terminate(status="success"), 360, 640))
     summary = evaluate(
         given(server, renderer_name=renderer), training_name=None, installation=installation
     )
@@ -62,7 +62,7 @@ def test_a_server_is_asked_turn_by_turn_and_its_words_become_actions(
     turns = of_type(events, "cua.rollout.turn_taken")
     assert [turn["actions"][0]["action"]["type"] for turn in turns] == ["terminate"] * 3
     assert {turn["tokens"] for turn in turns} == {None}
-    asked = server.asked[0]
+    asked = server.requests[0]
     assert asked["model"] == "my-policy"
     shown = asked["messages"][-1]["content"]
     assert "Settings" in shown[0]["text"]
@@ -73,26 +73,26 @@ def test_a_server_is_asked_turn_by_turn_and_its_words_become_actions(
 
 
 def test_a_dialogue_shows_the_turns_before(installation: Installation, server: JudgeServer) -> None:
-    server.says("home()")
+    server.reply("home()")
     evaluate(
         given(server, eval_episodes=1, renderer_name="compact"),
         training_name=None,
         installation=installation,
     )
-    roles = [[message["role"] for message in item["messages"]] for item in server.asked]
+    roles = [[message["role"] for message in item["messages"]] for item in server.requests]
     assert roles == [
         ["user"],
         ["user", "assistant", "user"],
         ["user", "assistant", "user", "assistant", "user"],
     ]
-    assert server.asked[2]["messages"][1]["content"] == "home()"
+    assert server.requests[2]["messages"][1]["content"] == "home()"
 
 
 def test_a_request_that_fails_is_a_failed_attempt_and_another_is_made(
     installation: Installation, read_log: ReadLog, server: JudgeServer
 ) -> None:
-    server.fails(404, "no such model")
-    server.says("home()")
+    server.reply_error(404, "no such model")
+    server.reply("home()")
     settings = given(server, eval_episodes=2, renderer_name="compact", max_attempts=2)
     summary = evaluate(settings, training_name=None, installation=installation)
     assert summary.episodes == 2
@@ -104,7 +104,7 @@ def test_a_request_that_fails_is_a_failed_attempt_and_another_is_made(
 def test_a_server_that_answers_nothing_scores_nothing(
     installation: Installation, read_log: ReadLog, server: JudgeServer
 ) -> None:
-    server.fails(401, f"wrong key {KEY}")
+    server.reply_error(401, f"wrong key {KEY}")
     with pytest.raises(CuaTrainError):
         evaluate(
             given(server, renderer_name="compact"), training_name=None, installation=installation
@@ -118,14 +118,14 @@ def test_a_server_that_answers_nothing_scores_nothing(
 def test_a_busy_server_is_asked_again_and_refused_fields_are_left_out(
     installation: Installation, server: JudgeServer
 ) -> None:
-    server.fails(429, "slow down", retry_after="0.01")
-    server.fails(400, "temperature and seed are not supported; max_tokens: use another")
-    server.says("home()")
+    server.reply_error(429, "slow down", retry_after="0.01")
+    server.reply_error(400, "temperature and seed are not supported; max_tokens: use another")
+    server.reply("home()")
     settings = given(server, eval_episodes=1, max_turns=1, renderer_name="compact", max_tokens=9)
     assert evaluate(settings, training_name=None, installation=installation).episodes == 1
-    assert {"temperature", "seed", "max_tokens"} <= server.asked[1].keys()
-    assert server.asked[2].keys() == {"model", "messages", "max_completion_tokens"}
-    assert server.asked[2]["max_completion_tokens"] == 9
+    assert {"temperature", "seed", "max_tokens"} <= server.requests[1].keys()
+    assert server.requests[2].keys() == {"model", "messages", "max_completion_tokens"}
+    assert server.requests[2]["max_completion_tokens"] == 9
 
 
 def test_a_server_that_is_away_or_serves_another_name_is_refused_before_the_first_event(
@@ -149,7 +149,7 @@ def test_a_run_does_not_train_a_served_policy(
     config = small(model_name="my-policy", base_url=server.url, tasks=TASKS, num_steps=1)
     with pytest.raises(UsageError, match="can be evaluated, not trained; use cua-train evaluate"):
         run(config, installation=installation)
-    assert server.asked == []
+    assert server.requests == []
 
 
 @pytest.mark.parametrize(
