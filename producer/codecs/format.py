@@ -1,4 +1,4 @@
-"""How a policy is asked and answers."""
+"""How a policy is prompted, and how it writes actions."""
 
 from typing import NamedTuple
 

@@ -7,7 +7,7 @@ Completions have no tokens, so they cannot be trained on.
 from base64 import b64encode
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NoReturn
 from uuid import UUID
 
 from pydantic import JsonValue
@@ -19,8 +19,8 @@ from producer.chat_endpoint import (
     ChatFailedError,
     UnreadableAnswerError,
 )
-from producer.codecs.codec import Codec
 from producer.codecs.compact import CompactCodec
+from producer.codecs.format import Format
 from producer.codecs.openai import OPENAI_PROMPT, OpenAICodec
 from producer.codecs.qwen import OWN_PROMPT, QwenCodec
 from producer.codecs.qwen_tools import QwenToolCodec, tools_prompt
@@ -35,20 +35,13 @@ MAX_SEED: Final = 2**31
 """Servers take a signed 32-bit integer."""
 
 
-class ServedFormat(NamedTuple):
-    """The system prompt of a served policy, and the format of its answers."""
-
-    codec: Codec
-    system_prompt: str | None
-
-
-FORMATS: Final[dict[str, ServedFormat]] = {
-    "qwen_mobile": ServedFormat(QwenToolCodec("mobile_use"), tools_prompt("mobile_use")),
-    "qwen_computer": ServedFormat(QwenToolCodec("computer_use"), tools_prompt("computer_use")),
-    "qwen": ServedFormat(QwenCodec(), OWN_PROMPT),
-    "recipe": ServedFormat(RecipeCodec(), RECIPE_PROMPT),
-    "openai": ServedFormat(OpenAICodec(), OPENAI_PROMPT),
-    "compact": ServedFormat(CompactCodec(), None),
+FORMATS: Final[dict[str, Format]] = {
+    "qwen_mobile": Format(QwenToolCodec("mobile_use"), tools_prompt("mobile_use")),
+    "qwen_computer": Format(QwenToolCodec("computer_use"), tools_prompt("computer_use")),
+    "qwen": Format(QwenCodec(), OWN_PROMPT),
+    "recipe": Format(RecipeCodec(), RECIPE_PROMPT),
+    "openai": Format(OpenAICodec(), OPENAI_PROMPT),
+    "compact": Format(CompactCodec(), None),
 }
 """`renderer_name` -> format; `auto` is qwen_mobile."""
 
@@ -68,7 +61,7 @@ class ServedPolicy:
         url: str,
         model: str,
         key: str | None,
-        answer_format: ServedFormat,
+        prompt_format: Format,
         *,
         timeout_s: float,
         max_recent_turns: int | None = None,
@@ -77,7 +70,7 @@ class ServedPolicy:
         self._url = url
         self._model = model
         self._endpoint = ChatEndpoint(url, key)
-        self._format = answer_format
+        self._format = prompt_format
         self._timeout_s = timeout_s
         self._max_recent_turns = max_recent_turns
 

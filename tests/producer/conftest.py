@@ -1,7 +1,7 @@
-"""An installation of its own, and its log as plain dictionaries."""
+"""A new installation, its log as plain dictionaries, and an OpenAI-compatible server."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ import pytest
 
 from consumers.log.local import LocalLogReader
 from schemas.installation import Installation, read_installation
+from tests.support.chat_server import ChatServer, chat_server
 
 
 @pytest.fixture
@@ -38,3 +39,9 @@ def read_log(installation: Installation) -> Callable[[], list[dict[str, Any]]]:
             reader.close()
 
     return read
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    with chat_server() as started:
+        yield started

@@ -3,7 +3,6 @@
 import json
 import socket
 import threading
-from collections.abc import Iterator
 from time import monotonic
 
 import pytest
@@ -17,16 +16,10 @@ from producer.chat_endpoint import (
     UnreadableAnswerError,
 )
 from producer.errors import UnreachableError, UsageError
-from tests.support.judge_server import JudgeServer, judge_server
+from tests.support.chat_server import ChatServer, chat_server
 
 KEY = "sk-of-the-test"
 BODY: dict[str, JsonValue] = {"model": "m", "messages": [], "temperature": 0, "max_tokens": 9}
-
-
-@pytest.fixture
-def server() -> Iterator[JudgeServer]:
-    with judge_server() as started:
-        yield started
 
 
 def text_of(answer: ChatAnswer) -> str:
@@ -43,7 +36,7 @@ def complete(url: str, key: str | None = KEY, timeout_s: float = 20.0) -> str:
 
 
 def test_results_are_in_the_order_of_the_requests_with_failures_among_them(
-    server: JudgeServer,
+    server: ChatServer,
 ) -> None:
     server.reply("a")
     endpoint = ChatEndpoint(server.url, None)
@@ -61,7 +54,7 @@ def test_results_are_in_the_order_of_the_requests_with_failures_among_them(
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 503])
 def test_a_temporary_error_is_retried_after_the_requested_wait(
-    server: JudgeServer, status: int
+    server: ChatServer, status: int
 ) -> None:
     server.reply_error(status, retry_after="0.3")
     server.reply("yes")
@@ -80,7 +73,7 @@ def test_a_temporary_error_is_retried_after_the_requested_wait(
     ],
 )
 def test_an_error_that_will_not_pass_is_not_retried(
-    server: JudgeServer, answer: tuple[int, dict[str, str], bytes], failure: str
+    server: ChatServer, answer: tuple[int, dict[str, str], bytes], failure: str
 ) -> None:
     server.answers.append(answer)
     assert complete(server.url) == failure
@@ -101,14 +94,14 @@ def test_an_error_that_will_not_pass_is_not_retried(
 )
 @pytest.mark.parametrize("headers", [{}, {"content-type": "application/json"}], ids=["", "json"])
 def test_an_unreadable_answer_is_requested_again_three_times(
-    server: JudgeServer, body: bytes, failure: str, headers: dict[str, str]
+    server: ChatServer, body: bytes, failure: str, headers: dict[str, str]
 ) -> None:
     server.answers.append((200, headers, body))
     assert complete(server.url).startswith(failure)
     assert len(server.requests) == 4
 
 
-def test_refused_fields_are_left_out_of_this_and_later_requests(server: JudgeServer) -> None:
+def test_refused_fields_are_left_out_of_this_and_later_requests(server: ChatServer) -> None:
     server.reply_error(400, "unsupported value: 'temperature'")
     server.reply_error(400, "max_tokens: use max_completion_tokens")
     server.reply("yes")
@@ -120,7 +113,7 @@ def test_refused_fields_are_left_out_of_this_and_later_requests(server: JudgeSer
     assert server.requests[3:] == server.requests[2:3]
 
 
-def test_the_time_limit_includes_waits_between_retries(server: JudgeServer) -> None:
+def test_the_time_limit_includes_waits_between_retries(server: ChatServer) -> None:
     server.reply_error(429, "slow down", retry_after="100")
     begun_s = monotonic()
     failure = complete(server.url, timeout_s=0.5)
@@ -150,7 +143,7 @@ def test_the_time_limit_holds_for_a_server_that_sends_a_byte_at_a_time() -> None
             thread.join()
 
 
-def test_a_server_that_does_not_answer_or_refuses_the_key_is_named(server: JudgeServer) -> None:
+def test_a_server_that_does_not_answer_or_refuses_the_key_is_named(server: ChatServer) -> None:
     away = ChatEndpoint("http://127.0.0.1:9/v1", KEY)
     with pytest.raises(UnreachableError, match=r"^it cannot be reached \(ConnectError: .+\)"):
         away.list_models("it", "MY_KEY", ways=["start it"])
@@ -159,8 +152,8 @@ def test_a_server_that_does_not_answer_or_refuses_the_key_is_named(server: Judge
         ChatEndpoint(server.url, KEY).list_models("the judge", "MY_KEY", ways=())
 
 
-def test_a_redirect_is_not_followed_so_no_other_host_gets_the_key(server: JudgeServer) -> None:
-    with judge_server() as other:
+def test_a_redirect_is_not_followed_so_no_other_host_gets_the_key(server: ChatServer) -> None:
+    with chat_server() as other:
         other.reply("yes")
         other.models = ["m"]
         location = {"location": f"{other.url}/chat/completions"}
@@ -174,7 +167,7 @@ def test_a_redirect_is_not_followed_so_no_other_host_gets_the_key(server: JudgeS
 
 @pytest.mark.parametrize("key", [KEY, None])
 def test_nothing_of_the_environment_is_sent(
-    server: JudgeServer, monkeypatch: pytest.MonkeyPatch, key: str | None
+    server: ChatServer, monkeypatch: pytest.MonkeyPatch, key: str | None
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-environment")
     monkeypatch.setenv("OPENAI_ORG_ID", "org-of-the-environment")

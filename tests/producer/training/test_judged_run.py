@@ -1,7 +1,6 @@
 """Runs whose tasks no device query judges, from the configuration to the log."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -16,19 +15,13 @@ from schemas.rollout import RolloutFailed, RolloutFinished
 from schemas.task import TaskStated, ValidatorStated
 from schemas.validation import ValidationRecorded
 from schemas.wire import read_envelope, read_payload
-from tests.support.judge_server import JudgeServer, judge_server
+from tests.support.chat_server import ChatServer
 from tests.support.reading import read_all
 from tests.support.small_run import small
 
 CUSTOM = {"source_type": "custom", "custom_tasks": ["Open the Settings app", "Turn it off"]}
 OBJECT = {"source_type": "custom", "custom_tasks": [{"task_id": "a", "description": "Open it"}]}
 SHORT = {"tasks": CUSTOM, "num_steps": 1, "skip_baseline": True, "max_turns": 4}
-
-
-@pytest.fixture
-def server() -> Iterator[JudgeServer]:
-    with judge_server() as started:
-        yield started
 
 
 def payloads(installation: Installation) -> list[Payload]:
@@ -55,7 +48,7 @@ def test_the_agents_own_report_is_the_verdict_and_the_reward(installation: Insta
 
 
 def test_a_judge_of_ones_own_is_named_by_the_validator_and_its_verdicts(
-    installation: Installation, server: JudgeServer
+    installation: Installation, server: ChatServer
 ) -> None:
     server.reply(json.dumps({"success": True, "reason": "open"}))
     run(small(**SHORT, judge=server.url, judge_model="m"), installation=installation)
@@ -74,7 +67,7 @@ def test_a_judge_of_ones_own_is_named_by_the_validator_and_its_verdicts(
 
 
 def test_a_judge_that_stops_answering_fails_attempts_and_scores_none(
-    installation: Installation, server: JudgeServer
+    installation: Installation, server: ChatServer
 ) -> None:
     server.reply_error(403, "no more credit")
     with pytest.raises(CuaTrainError):
@@ -143,7 +136,7 @@ def test_a_judges_model_without_an_endpoint_is_refused() -> None:
         small(judge="agent", judge_model="m")
 
 
-def test_an_evaluation_may_leave_the_trainings_judge_without_work(server: JudgeServer) -> None:
+def test_an_evaluation_may_leave_the_trainings_judge_without_work(server: ChatServer) -> None:
     loaded = load_evaluation_tasks(small(judge=server.url), {}, is_judge_given=False)
     assert loaded.ask_model is None
 

@@ -1,7 +1,7 @@
 """A training's rollouts are scored again as new facts beside the old ones."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,17 +14,11 @@ from producer.training.run import run, utc_now
 from producer.validators.model_judge import ModelJudge
 from schemas.ids import training_id
 from schemas.installation import Installation
-from tests.support.judge_server import JudgeServer, judge_server
+from tests.support.chat_server import ChatServer
 from tests.support.small_run import small
 
 ReadLog = Callable[[], list[dict[str, Any]]]
 BINARY = Scorer(reward_name="binary", reward=REWARDS["binary"], config={})
-
-
-@pytest.fixture
-def server() -> Iterator[JudgeServer]:
-    with judge_server() as started:
-        yield started
 
 
 def score_again(installation: Installation, scorer: Scorer) -> Rescored:
@@ -132,7 +126,7 @@ def test_a_reward_that_fails_scores_the_others_and_says_why(
 
 
 def test_another_judge_decides_from_what_is_recorded(
-    installation: Installation, read_log: ReadLog, server: JudgeServer
+    installation: Installation, read_log: ReadLog, server: ChatServer
 ) -> None:
     run(small(num_steps=1, skip_baseline=True, eval_episodes=1), installation=installation)
     server.reply('{"success": true, "reason": "it looks right"}')
@@ -152,7 +146,7 @@ def test_another_judge_decides_from_what_is_recorded(
 
 
 def test_a_judge_without_a_verdict_leaves_rollouts_without_a_score(
-    installation: Installation, read_log: ReadLog, server: JudgeServer
+    installation: Installation, read_log: ReadLog, server: ChatServer
 ) -> None:
     run(small(num_steps=0, skip_baseline=False, eval_episodes=2), installation=installation)
     server.reply_error(400, "no")

@@ -2,7 +2,6 @@
 
 import json
 from base64 import b64encode
-from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
@@ -15,7 +14,7 @@ from producer.validators.model_judge import ModelJudge, judge_messages
 from producer.validators.verdict import Evidence
 from schemas.actions import Answer, Click, Terminate
 from schemas.turn import TakenAction
-from tests.support.judge_server import JudgeServer, judge_server
+from tests.support.chat_server import ChatServer
 from tests.support.scripted import WIFI
 
 KEY = "sk-of-the-test"
@@ -41,19 +40,13 @@ EVIDENCE = Evidence(
 )
 
 
-@pytest.fixture
-def server() -> Iterator[JudgeServer]:
-    with judge_server() as started:
-        yield started
-
-
-def ask(server: JudgeServer) -> bool:
+def ask(server: ChatServer) -> bool:
     task = replace(WIFI, validation_query=None, judge=server.url, judge_model="m")
     return ModelJudge(KEY, 20.0)(task, EVIDENCE).success
 
 
 def test_it_gets_the_task_the_actions_and_the_screens_and_its_verdict_names_the_prompt(
-    server: JudgeServer,
+    server: ChatServer,
 ) -> None:
     server.reply(YES)
     task = replace(WIFI, validation_query=None, judge=server.url, judge_model="m")
@@ -97,7 +90,7 @@ def test_it_gets_the_task_the_actions_and_the_screens_and_its_verdict_names_the_
     ],
 )
 def test_one_object_is_a_verdict_fenced_or_after_thoughts(
-    server: JudgeServer, text: str, success: bool
+    server: ChatServer, text: str, success: bool
 ) -> None:
     server.reply(text)
     assert ask(server) is success
@@ -120,9 +113,7 @@ def test_one_object_is_a_verdict_fenced_or_after_thoughts(
         "[" * 100_000,
     ],
 )
-def test_anything_else_is_no_verdict_and_never_a_reward_of_0(
-    server: JudgeServer, text: str
-) -> None:
+def test_anything_else_is_no_verdict_and_never_a_reward_of_0(server: ChatServer, text: str) -> None:
     server.reply(text)
     with pytest.raises(JudgeFailedError, match=r"the judge m at http.*gave no verdict: its answer"):
         ask(server)
@@ -130,7 +121,7 @@ def test_anything_else_is_no_verdict_and_never_a_reward_of_0(
 
 
 def test_the_only_model_that_is_listed_is_asked_and_of_several_one_must_be_named(
-    server: JudgeServer,
+    server: ChatServer,
 ) -> None:
     judge = ModelJudge(None, 20.0)
     assert judge.find_model(server.url, None) == "default"

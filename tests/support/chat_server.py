@@ -10,7 +10,7 @@ from typing import Any
 
 
 @dataclass
-class JudgeServer:
+class ChatServer:
     """The requests so far, and the answers to the next ones."""
 
     url: str = ""
@@ -41,9 +41,9 @@ class JudgeServer:
 
 
 @contextmanager
-def judge_server() -> Iterator[JudgeServer]:
+def chat_server() -> Iterator[ChatServer]:
     """A server that ends with the block."""
-    script = JudgeServer()
+    script = ChatServer()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
