@@ -17,8 +17,8 @@ and `tests/support/settings_page.py`.
 SHOWN_BY: dict[str, str] = {
     "model_name": "tests/producer/training/test_policies_of_the_hub.py::test_every_architecture"
     "_with_a_tower_trains_and_its_adapter_loads_in_plain_peft",
-    "base_url": "tests/producer/training/test_served_policy.py::test_a_server_is_asked"
-    "_turn_by_turn_and_its_words_become_actions",
+    "base_url": "tests/producer/training/test_served_policy.py::test_every_turn_is_a_request"
+    "_and_its_answer_an_action",
     "train_type": "tests/producer/training/test_all_weights.py::test_its_checkpoint_is_a_whole"
     "_policy_that_transformers_loads_and_a_run_begins_from",
     "lora_rank": "tests/producer/training/test_policies_of_the_hub.py::test_a_training_from_an"
