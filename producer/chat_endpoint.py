@@ -4,11 +4,11 @@ Importing `openai` takes most of a second, so this module is imported only where
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextvars import ContextVar
 from typing import Final, NamedTuple, TypeVar
 
-from httpx2 import AsyncClient, Limits, Request, Response, create_ssl_context
+from httpx2 import AsyncByteStream, AsyncClient, Limits, Request, Response, create_ssl_context
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 from pydantic import JsonValue
 
@@ -22,9 +22,7 @@ MAX_ANSWERS: Final = 4
 CHECK_TIMEOUT_S: Final = 15.0
 OPTIONAL: Final = ("temperature", "seed", "max_tokens")
 """Fields that some servers refuse; `max_tokens` is then sent under its newer name."""
-SENT_HEADERS: Final = frozenset(
-    {"accept", "accept-encoding", "connection", "content-length", "content-type", "host"}
-)
+SENT_HEADERS: Final = frozenset({"accept", "connection", "content-length", "content-type", "host"})
 """Besides the key. `openai` adds others, some from environment variables."""
 BAD_REQUEST: Final = 400
 KEY_REFUSED: Final = frozenset({401, 403})
@@ -146,7 +144,7 @@ class ChatEndpoint:
 
     def _parse(self, response: Response) -> ChatAnswer:
         if len(response.content) > MAX_ANSWER_BYTES:
-            message = f"its answer has {len(response.content)} bytes, more than {MAX_ANSWER_BYTES}"
+            message = f"its answer has more than {MAX_ANSWER_BYTES} bytes"
             raise UnreadableAnswerError(message)
         match _read_json(response):
             case {"choices": [{"message": {"content": str(text)}}, *_], **others}:
@@ -169,13 +167,18 @@ class ChatEndpoint:
                 verify=self._ssl_context,
                 limits=Limits(max_connections=None),
                 follow_redirects=False,
-                event_hooks={"request": [self._set_headers], "response": [_note_status]},
+                event_hooks={
+                    "request": [self._set_headers],
+                    "response": [_note_status, _limit_content],
+                },
             ),
         )
 
     async def _set_headers(self, request: Request) -> None:
         for name in request.headers.keys() - SENT_HEADERS:
             del request.headers[name]
+        # A compressed answer of 1 MiB may have any size.
+        request.headers["accept-encoding"] = "identity"
         if self._key is not None:
             request.headers["authorization"] = f"Bearer {self._key}"
 
@@ -205,3 +208,27 @@ def _read_json(response: Response) -> JsonValue:
 
 async def _note_status(response: Response) -> None:
     _last_status.set(response.status_code)
+
+
+async def _limit_content(response: Response) -> None:
+    assert isinstance(response.stream, AsyncByteStream)  # noqa: S101  # of an AsyncClient
+    response.stream = _FirstBytes(response.stream)
+
+
+class _FirstBytes(AsyncByteStream):
+    """The content up to the first chunk beyond `MAX_ANSWER_BYTES`; the rest is not read."""
+
+    def __init__(self, content: AsyncByteStream) -> None:
+        self._content = content
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        num_bytes = 0
+        async for chunk in self._content:
+            yield chunk
+            num_bytes += len(chunk)
+            if num_bytes > MAX_ANSWER_BYTES:
+                break
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        await self._content.aclose()

@@ -6,6 +6,7 @@ import threading
 from time import monotonic
 
 import pytest
+from httpx2 import Response
 from pydantic import JsonValue
 
 from producer.chat_endpoint import (
@@ -88,7 +89,7 @@ def test_an_error_that_will_not_pass_is_not_retried(
         (b"<html>", "its response is no chat completion with text: '<html>'"),
         (b"[" * 100_000, "its response is no chat completion with text: '[[["),
         (b'{"choices": [{"message": {"content": ""}}]}', "its answer is empty"),
-        (b" " * (MAX_ANSWER_BYTES + 1), "its answer has 1048577 bytes, more than 1048576"),
+        (b" " * (MAX_ANSWER_BYTES + 1), "its answer has more than 1048576 bytes"),
     ],
     ids=["no choice", "no text", "no JSON", "deep JSON", "empty text", "too long"],
 )
@@ -99,6 +100,23 @@ def test_an_unreadable_answer_is_requested_again_three_times(
     server.answers.append((200, headers, body))
     assert complete(server.url).startswith(failure)
     assert len(server.requests) == 4
+
+
+def test_of_an_answer_that_is_too_long_no_more_than_the_limit_is_read(server: ChatServer) -> None:
+    num_bytes: list[int] = []
+    content_of = Response.aread
+
+    async def aread(response: Response) -> bytes:
+        content = await content_of(response)
+        num_bytes.append(len(content))
+        return content
+
+    server.answers.append((200, {}, b" " * (8 * MAX_ANSWER_BYTES)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Response, "aread", aread)
+        assert complete(server.url) == "its answer has more than 1048576 bytes"
+    assert len(num_bytes) == 4
+    assert all(MAX_ANSWER_BYTES < size < 2 * MAX_ANSWER_BYTES for size in num_bytes)
 
 
 def test_refused_fields_are_left_out_of_this_and_later_requests(server: ChatServer) -> None:
