@@ -8,24 +8,20 @@ for bit.
 import logging
 import math
 import shutil
-import threading
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
-from datetime import datetime
-from pathlib import Path
+from dataclasses import asdict, dataclass, field
 from time import monotonic
 from typing import Final
+from uuid import UUID
 
 from producer.console import ProgressBar
-from producer.emit import Emitter, StreamWriter
 from producer.errors import CuaTrainError, StopRequestedError
 from producer.fine_tuning.settings import Every, FineTuningConfig
 from producer.fine_tuning.trainee import Trainee
 from producer.resume import resume_state
-from producer.resume.resume_state import EvaluationSummary, Manifest
+from producer.resume.resume_state import EvaluationSummary
 from producer.supervised.fit import FitStep
 from producer.supervised.held_out import Figures
-from producer.training.run_files import RunFiles
+from producer.training.lifecycle import OwnedTraining
 from schemas import ids
 from schemas.base import Payload, Progress
 from schemas.catalogue import stream_owner
@@ -62,19 +58,8 @@ def _is_due(every: Every, steps: int, config: FineTuningConfig, step: int) -> bo
 class FineTuningLoop:
     """One process's share of a supervised training."""
 
-    config: FineTuningConfig
+    owned: OwnedTraining[FineTuningConfig]
     trainee: Trainee
-    stream: StreamWriter
-    emitter: Emitter
-    run_folder: Path
-    manifest: Manifest
-    """The newest saved state's; replaced by each."""
-    generation: int
-    clock: Callable[[], datetime]
-    stop: threading.Event
-    check_owner: Callable[[], None]
-    """Raises TakenOverError once another process continues the training."""
-    files: RunFiles
     bar: ProgressBar
     highest_percent: float = 0.0
     """Progress stated before; it never falls."""
@@ -87,21 +72,24 @@ class FineTuningLoop:
     _stated_s: float = float("-inf")
     _begun_s: float = field(default_factory=monotonic)
 
-    def run(self) -> Manifest:
+    @property
+    def config(self) -> FineTuningConfig:
+        """The training's."""
+        return self.owned.config
+
+    def run(self) -> None:
         """Bring the training to its end; StopRequestedError leaves nothing undone."""
-        first = self.manifest.step
+        first = self.owned.manifest.step
         for step in range(first + 1, self.config.num_steps + 1):
-            if self.stop.is_set():
+            if self.owned.stop.is_set():
                 self._save(step - 1)
                 raise StopRequestedError
             self._step(step)
             if step == self.config.num_steps or self._is_state_due(step):
                 self._save(step)
             self._state_progress(step, first)
-        return self.manifest
 
     def _step(self, step: int) -> None:
-        step_id = ids.step_id(stream_owner(self.stream.subject), self.generation, step)
         began_s = monotonic()
         done = self.trainee.step()
         if not math.isfinite(done.loss):
@@ -110,10 +98,10 @@ class FineTuningLoop:
                 f" state before it is kept), or begin another training"
             )
             raise CuaTrainError(message)
-        self.stream.ensure(
+        self.owned.stream.ensure(
             StepCreated(
-                step_id=step_id,
-                generation=self.generation,
+                step_id=self._step_id(step),
+                generation=self.owned.generation,
                 step=step,
                 batch=step - 1,
                 learning_rate=done.learning_rate,
@@ -142,8 +130,8 @@ class FineTuningLoop:
     ) -> StepFinished:
         held_out = {} if figures is None else _metrics(figures)
         return StepFinished(
-            step_id=ids.step_id(stream_owner(self.stream.subject), self.generation, step),
-            training_ended_at=self.clock(),
+            step_id=self._step_id(step),
+            training_ended_at=self.owned.clock(),
             loss=done.loss,
             kl_divergence=None,
             policy_gradient_norm=done.gradient_norm,
@@ -164,15 +152,19 @@ class FineTuningLoop:
             },
         )
 
+    def _step_id(self, step: int) -> UUID:
+        return ids.step_id(stream_owner(self.owned.stream.subject), self.owned.generation, step)
+
     def _checkpoint(self, step: int, finished: StepFinished) -> CheckpointSaved:
-        self.check_owner()
-        folder = resume_state.checkpoint_folder(self.run_folder, self.generation, step)
+        owned = self.owned
+        owned.lock.check()
+        folder = resume_state.checkpoint_folder(owned.folder, owned.generation, step)
         # What a killed process left of it; the same step has the same bits.
         shutil.rmtree(folder, ignore_errors=True)
         digest = self.trainee.export(folder)
         return CheckpointSaved(
             step_id=finished.step_id,
-            generation=self.generation,
+            generation=owned.generation,
             step=step,
             path=str(folder),
             policy_version=step,
@@ -186,50 +178,17 @@ class FineTuningLoop:
         """The state on disk, manifest last; then the events that wait for it."""
         if not self._waiting:
             return
-        self.check_owner()
         began_s = monotonic()
-        folder = resume_state.begin_state(self.run_folder, self.generation, step)
-        self.trainee.save_state(folder)
-        log = self.emitter.log
-        self.manifest = replace(
-            self.manifest,
-            step=step,
-            policy_version=step,
-            log_id=log.log_id(),
-            since=resume_state.bounds_to_json(log.lower_bounds()),
-            evaluations=(*self.manifest.evaluations, *self._summaries),
-            pending=tuple(resume_state.pending_to_json(payload) for payload in self._waiting),
-            claim_epoch=self.stream.point.epoch,
-            claim_source=self.emitter.source,
-        )
-        # Whoever finds the manifest emits its events: what they refer to must be in the log.
-        self.emitter.flush()
-        resume_state.commit_state(folder, self.manifest)
-        for payload in self._waiting:
-            self.stream.emit(payload)
-        self.emitter.flush()
-        self._write_lines()
+        self.owned.save_step(self.trainee, step, self._waiting, summaries=self._summaries)
         self._waiting, self._summaries = [], ()
-        self._drop_others(step)
+        self._drop_checkpoints(step)
         self._saved_s = monotonic()
         self._state_every_s = max(STATE_EVERY_S, (self._saved_s - began_s) / SAVING_SHARE)
 
-    def _write_lines(self) -> None:
-        number = self.manifest.step - sum(isinstance(item, StepFinished) for item in self._waiting)
-        for payload in self._waiting:
-            if isinstance(payload, StepFinished):
-                number += 1
-                self.files.step(number, payload)
-            elif isinstance(payload, CheckpointSaved):
-                self.files.checkpoint(payload)
-        for summary in self._summaries:
-            self.files.evaluation(summary)
-
-    def _drop_others(self, step: int) -> None:
-        """Keep the newest states, and the newest checkpoints that `save_total_limit` allows."""
-        resume_state.drop_old_states(self.run_folder, self.generation, step)
-        limit = self.config.save_total_limit
-        kept = resume_state.checkpoint_folder(self.run_folder, self.generation, step).parent
+    def _drop_checkpoints(self, step: int) -> None:
+        """Keep the newest checkpoints that `save_total_limit` allows."""
+        owned, limit = self.owned, self.config.save_total_limit
+        kept = resume_state.checkpoint_folder(owned.folder, owned.generation, step).parent
         if limit is not None and kept.is_dir():
             for folder in sorted(kept.glob("step-*"))[:-limit]:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -242,10 +201,10 @@ class FineTuningLoop:
         elapsed_s = now_s - self._begun_s
         left_s = elapsed_s / (step - first) * (self.config.num_steps - step)
         self.highest_percent = max(self.highest_percent, 100 * step / self.config.num_steps)
-        self.stream.emit(
+        self.owned.stream.emit(
             TrainingProgressed(
                 current_phase="training",
-                current_step=self.manifest.step,
+                current_step=self.owned.manifest.step,
                 progress=Progress(
                     percent=self.highest_percent,
                     estimated_total_time_s=elapsed_s + left_s,

@@ -5,17 +5,15 @@ steps.
 """
 
 import logging
-import os
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from producer.console import progress_bar
-from producer.emit import Emitter
 from producer.emit.heartbeat import HEARTBEAT_S
 from producer.errors import UsageError
 from producer.fine_tuning.examples import load_examples
@@ -25,28 +23,22 @@ from producer.fine_tuning.settings import FineTuningConfig, Objective, read_fine
 from producer.fine_tuning.summary import FineTuningSummary, summarise
 from producer.fine_tuning.trainee import Trainee, open_trainee
 from producer.resume import resume_state
-from producer.resume.foreign_drops import ForeignDrops
-from producer.resume.open_training import AlreadyComplete, OpenedTraining, open_training
-from producer.resume.orphans import end_abandoned
-from producer.resume.resume_state import Manifest
+from producer.resume.open_training import AlreadyComplete
+from producer.resume.resume_state import EvaluationSummary, Manifest
 from producer.resume.run_folder import (
     check_not_elsewhere,
     find_run_folder,
-    link_run_folder,
     training_in,
 )
-from producer.resume.training_lock import TrainingLock, training_lock
+from producer.training.lifecycle import OwnedTraining, own_training
 from producer.training.open_policy import require_torch
 from producer.training.preflight import check_home, check_services
-from producer.training.recorded_end import recorded_end
 from producer.training.run import utc_now
-from producer.training.run_files import log_file, open_run_files
-from producer.training.tracking import mirrored, require_tracker
+from producer.training.tracking import require_tracker
 from producer.training.writable import check_writable
 from producer.training_name import check_training_name, new_training_name
 from schemas.base import Progress
 from schemas.installation import Installation
-from schemas.training import TrainingCompleted, TrainingStarted
 
 logger = logging.getLogger(__name__)
 
@@ -84,30 +76,24 @@ def fine_tune(
     trainee = open_trainee(config, load_examples(config))
     config = trainee.config
     check_services(installation, stop)
-    with (
-        training_lock(folder, place.name, takeover=takeover) as lock,
-        Emitter.open(installation, clock=clock, stop=stop) as emitter,
-    ):
-        opened = open_training(
-            *(emitter, place.name, config, folder),
-            clock=clock,
-            takeover=takeover,
-            stop=stop,
-            fetch_drops=ForeignDrops(installation, os.environ, stop=stop).fetch,
-        )
-        link_run_folder(installation, place.name, folder)
-        if on_open is not None:
-            on_open(place.name, folder)
-        if isinstance(opened, AlreadyComplete):
+    owning = own_training(
+        installation,
+        place.name,
+        folder,
+        config,
+        clock=clock,
+        stop=stop,
+        takeover=takeover,
+        on_open=on_open,
+    )
+    with owning as (_, owned):
+        if isinstance(owned, AlreadyComplete):
             logger.info("training %r is already complete", place.name)
-            manifest = opened.manifest
-            _restore_output(trainee, place, output, manifest)
+            _restore_output(trainee, place, output, owned.manifest)
         else:
-            process = _Process(
-                opened, trainee, emitter, place, output, installation, clock, stop, lock
-            )
-            with log_file(folder), mirrored(config, place.name, installation):
-                manifest = process.run(heartbeat_s)
+            with owned.working(config, heartbeat_s):
+                _train(owned, trainee, output)
+        manifest = owned.manifest
     return summarise(
         manifest,
         config,
@@ -183,83 +169,18 @@ def _restore_output(trainee: Trainee, place: _Place, output: Path, manifest: Man
     write_output(output, place.name, trainee.export)
 
 
-@dataclass(slots=True)
-class _Process:
-    """One process's work on a training that it owns; used once."""
+def _train(owned: OwnedTraining[FineTuningConfig], trainee: Trainee, output: Path) -> None:
+    def evaluate() -> list[EvaluationSummary]:
+        if (figures := trainee.evaluate()) is None:
+            return []
+        logger.info("before the first step: %s", describe(figures))
+        return [held_out_summary(0, figures)]
 
-    opened: OpenedTraining[FineTuningConfig]
-    trainee: Trainee
-    emitter: Emitter
-    place: _Place
-    output: Path
-    installation: Installation
-    clock: Callable[[], datetime]
-    stop: threading.Event
-    lock: TrainingLock
-
-    def run(self, heartbeat_s: float) -> Manifest:
-        """Train. The training's end is always emitted, unless the log broke or it was lost."""
-        resume_state.write_config(self.place.folder, self.opened.plan.config.recorded())
-        with recorded_end(self.opened, self.clock, self.stop, heartbeat_s):
-            return self._train()
-
-    def _train(self) -> Manifest:
-        plan, stream = self.opened.plan, self.opened.stream
-        end_abandoned(self.installation, self.emitter, self.clock, self.stop)
-        if plan.state_folder is not None:
-            self.trainee.load_state(plan.state_folder)
-        files = open_run_files(self.place.folder, self.opened)
-        manifest = self._first_state()
-        stream.emit(TrainingStarted(current_step=manifest.step))
-        history = self.opened.history
-        with progress_bar(self.place.name, plan.config.num_steps) as bar:
-            bar.advance(manifest.step)
-            loop = FineTuningLoop(
-                config=plan.config,
-                trainee=self.trainee,
-                stream=stream,
-                emitter=self.emitter,
-                run_folder=self.place.folder,
-                manifest=manifest,
-                generation=plan.generation,
-                clock=self.clock,
-                stop=self.stop,
-                check_owner=self.lock.check,
-                files=files,
-                bar=bar,
-                highest_percent=history.stated_percent(
-                    history.of(stream.subject), plan.generation, plan.config.num_steps
-                ),
-            )
-            manifest = loop.run()
-        self.lock.check()
-        write_output(self.output, self.place.name, self.trainee.export)
-        stream.emit(
-            TrainingCompleted(
-                current_step=manifest.step, progress=Progress(percent=100.0), ended_at=self.clock()
-            )
-        )
-        self.emitter.flush()
-        return manifest
-
-    def _first_state(self) -> Manifest:
-        """Save the state that the first step begins from, unless it was loaded from there."""
-        plan = self.opened.plan
-        manifest = replace(plan.manifest, generation=plan.generation)
-        if plan.state_folder is not None and plan.manifest.generation == plan.generation:
-            resume_state.drop_old_states(self.place.folder, plan.generation, manifest.step)
-            return manifest
-        self.lock.check()
-        folder = resume_state.begin_state(self.place.folder, plan.generation, manifest.step)
-        self.trainee.save_state(folder)
-        if not manifest.evaluations and (figures := self.trainee.evaluate()) is not None:
-            logger.info("before the first step: %s", describe(figures))
-            manifest = replace(manifest, evaluations=(held_out_summary(0, figures),))
-        manifest = replace(
-            manifest,
-            pending=(),
-            claim_epoch=self.opened.stream.point.epoch,
-            claim_source=self.emitter.source,
-        )
-        resume_state.commit_state(folder, manifest)
-        return manifest
+    owned.load(trainee)
+    owned.begin(trainee, evaluate)
+    with progress_bar(owned.name, owned.config.num_steps) as bar:
+        bar.advance(owned.manifest.step)
+        FineTuningLoop(owned, trainee, bar, owned.stated_percent).run()
+    owned.lock.check()
+    write_output(output, owned.name, trainee.export)
+    owned.complete(Progress(percent=100.0))

@@ -85,6 +85,11 @@ class Trainee:
     _fit: Fit[Any]
     _held_out: Sequence[Any]
 
+    @property
+    def version(self) -> int:
+        """Optimiser steps so far."""
+        return self._fit.done
+
     def step(self) -> FitStep:
         """One optimiser step."""
         with checkpointed_layers(self._opened.network, enabled=self.config.gradient_checkpointing):

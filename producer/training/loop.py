@@ -12,17 +12,18 @@ from time import monotonic
 from typing import NamedTuple
 from uuid import UUID
 
+from producer.config import RunConfig
 from producer.policy.learner import Learner
 from producer.policy.serialised import SerialisedLearner
 from producer.resume import resume_state
-from producer.resume.resume_state import EvaluationSummary, Manifest
+from producer.resume.resume_state import Manifest
 from producer.rollouts.past_sessions import kept_sessions
 from producer.rollouts.plan import GroupOutcome, StatedTask
 from producer.training.ahead import CollectAhead, EitherStop
 from producer.training.evaluation import EvaluationPlan, run_evaluation
 from producer.training.evaluation_plans import EvaluatedTasks, plan_evaluations
+from producer.training.lifecycle import OwnedTraining
 from producer.training.progress import Unit
-from producer.training.run_files import RunFiles
 from producer.training.session import Session
 from producer.training.skills import evaluates_after
 from producer.training.skills_measured import skills_measured
@@ -47,32 +48,32 @@ class PlannedEvaluation(NamedTuple):
 class TrainingLoop:
     """One process's share of a training."""
 
+    owned: OwnedTraining[RunConfig]
     session: Session
-    run_folder: Path
     tasks: Sequence[StatedTask]
     evaluated: EvaluatedTasks
-    manifest: Manifest
-    """The state after the last step; replaced by every step and evaluation."""
-    check_owner: Callable[[], None]
-    """Raises TakenOverError once another process continues the training."""
-    files: RunFiles
     _begun_since: dict[int, dict[str, int]] = field(default_factory=dict)
     """Step that is collected ahead -> offsets before its first record."""
     _past: tuple[str, ...] = ()
     """Right sessions after the step that is trained."""
 
-    def run(self) -> tuple[EvaluationSummary, ...]:
-        """Bring the training to its end; this generation's evaluations, oldest first."""
+    @property
+    def manifest(self) -> Manifest:
+        """The state after the last step; replaced by every step and evaluation."""
+        return self.owned.manifest
+
+    def run(self) -> None:
+        """Bring the training to its end."""
         session, config = self.session, self.session.config
         steps, evaluations = self._plan_units()
         for step in sorted({0, self.manifest.step}):
             # After a step: left to do by a process that died between it and its evaluation.
             self._evaluate(evaluations.get(step, ()))
         if config.baseline_only:
-            return self.manifest.evaluations
+            return
         if config.max_steps_off_policy is None:
             self._train(steps, evaluations, self._collecting(steps))
-            return self.manifest.evaluations
+            return
         self.session = session = replace(session, learner=SerialisedLearner(session.learner))
         stop = EitherStop(session.stop)
         with CollectAhead(
@@ -83,7 +84,6 @@ class TrainingLoop:
             check_stop=session.check_stop,
         ) as ahead:
             self._train(steps, evaluations, ahead.take, ahead)
-        return self.manifest.evaluations
 
     def _train(
         self,
@@ -188,7 +188,8 @@ class TrainingLoop:
                 measured = skills_measured(self.session, item.plan, summary)
                 if measured is not None:
                     self.session.stream.emit(measured)
-            self._keep(summary)
+            self.owned.keep_evaluation(summary)
+            logger.info("%s: %s", summary.label, success_text(summary))
 
     def _is_recorded(self, plan: EvaluationPlan, *, is_main: bool) -> bool:
         """An older release's summaries have no temperature; theirs are of main evaluations."""
@@ -198,21 +199,6 @@ class TrainingLoop:
             for summary in self.manifest.evaluations
         )
 
-    def _keep(self, summary: EvaluationSummary) -> None:
-        """The summary in the manifest and in the files; logged."""
-        evaluations = (*self.manifest.evaluations, summary)
-        self.manifest = replace(
-            self.manifest,
-            evaluations=evaluations,
-            claim_epoch=self.session.claim_epoch,
-            claim_source=self.session.emitter.source,
-        )
-        self.check_owner()
-        # Without it the last evaluation would be missing when a complete training is named again.
-        resume_state.update_manifest(self.run_folder, self.manifest)
-        self.files.evaluation(summary)
-        logger.info("%s: %s", summary.label, success_text(summary))
-
     def _on_collected(
         self, step: int, outcomes: Sequence[GroupOutcome], advantages: dict[str, float]
     ) -> None:
@@ -220,47 +206,30 @@ class TrainingLoop:
         results = [result for outcome in outcomes for result in outcome.results]
         self._past = kept_sessions(self.manifest.past_sessions, results, config.replay_sessions)
         if config.agent.has_skills:
-            write_sessions(self.run_folder, self.session.generation, step, outcomes)
+            write_sessions(self.owned.folder, self.session.generation, step, outcomes)
         shown = outcomes[: config.num_groups_to_log]
         if shown:
-            write_transcripts(self.run_folder, self.session.generation, step, shown, advantages)
+            write_transcripts(self.owned.folder, self.session.generation, step, shown, advantages)
 
     def _save(self, finished: StepFinished) -> None:
-        """The state on disk, manifest last; then the events that refer to it."""
-        session, config = self.session, self.session.config
-        # The folder of the step may be another process's by now.
-        self.check_owner()
+        """The state on disk; then the events that refer to it."""
+        owned, learner, config = self.owned, self.session.learner, self.session.config
         step = self.manifest.step + 1
-        folder = resume_state.begin_state(self.run_folder, session.generation, step)
-        session.learner.save_state(folder)
-        pending: list[Payload] = [finished]
+        payloads: list[Payload] = [finished]
         if step == config.num_steps or (config.save_every and step % config.save_every == 0):
+            owned.lock.check()
             checkpoint = save_checkpoint(
-                self.run_folder, session.learner, session.generation, step, finished.step_id
+                owned.folder, learner, owned.generation, step, finished.step_id
             )
-            pending = [checkpoint, finished]
-        log = session.emitter.log
-        self.manifest = replace(
-            self.manifest,
-            step=step,
-            policy_version=session.learner.version,
-            log_id=log.log_id(),
+            payloads = [checkpoint, finished]
+        owned.save_step(
+            learner,
+            step,
+            payloads,
             since=self._since(step + 1),
             past_sessions=self._past,
             moving_baseline=next_baseline(finished),
-            pending=tuple(resume_state.pending_to_json(payload) for payload in pending),
-            claim_epoch=session.claim_epoch,
-            claim_source=session.emitter.source,
         )
-        resume_state.commit_state(folder, self.manifest)
-        for payload in pending:
-            session.stream.emit(payload)
-        session.emitter.flush()
-        self.files.step(step, finished)
-        for payload in pending:
-            if isinstance(payload, CheckpointSaved):
-                self.files.checkpoint(payload)
-        resume_state.drop_old_states(self.run_folder, session.generation, step)
 
 
 def save_checkpoint(

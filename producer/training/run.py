@@ -4,7 +4,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -13,30 +13,23 @@ from time import monotonic
 from producer.blobs import open_blobs
 from producer.config import RunConfig, check_effects, fields_without_network
 from producer.config.reward import configured_reward
-from producer.emit import Emitter
 from producer.emit.heartbeat import HEARTBEAT_S
 from producer.errors import NotFoundError, UsageError
 from producer.policy.learner import Learner
 from producer.resume import resume_state
-from producer.resume.foreign_drops import ForeignDrops
 from producer.resume.open_training import (
     AlreadyComplete,
-    OpenedTraining,
     RecordedTraining,
-    open_training,
 )
-from producer.resume.orphans import end_abandoned
-from producer.resume.resume_state import Manifest
 from producer.resume.run_folder import (
     check_not_elsewhere,
     find_run_folder,
-    link_run_folder,
     training_in,
 )
-from producer.resume.training_lock import TrainingLock, training_lock
 from producer.rollouts.engine import EnvironmentFactory
 from producer.tasks.split import source_name, split_of
 from producer.training.evaluation_plans import EvaluatedTasks
+from producer.training.lifecycle import OwnedTraining, own_training
 from producer.training.loaded import Loaded, load, load_policy
 from producer.training.loop import TrainingLoop, save_checkpoint
 from producer.training.open_policy import (
@@ -50,21 +43,16 @@ from producer.training.preflight import check_folders, check_services, is_unused
 from producer.training.progress import ProgressTracker
 from producer.training.progress_bars import progress_bars
 from producer.training.progress_events import ProgressEvents
-from producer.training.recorded_end import recorded_end
 from producer.training.redo import remake_state
 from producer.training.rubric import make_rubric
-from producer.training.run_files import RunFiles, log_file, open_run_files
 from producer.training.session import Session
 from producer.training.stated_tasks import state_tasks, statements
 from producer.training.summary import Summary, summarise
-from producer.training.tracking import mirrored
 from producer.training_name import new_training_name
 from producer.warm_up.training import WarmUpTraining
 from schemas import ids
-from schemas.checkpoint import CheckpointSaved
 from schemas.installation import Installation, read_installation
 from schemas.task import TaskStated
-from schemas.training import TrainingCompleted, TrainingStarted
 
 logger = logging.getLogger(__name__)
 
@@ -130,46 +118,29 @@ def run(
         check_reads_threads(config, asked.explicit)
         return statements(loaded[0].tasks)
 
-    with (
-        training_lock(folder, name, takeover=takeover) as lock,
-        Emitter.open(installation, clock=clock, stop=stop) as emitter,
-    ):
-        opened = open_training(
-            emitter,
-            name,
-            config,
-            folder,
-            clock=clock,
-            overwrite=behavior == "overwrite",
-            takeover=takeover,
-            stop=stop,
-            before_claim=load_before_claim,
-            fetch_drops=ForeignDrops(installation, os.environ, stop=stop).fetch,
-            remake_state=partial(_remake_state, installation, folder),
-        )
-        link_run_folder(installation, name, folder)
-        if on_open is not None:
-            on_open(name, folder)
-        if isinstance(opened, AlreadyComplete):
-            _log_complete(name, opened)
-            summary = summarise(opened.manifest, status="completed", seconds=0.0, folder=folder)
+    owning = own_training(
+        installation,
+        name,
+        folder,
+        config,
+        clock=clock,
+        stop=stop or threading.Event(),
+        takeover=takeover,
+        on_open=on_open,
+        overwrite=behavior == "overwrite",
+        before_claim=load_before_claim,
+        remake_state=partial(_remake_state, installation, folder),
+    )
+    with owning as (emitter, owned):
+        if isinstance(owned, AlreadyComplete):
+            _log_complete(name, owned)
+            summary = summarise(owned.manifest, status="completed", seconds=0.0, folder=folder)
         else:
-            process = _Process(
-                opened=opened,
-                loaded=loaded[0],
-                emitter=emitter,
-                name=name,
-                folder=folder,
-                installation=installation,
-                clock=clock,
-                stop=stop or threading.Event(),
-                lock=lock,
-            )
-            with log_file(folder), mirrored(opened.plan.config, name, installation):
-                manifest = process.run(heartbeat_s)
+            with owned.working(owned.config, heartbeat_s):
+                num_leaked = _train(owned, loaded[0])
             seconds = monotonic() - begun_s
-            summary = summarise(manifest, status="completed", seconds=seconds, folder=folder)
-            summary = replace(summary, leaked_devices=process.num_leaked)
+            summary = summarise(owned.manifest, status="completed", seconds=seconds, folder=folder)
+            summary = replace(summary, leaked_devices=num_leaked)
     return replace(summary, unshipped_events=emitter.num_unshipped)
 
 
@@ -204,151 +175,79 @@ def _log_complete(name: str, complete: AlreadyComplete[RunConfig]) -> None:
     )
 
 
-@dataclass(slots=True, kw_only=True)
-class _Process:
-    """One process's work on a training that it owns; used once."""
+def _train(owned: OwnedTraining[RunConfig], loaded: Loaded) -> int:
+    """Train to the end; the number of devices that were not released."""
+    loop = _prepare(owned, loaded)
+    session = loop.session
+    try:
+        with progress_bars(session.progress.tracker):
+            loop.run()
+    finally:
+        # Named before the process ends, however it ends.
+        session.left_devices.seal()
+    session.progress.update_elapsed()
+    only_baseline = owned.config.baseline_only
+    owned.complete(
+        session.progress.tracker.finished(),
+        "only the baseline was asked for" if only_baseline else None,
+    )
+    return session.left_devices.num_leaked
 
-    opened: OpenedTraining[RunConfig]
-    loaded: Loaded
-    emitter: Emitter
-    name: str
-    folder: Path
-    installation: Installation
-    clock: Callable[[], datetime]
-    stop: threading.Event
-    lock: TrainingLock
-    num_leaked: int = 0
-    """Devices that were not released; known at the end."""
 
-    def run(self, heartbeat_s: float) -> Manifest:
-        """Train. The training's end is always emitted, unless the log broke or it was lost."""
-        resume_state.write_config(self.folder, self.opened.plan.config.recorded())
-        with recorded_end(self.opened, self.clock, self.stop, heartbeat_s):
-            return self._train()
+def _prepare(owned: OwnedTraining[RunConfig], loaded: Loaded) -> TrainingLoop:
+    config, stream = owned.config, owned.stream
+    _, (tasks, eval_tasks, ask_model), policy, step_scorer = loaded
+    learner, make_environment = policy or _open_demo_policy(owned)
+    owned.load(learner)
+    stated = state_tasks(stream, tasks)
+    stated_eval = stated if eval_tasks is tasks else state_tasks(stream, eval_tasks)
+    save_first = partial(save_checkpoint, owned.folder, learner, owned.generation, 0, None)
+    owned.begin(learner, save_checkpoint=save_first if config.save_every else None)
+    session = Session(
+        config=config,
+        run_name=owned.name,
+        training_id=ids.training_id(owned.name),
+        generation=owned.generation,
+        emitter=owned.emitter,
+        stream=stream,
+        learner=learner,
+        make_environment=make_environment,
+        ask_model=ask_model,
+        history=owned.opened.history,
+        clock=owned.clock,
+        stop=owned.stop,
+        read_blob=open_blobs(owned.installation.blobs_url).get,
+        progress=ProgressEvents(stream, _progress_so_far(owned), owned.manifest.step),
+        rubric=make_rubric(config, learner, step_scorer),
+        reward=configured_reward(config),
+        past_sessions=owned.manifest.past_sessions,
+        moving_baseline=owned.manifest.moving_baseline,
+    )
+    seeds_matter = config.agent.seeds_matter
+    evaluated = EvaluatedTasks(
+        stated_eval,
+        split_of(tasks, eval_tasks, seeds_matter=seeds_matter),
+        source_name(config.tasks if config.eval_tasks is None else config.eval_tasks),
+        seeds_matter,
+    )
+    return TrainingLoop(owned, session, stated, evaluated)
 
-    def _train(self) -> Manifest:
-        loop = self._prepare()
-        try:
-            with progress_bars(loop.session.progress.tracker):
-                loop.run()
-        finally:
-            # Named before the process ends, however it ends.
-            loop.session.left_devices.seal()
-            self.num_leaked = loop.session.left_devices.num_leaked
-        progress = loop.session.progress
-        progress.update_elapsed()
-        only_baseline = self.opened.plan.config.baseline_only
-        self.opened.stream.emit(
-            TrainingCompleted(
-                current_step=loop.manifest.step,
-                progress=progress.tracker.finished(),
-                ended_at=self.clock(),
-                status_message="only the baseline was asked for" if only_baseline else None,
-            )
-        )
-        self.emitter.flush()
-        return loop.manifest
 
-    def _prepare(self) -> TrainingLoop:
-        plan, stream = self.opened.plan, self.opened.stream
-        config = plan.config
-        _, (tasks, eval_tasks, ask_model), policy, step_scorer = self.loaded
-        end_abandoned(self.installation, self.emitter, self.clock, self.stop)
-        learner, make_environment = policy or self._open_demo_policy(config)
-        if plan.state_folder is not None:
-            learner.load_state(plan.state_folder)
-        stated = state_tasks(stream, tasks)
-        stated_eval = stated if eval_tasks is tasks else state_tasks(stream, eval_tasks)
-        files = open_run_files(self.folder, self.opened)
-        manifest = self._first_state(learner, files)
-        stream.emit(TrainingStarted(current_step=manifest.step))
-        session = Session(
-            config=config,
-            run_name=self.name,
-            training_id=ids.training_id(self.name),
-            generation=plan.generation,
-            emitter=self.emitter,
-            stream=stream,
-            learner=learner,
-            make_environment=make_environment,
-            ask_model=ask_model,
-            history=self.opened.history,
-            clock=self.clock,
-            stop=self.stop,
-            read_blob=open_blobs(self.installation.blobs_url).get,
-            progress=ProgressEvents(stream, self._progress_so_far(config), manifest.step),
-            rubric=make_rubric(config, learner, step_scorer),
-            reward=configured_reward(config),
-            past_sessions=manifest.past_sessions,
-            moving_baseline=manifest.moving_baseline,
-        )
-        seeds_matter = config.agent.seeds_matter
-        evaluated = EvaluatedTasks(
-            stated_eval,
-            split_of(tasks, eval_tasks, seeds_matter=seeds_matter),
-            source_name(config.tasks if config.eval_tasks is None else config.eval_tasks),
-            seeds_matter,
-        )
-        return TrainingLoop(
-            *(session, self.folder, stated, evaluated, manifest),
-            check_owner=self.lock.check,
-            files=files,
-        )
+def _progress_so_far(owned: OwnedTraining[RunConfig]) -> ProgressTracker:
+    """Begins with what an earlier process stated of the same steps: progress never falls."""
+    tracker = ProgressTracker(owned.config.max_concurrent_rollouts)
+    tracker.highest_percent = owned.stated_percent
+    return tracker
 
-    def _progress_so_far(self, config: RunConfig) -> ProgressTracker:
-        """Begins with what an earlier process stated of the same steps: progress never falls."""
-        history = self.opened.history
-        tracker = ProgressTracker(config.max_concurrent_rollouts)
-        tracker.highest_percent = history.stated_percent(
-            history.of(self.opened.stream.subject), self.opened.plan.generation, config.num_steps
-        )
-        return tracker
 
-    def _open_demo_policy(self, config: RunConfig) -> tuple[Learner, EnvironmentFactory]:
-        installation = self.installation
-        with WarmUpTraining(
-            self.emitter,
-            self.clock,
-            installation.open_dir,
-            self.stop,
-            plan=built_policy(config).plan(),
-            waiting=self.opened.stream,
-        ) as warm_up:
-            return open_policy(
-                config, installation.policies_dir, warm_up.on_progress, warm_up.on_wait
-            )
-
-    def _first_state(self, learner: Learner, files: RunFiles) -> Manifest:
-        """Save the state that the first step begins from, unless it was loaded from there."""
-        plan = self.opened.plan
-        manifest = replace(plan.manifest, generation=plan.generation)
-        is_loaded = plan.state_folder is not None and plan.manifest.step > 0
-        # A generation that begins now has loaded the state of the one before it.
-        is_own = plan.manifest.generation == plan.generation and not plan.begins_generation
-        if is_loaded and is_own:
-            # A kill may have come between a state and the end of the ones before it.
-            resume_state.drop_old_states(self.folder, plan.generation, manifest.step)
-            return manifest
-        self.lock.check()
-        folder = resume_state.begin_state(self.folder, plan.generation, manifest.step)
-        learner.save_state(folder)
-        manifest = replace(
-            manifest,
-            policy_version=learner.version,
-            pending=(),
-            claim_epoch=self.opened.stream.point.epoch,
-            claim_source=self.emitter.source,
-        )
-        resume_state.commit_state(folder, manifest)
-        has_checkpoint = plan.generation in self._checkpointed_generations()
-        if plan.config.save_every and manifest.step == 0 and not has_checkpoint:
-            checkpoint = save_checkpoint(self.folder, learner, plan.generation, 0, None)
-            self.opened.stream.emit(checkpoint)
-            files.checkpoint(checkpoint)
-        return manifest
-
-    def _checkpointed_generations(self) -> set[int]:
-        """Generations whose first state is a checkpoint already."""
-        payloads = self.opened.history.payloads_of(self.opened.stream.subject)
-        saved = (payload for payload in payloads if isinstance(payload, CheckpointSaved))
-        return {checkpoint.generation for checkpoint in saved if checkpoint.step == 0}
+def _open_demo_policy(owned: OwnedTraining[RunConfig]) -> tuple[Learner, EnvironmentFactory]:
+    config, installation = owned.config, owned.installation
+    with WarmUpTraining(
+        owned.emitter,
+        owned.clock,
+        installation.open_dir,
+        owned.stop,
+        plan=built_policy(config).plan(),
+        waiting=owned.stream,
+    ) as warm_up:
+        return open_policy(config, installation.policies_dir, warm_up.on_progress, warm_up.on_wait)

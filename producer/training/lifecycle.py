@@ -1,0 +1,269 @@
+"""The lifecycle of a training, of RL or of supervised examples: claim, begin, save steps, end.
+
+What is trained, and how a step is made, are the caller's. A state is on disk before the events of
+its step are emitted: its manifest carries them, and whoever continues emits them again.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Generic, Protocol
+
+from producer.emit import Emitter, StreamWriter
+from producer.resume import resume_state
+from producer.resume.foreign_drops import ForeignDrops
+from producer.resume.open_training import AlreadyComplete, OpenedTraining, open_training
+from producer.resume.orphans import end_abandoned
+from producer.resume.resume_state import EvaluationSummary, Manifest
+from producer.resume.run_folder import link_run_folder
+from producer.resume.training_config import ConfigT
+from producer.resume.training_lock import TrainingLock, training_lock
+from producer.training.recorded_end import recorded_end
+from producer.training.run_files import RunFiles, log_file, open_run_files
+from producer.training.tracking import Tracked, mirrored
+from schemas.base import Payload, Progress
+from schemas.checkpoint import CheckpointSaved
+from schemas.installation import Installation
+from schemas.step import StepFinished
+from schemas.training import TrainingCompleted, TrainingStarted
+
+
+class Trained(Protocol):
+    """A policy with its optimiser."""
+
+    @property
+    def version(self) -> int:
+        """Updates so far."""
+        ...
+
+    def save_state(self, folder: Path) -> None:
+        """Write everything that the next step needs into an existing folder, synced."""
+        ...
+
+    def load_state(self, folder: Path) -> None:
+        """Restore what `save_state` wrote, bit for bit."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class OwnedTraining(Generic[ConfigT]):
+    """A training that this process owns. For one thread."""
+
+    name: str
+    folder: Path
+    installation: Installation
+    opened: OpenedTraining[ConfigT]
+    emitter: Emitter
+    lock: TrainingLock
+    clock: Callable[[], datetime]
+    stop: threading.Event
+    manifest: Manifest = field(init=False)
+    """Of the newest state; replaced by every step and evaluation."""
+    files: RunFiles = field(init=False)
+
+    @property
+    def config(self) -> ConfigT:
+        """As recorded."""
+        return self.opened.plan.config
+
+    @property
+    def generation(self) -> int:
+        """Of the steps that this process trains."""
+        return self.opened.plan.generation
+
+    @property
+    def stream(self) -> StreamWriter:
+        """The training's."""
+        return self.opened.stream
+
+    @property
+    def stated_percent(self) -> float:
+        """The highest progress that was stated of these steps; 0 before any."""
+        history = self.opened.history
+        own = history.of(self.stream.subject)
+        return history.stated_percent(own, self.generation, self.config.num_steps)
+
+    @contextmanager
+    def working(self, tracked: Tracked, heartbeat_s: float) -> Iterator[None]:
+        """The block trains; its end is always emitted, unless the log broke or it was lost."""
+        with log_file(self.folder), mirrored(tracked, self.name, self.installation):
+            resume_state.write_config(self.folder, self.config.recorded())
+            with recorded_end(self.opened, self.clock, self.stop, heartbeat_s):
+                end_abandoned(self.installation, self.emitter, self.clock, self.stop)
+                yield
+
+    def load(self, trained: Trained) -> None:
+        """Restore the state that the plan begins from, if there is one."""
+        if self.opened.plan.state_folder is not None:
+            trained.load_state(self.opened.plan.state_folder)
+
+    def begin(
+        self,
+        trained: Trained,
+        evaluate: Callable[[], Sequence[EvaluationSummary]] = lambda: (),
+        save_checkpoint: Callable[[], CheckpointSaved] | None = None,
+    ) -> None:
+        """Save the state that the first step begins from, unless it was loaded from there.
+
+        `evaluate`: before the first step, where no earlier process did. `save_checkpoint`: of step
+        0; None: it is not kept.
+        """
+        plan = self.opened.plan
+        self.files = open_run_files(self.folder, self.opened)
+        self.manifest = replace(plan.manifest, generation=plan.generation)
+        is_loaded = plan.state_folder is not None and plan.manifest.step > 0
+        # A generation that begins now has loaded the state of the one before it.
+        is_own = plan.manifest.generation == plan.generation and not plan.begins_generation
+        if is_loaded and is_own:
+            # A kill may have come between a state and the end of the ones before it.
+            resume_state.drop_old_states(self.folder, plan.generation, self.manifest.step)
+        else:
+            self.lock.check()
+            folder = resume_state.begin_state(self.folder, plan.generation, self.manifest.step)
+            trained.save_state(folder)
+            evaluations = self.manifest.evaluations or tuple(evaluate())
+            self.manifest = replace(
+                self._claimed(evaluations), policy_version=trained.version, pending=()
+            )
+            resume_state.commit_state(folder, self.manifest)
+            if save_checkpoint is not None and self.manifest.step == 0 and not self._has_first():
+                self._emit([save_checkpoint()])
+        self.stream.emit(TrainingStarted(current_step=self.manifest.step))
+
+    def save_step(
+        self,
+        trained: Trained,
+        step: int,
+        payloads: Sequence[Payload],
+        *,
+        summaries: Sequence[EvaluationSummary] = (),
+        **changes: Any,  # noqa: ANN401  # fields of a manifest
+    ) -> None:
+        """The state after `step` on disk, manifest last; then the events that refer to it."""
+        # The folder may be another process's by now.
+        self.lock.check()
+        folder = resume_state.begin_state(self.folder, self.generation, step)
+        trained.save_state(folder)
+        log = self.emitter.log
+        changes.setdefault("since", resume_state.bounds_to_json(log.lower_bounds()))
+        self.manifest = replace(
+            self._claimed((*self.manifest.evaluations, *summaries)),
+            step=step,
+            policy_version=trained.version,
+            log_id=log.log_id(),
+            pending=tuple(resume_state.pending_to_json(payload) for payload in payloads),
+            **changes,
+        )
+        # Whoever finds the manifest emits its events: what they refer to must be in the log.
+        self.emitter.flush()
+        resume_state.commit_state(folder, self.manifest)
+        self._emit(payloads)
+        for summary in summaries:
+            self.files.evaluation(summary)
+        resume_state.drop_old_states(self.folder, self.generation, step)
+
+    def keep_evaluation(self, summary: EvaluationSummary) -> None:
+        """Add the summary to the newest state's manifest and to the files."""
+        self.manifest = self._claimed((*self.manifest.evaluations, summary))
+        self.lock.check()
+        # Without it the last evaluation would be missing when a complete training is named again.
+        resume_state.update_manifest(self.folder, self.manifest)
+        self.files.evaluation(summary)
+
+    def complete(self, progress: Progress, status_message: str | None = None) -> None:
+        """Emit that the training is complete."""
+        self.stream.emit(
+            TrainingCompleted(
+                current_step=self.manifest.step,
+                progress=progress,
+                ended_at=self.clock(),
+                status_message=status_message,
+            )
+        )
+        self.emitter.flush()
+
+    def _claimed(self, evaluations: tuple[EvaluationSummary, ...]) -> Manifest:
+        return replace(
+            self.manifest,
+            evaluations=evaluations,
+            claim_epoch=self.stream.point.epoch,
+            claim_source=self.emitter.source,
+        )
+
+    def _emit(self, payloads: Sequence[Payload]) -> None:
+        for payload in payloads:
+            self.stream.emit(payload)
+        self.emitter.flush()
+        steps = [payload for payload in payloads if isinstance(payload, StepFinished)]
+        for number, finished in enumerate(steps, start=self.manifest.step - len(steps) + 1):
+            self.files.step(number, finished)
+        for payload in payloads:
+            if isinstance(payload, CheckpointSaved):
+                self.files.checkpoint(payload)
+
+    def _has_first(self) -> bool:
+        """Whether this generation's first state is a checkpoint already."""
+        payloads = self.opened.history.payloads_of(self.stream.subject)
+        return any(
+            isinstance(payload, CheckpointSaved)
+            and payload.step == 0
+            and payload.generation == self.generation
+            for payload in payloads
+        )
+
+
+@contextmanager
+def own_training(
+    installation: Installation,
+    name: str,
+    folder: Path,
+    config: ConfigT,
+    *,
+    clock: Callable[[], datetime],
+    stop: threading.Event,
+    takeover: bool = False,
+    on_open: Callable[[str, Path], None] | None = None,
+    **opening: Any,  # noqa: ANN401  # keywords of `open_training`
+) -> Iterator[tuple[Emitter, OwnedTraining[ConfigT] | AlreadyComplete[ConfigT]]]:
+    """Begin or continue the training, which this process owns inside the block.
+
+    `on_open` is called once the training is in the log. Raises as `open_training`.
+    """
+    with (
+        training_lock(folder, name, takeover=takeover) as lock,
+        Emitter.open(installation, clock=clock, stop=stop) as emitter,
+    ):
+        opened = open_training(
+            emitter,
+            name,
+            config,
+            folder,
+            clock=clock,
+            takeover=takeover,
+            stop=stop,
+            fetch_drops=ForeignDrops(installation, os.environ, stop=stop).fetch,
+            **opening,
+        )
+        link_run_folder(installation, name, folder)
+        if on_open is not None:
+            on_open(name, folder)
+        if isinstance(opened, AlreadyComplete):
+            yield emitter, opened
+            return
+        yield (
+            emitter,
+            OwnedTraining(
+                name=name,
+                folder=folder,
+                installation=installation,
+                opened=opened,
+                emitter=emitter,
+                lock=lock,
+                clock=clock,
+                stop=stop,
+            ),
+        )
