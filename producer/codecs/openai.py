@@ -28,7 +28,8 @@ NATIVE: Final = frozenset(
     {"click", "double_click", "drag", "keypress", "move", "screenshot", "scroll", "type", "wait"}
 )
 """Types of actions of OpenAI computer use."""
-SKIPPED: Final = frozenset({"message", "reasoning"})
+SKIPPED: Final = ("message", "reasoning")
+"""Compared by equality: the type that a model writes may be a list."""
 OPENAI_PROMPT: Final = """\
 You operate a phone by its screenshots. Each turn you see the screen and answer with one JSON \
 object and nothing else:

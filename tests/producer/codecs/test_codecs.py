@@ -110,6 +110,8 @@ VERBS = st.sampled_from(
 
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
 @given(verb=VERBS, fields=st.dictionaries(NAMES, NUMBERS, max_size=5), wrapper=st.integers(0, 6))
+@example(verb="click", fields={"type": []}, wrapper=4)
+@example(verb="click", fields={"action": [], "type": {}}, wrapper=0)
 def test_no_arguments_make_a_codec_raise_and_every_action_is_on_the_screen(
     codec: Codec, verb: str, fields: dict[str, Any], wrapper: int
 ) -> None:
