@@ -1,6 +1,7 @@
 """`cua-train`: the command line of everything that emits.
 
-Commands are imported when they are called, so that --help stays quick.
+Commands are imported when they are called, which keeps --help quick. Each command, and `cua-train`
+itself, takes --verbose, --quiet and --log-format.
 """
 
 import logging
@@ -9,13 +10,12 @@ import re
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 from click.exceptions import NoSuchCommand, NoSuchOption
-from rich_click import RichGroup, group
+from rich_click import RichGroup, RichOption, group
 
-from producer.commands.log_options import add_log_options, called, flags_of
 from producer.errors import OUT_OF_SPACE, CuaTrainError
 from producer.log_lines import configure_logging
 
@@ -45,18 +45,80 @@ EPILOG = "\n\n".join(
         "6 timeout, 130 interrupted.",
     ]
 )
+CALLED = f"{__name__}.called"
+"""Key in the context's `meta`: the context of the innermost command."""
 
 
 def with_dashes(word: str) -> str:
-    """An option or a choice as it is compared: both spellings are the same."""
+    """An option or a choice in one spelling, with dashes."""
     return word.replace("_", "-")
+
+
+def add_log_options(command: click.Command) -> click.Command:
+    """Add --verbose, --quiet and --log-format, also to every subcommand. Idempotent."""
+    if isinstance(command, click.Group):
+        for subcommand in command.commands.values():
+            add_log_options(subcommand)
+    present = {parameter.name for parameter in command.params}
+    command.params += [option for option in _log_options() if option.name not in present]
+    return command
+
+
+def _log_options() -> list[click.Option]:
+    common: dict[str, Any] = {
+        "expose_value": False,
+        "is_eager": True,  # an error in another option is logged in the chosen format
+        "callback": _configure_logging,
+        "panel": "Output",
+    }
+    return [
+        RichOption(
+            ["-v", "--verbose"],
+            is_flag=True,
+            help="Log details, and messages of other libraries.",
+            **common,
+        ),
+        RichOption(["-q", "--quiet"], is_flag=True, help="Log only warnings and errors.", **common),
+        RichOption(
+            ["--log-format"],
+            type=click.Choice(["text", "json"]),
+            metavar="text|json",
+            help="Format of log lines; json: one object per line. [default: text]",
+            **common,
+        ),
+    ]
+
+
+def _configure_logging(context: click.Context, parameter: click.Parameter, value: object) -> None:
+    context.meta[CALLED] = context
+    # A command and its parents share meta: an option given to any of them applies.
+    if value:
+        context.meta[f"{__name__}.{parameter.name}"] = value
+    given = {name: context.meta.get(f"{__name__}.{name}") for name in ("verbose", "quiet")}
+    if all(given.values()):
+        message = "--verbose and --quiet exclude each other"
+        raise click.UsageError(message, context)
+    level = logging.INFO
+    if given["verbose"]:
+        level = logging.DEBUG
+    elif given["quiet"]:
+        level = logging.WARNING
+    configure_logging(level, context.meta.get(f"{__name__}.log_format", "text"))
+
+
+def flags_of(context: click.Context) -> set[str]:
+    """The flags of a command and of the groups it belongs to."""
+    of_groups = set() if context.parent is None else flags_of(context.parent)
+    return of_groups.union(
+        *({*param.opts, *param.secondary_opts} for param in context.command.params)
+    )
 
 
 class LazyGroup(RichGroup):
     """A group whose commands are imported on first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
-        """In the order a user meets them."""
+        """In the order of `COMMANDS`."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  # click's signature
@@ -64,22 +126,22 @@ class LazyGroup(RichGroup):
         if cmd_name not in COMMANDS:
             return None
         command = import_module(COMMANDS[cmd_name]).command
-        assert isinstance(command, click.Command)  # noqa: S101  # a module of ours without one is a bug
-        command.name = cmd_name  # what the list of commands shows
+        assert isinstance(command, click.Command)  # noqa: S101  # of our own module
+        command.name = cmd_name  # for the list of commands
         return add_log_options(command)
 
     def invoke(self, ctx: click.Context) -> object:
-        """As click; an error advises nothing that the command which fails cannot do."""
+        """As click; an error suggests only flags of the command that failed."""
         try:
             return super().invoke(ctx)
         except CuaTrainError as error:
-            error.for_command(flags_of(called(ctx)))
+            error.for_command(flags_of(ctx.meta.get(CALLED, ctx)))
             raise
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click, but an unknown command's error suggests the lazily imported ones too."""
+        """As click; an unknown command's error suggests lazily imported ones too."""
         try:
             return super().resolve_command(ctx, args)
         except NoSuchCommand as error:
@@ -91,15 +153,16 @@ class LazyGroup(RichGroup):
     epilog=EPILOG,
     context_settings={
         "help_option_names": ["-h", "--help"],
-        # `--model_name` as `--model-name`, also in every command: the spelling of the fields.
+        # `--model_name` is `--model-name`, in every command.
         "token_normalize_func": with_dashes,
         "rich_help_config": {
             "theme": "default-slim",
             "max_width": 110,
-            # A pair of flags that is too long for its column breaks between them.
+            # A pair of flags too long for its column breaks between them.
             "delimiter_slash": " / ",
-            # A range such as x>=1 is named only when it is broken.
+            # Ranges such as x>=1 are shown only in errors.
             "options_table_help_sections": ["help", "default"],
+            "options_panel_title": "Help",
         },
     },
 )
@@ -118,8 +181,7 @@ def main() -> None:
     """The entry point: runs the command line; errors become a message and an exit code."""
     open_missing_streams()
     configure_logging()
-    # Read when torch is imported. Without it a thread that waits for another spins, and on a busy
-    # machine keeps the core from it.
+    # Read when torch is imported. Otherwise waiting threads spin and keep busy cores from others.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         result = cli.main(standalone_mode=False)
@@ -133,7 +195,7 @@ def main() -> None:
     except CuaTrainError as error:
         _fail(str(error), error.exit_code)
     except TimeoutError as error:
-        # Of an acknowledgement: the disk hangs, or another process keeps the local log locked.
+        # No acknowledgement: the disk hangs, or another process holds the lock of the local log.
         _fail(str(error), 6)
     except SystemExit as error:
         # click and rich exit with 1 when the reader of our output (head, less) has exited.
@@ -146,7 +208,7 @@ def main() -> None:
 
 
 def usage_message(error: click.ClickException) -> str:
-    """The message of click in the style of our own, with the command whose help explains it."""
+    """Click's message in our style, with the help to read."""
     text = _other_name(error) or error.format_message().strip().removesuffix(".")
     text = re.sub(r"\(Did you mean (?:one of: )?(.+)\?\)$", r"Did you mean \1?", text)
     text = text.replace("a valid integer range", "a valid integer")
@@ -158,7 +220,7 @@ def usage_message(error: click.ClickException) -> str:
 
 
 def _other_name(error: click.ClickException) -> str | None:
-    """The message for an option that is called otherwise here: `--lr`, `lr=1`; None: no such."""
+    """The message for an option under another trainer's name (`--lr`, `lr=1`), or None."""
     if not isinstance(error, click.UsageError) or error.ctx is None:
         return None
     from producer.field_errors import OTHER_NAMES, did_you_mean_field
@@ -177,7 +239,7 @@ def _other_name(error: click.ClickException) -> str | None:
 
 
 def open_missing_streams() -> None:
-    """Give a process that was started without stdout or stderr a null device in its place."""
+    """Open the null device as stdout or stderr if the process was started without it."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             # Open until the process ends.

@@ -16,7 +16,7 @@ import consumers.cli
 import consumers.errors
 import producer.cli
 import producer.errors
-from producer.commands.log_options import flags_of
+from producer.cli import flags_of
 from schemas.advice import flags_in
 from tests.support.paths import ROOT
 

@@ -5,16 +5,21 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import rich_click as click
 
-from producer.commands.options import check_new_folder, examples, with_json
+from producer.commands.options import (
+    check_new_folder,
+    examples,
+    option,
+    with_json,
+    with_output_folder,
+)
 from producer.console import print_table, rounded
 from producer.errors import (
     CuaTrainError,
@@ -39,18 +44,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-
 _name = click.argument("source", metavar="NAME|FOLDER")
-_output = click.option(
-    "--output",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar="FOLDER",
-    help="Folder to write; it must not exist or be empty.",
-)
-_step = click.option(
-    "--step", type=click.INT, metavar="INTEGER", help="Checkpoint to take. [default: the newest]"
-)
+_step = option("--step", "Checkpoint to take.", click.INT, shown="the newest")
 
 
 @click.group()
@@ -67,7 +62,7 @@ def command() -> None:
 def list_(name: str | None, *, as_json: bool) -> None:
     """List the checkpoints of a training, or of all trainings on this host.
 
-    "verified" compares the sha256 of the weights with the one recorded when they were saved.
+    "verified" compares the weights' sha256 with the one recorded when they were saved.
     """
     installation = read_installation(os.environ)
     found = (
@@ -92,16 +87,16 @@ def list_(name: str | None, *, as_json: bool) -> None:
 
 @command.command("export", epilog=examples("$ cua-train checkpoints export first --output adapter"))
 @_name
-@_output
+@with_output_folder
 @_step
 @with_json
 def export(source: str, output: Path, *, step: int | None, as_json: bool) -> None:
-    """Copy an adapter in PEFT's layout, with a model card; the copy is verified."""
+    """Copy an adapter in PEFT's layout, with a model card, and verify the copy."""
     from producer.training.checkpoints import file_sha256
 
     taken = _taken(source, step)
     settings = read_adapter_settings(taken.folder)
-    with _written_whole(output) as making:
+    with _all_or_nothing(output) as making:
         for path in (taken.folder / name for name in (CONFIG, WEIGHTS, BASE, *OF_ADVANTAGES)):
             if path.is_file():
                 shutil.copyfile(path, making / path.name)
@@ -118,18 +113,19 @@ def export(source: str, output: Path, *, step: int | None, as_json: bool) -> Non
 
 @command.command("merge", epilog=examples("$ cua-train checkpoints merge first --output policy"))
 @_name
-@_output
+@with_output_folder
 @_step
-@click.option(
+@option(
     "--model-name",
+    "Base to merge into.",
     metavar="NAME|FOLDER",
-    help="Base to merge into. [default: the one that the adapter was trained on]",
+    shown="the base that the adapter was trained on",
 )
 @with_json
 def merge(
     source: str, output: Path, *, step: int | None, model_name: str | None, as_json: bool
 ) -> None:
-    """Merge an adapter into its base: a folder that transformers and servers load alone."""
+    """Merge an adapter into its base: transformers and servers load the result by itself."""
     from producer.training.open_policy import require_torch
 
     taken = _taken(source, step)
@@ -137,7 +133,7 @@ def merge(
     require_torch(base)
     from producer.policy.torch_policy.merged_adapter import merge_adapter
 
-    with _written_whole(output) as making:
+    with _all_or_nothing(output) as making:
         parameters = merge_adapter(base, taken.folder, making)
     _report(
         {"output": str(output.absolute()), "base": base, "parameters": parameters}, as_json=as_json
@@ -145,11 +141,11 @@ def merge(
 
 
 class _Taken(NamedTuple):
-    """An adapter that was asked for."""
+    """The adapter to export or merge."""
 
     folder: Path
     sha256: str | None
-    """As the log recorded it; None: a folder that no training named."""
+    """As recorded in the log; None for a folder that belongs to no training."""
     title: str
 
 
@@ -197,7 +193,7 @@ def _names(installation: Installation) -> list[str]:
     runs = installation.runs_dir
     if not runs.is_dir():
         return []
-    # A link to a --log-path that is missing now is reported as such.
+    # A link to a missing --log-path is an error of its own.
     return sorted(path.name for path in runs.iterdir() if path.is_dir() or path.is_symlink())
 
 
@@ -213,7 +209,7 @@ def _known(installation: Installation, name: str) -> str:
 
 
 def _listed_all(installation: Installation) -> list["Checkpoint"]:
-    """Those of every training that can be read; of the others, why not is logged."""
+    """Of every readable training; logs a warning for each other one."""
     found: list[Checkpoint] = []
     for name in _names(installation):
         try:
@@ -232,8 +228,8 @@ def _listed(installation: Installation, name: str) -> list["Checkpoint"]:
 
 
 @contextmanager
-def _written_whole(output: Path) -> Iterator[Path]:
-    """A folder that takes the name `output` when everything is in it, or is removed."""
+def _all_or_nothing(output: Path) -> Iterator[Path]:
+    """A temporary folder; renamed to `output` on success, removed on failure."""
     check_new_folder(output)
     try:
         output.absolute().parent.mkdir(parents=True, exist_ok=True)
@@ -251,9 +247,11 @@ def _written_whole(output: Path) -> Iterator[Path]:
         shutil.rmtree(making, ignore_errors=True)
 
 
-def _row(one: "Checkpoint") -> dict[str, Any]:
-    shown: dict[str, Callable[[Any], Any]] = {"folder": str, "saved_at": datetime.isoformat}
-    return {name: shown.get(name, lambda same: same)(value) for name, value in asdict(one).items()}
+def _row(checkpoint: "Checkpoint") -> dict[str, Any]:
+    return asdict(checkpoint) | {
+        "folder": str(checkpoint.folder),
+        "saved_at": checkpoint.saved_at.isoformat(),
+    }
 
 
 def _report(result: dict[str, object], *, as_json: bool) -> None:

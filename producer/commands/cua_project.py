@@ -1,7 +1,6 @@
-"""`cua-project up` as a child process of a run: database, projector and monitor beside it.
+"""`cua-project up` as a child process of a run: database, projector and monitor.
 
-The producer imports nothing of it. Training never waits for it before the end, and never fails
-because of it.
+The producer imports nothing of it. Training waits for it only at the end, and never fails with it.
 """
 
 import json
@@ -22,22 +21,22 @@ logger = logging.getLogger(__name__)
 
 CATCH_UP_TIMEOUT_S = 120.0
 START_TIMEOUT_S = 60.0
-"""Before its first line of output a process may not handle signals yet: SIGTERM would kill it
-before the tables have caught up."""
+"""For its first line of output. Before, it may not handle signals: SIGTERM would kill it before the
+tables have caught up."""
 
 
 class CuaProject:
     """The child process. Not thread-safe; `stop` is idempotent and may be called unstarted."""
 
     def __init__(self, training_name: str) -> None:
-        """`training_name`: whose page is named when the monitor ends."""
+        """`training_name`: its page is logged when the monitor ends."""
         self._training_name = training_name
         self._monitor: str | None = None
         self._process: subprocess.Popen[str] | None = None
         self._announcing: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start it, and log where tables and monitor are once it is up. Returns at once."""
+        """Start it and return; logs the addresses of tables and monitor once it is up."""
         if find_spec("sqlalchemy") is None or find_spec("psycopg2") is None:
             logger.info(
                 "no tables and no monitor: install cua-train[project,database], or run cua-project"
@@ -47,15 +46,15 @@ class CuaProject:
         self._process = subprocess.Popen(
             [
                 *(sys.executable, "-P", "-m", "consumers", *log_flags()),
-                # When this process is killed, it catches up and ends by itself.
+                # If this process is killed, it catches up and ends by itself.
                 *("up", "--json", "--while-pid", str(os.getpid())),
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            # On a terminal its log lines are printed by this process, above the progress bars.
+            # On a terminal this process prints its log lines, above the progress bars.
             stderr=subprocess.PIPE if sys.stderr.isatty() else None,
             text=True,
-            # A session of its own: Ctrl-C reaches the trainer alone, which stops this one last.
+            # A session of its own: Ctrl-C reaches only the trainer, which stops this one last.
             start_new_session=True,
         )
         self._announcing = threading.Thread(
@@ -81,7 +80,7 @@ class CuaProject:
         logger.info("tables:  %s", cua_project_command("psql"))
 
     def stop(self) -> None:
-        """Let it read to the end of the log, end it, and log how its page is opened again."""
+        """End it after it has read the whole log; logs the command that reopens its page."""
         process = self._process
         if process is None or self._announcing is None or process.poll() is not None:
             return

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from producer.commands.options import check_new_folder, chosen_names, examples, with_json
+from producer.commands.options import (
+    COUNT,
+    FILE,
+    FOLDER,
+    SEED,
+    check_new_folder,
+    chosen_names,
+    examples,
+    option,
+    switch,
+    with_json,
+)
 from producer.console import print_table, progress_bar
 from producer.errors import MismatchError, NotFoundError, UsageError
 
@@ -23,14 +34,12 @@ MAX_NAMED = 10
 MAX_GENERATED = 100_000
 """Entries of one call, which are in memory; as many as a task source generates."""
 
-_output = click.option(
-    "--output",
-    "--output-path",
-    "output",
-    type=click.Path(path_type=Path),
-    required=True,
+_output = option(
+    "--output --output-path output",
+    "Folder to write entry_dict.json into, which must be new or empty; or a new file.",
+    FOLDER,
     metavar="FOLDER|FILE.json",
-    help="Folder to write entry_dict.json into, which must not exist or be empty; or a new file.",
+    required=True,
 )
 
 
@@ -46,25 +55,9 @@ def command() -> None:
         "$ cua-train data generate --num-samples 40 --skills insert,update --output changes",
     ),
 )
-@click.option(
-    "--num-samples",
-    type=click.IntRange(1, MAX_GENERATED),
-    required=True,
-    metavar="N",
-    help="Entries to generate.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    metavar="N",
-    help="The same seed gives the same entries. [default: 0]",
-)
-@click.option(
-    "--skills",
-    metavar="A,B",
-    help="Skills to generate in turn, separated by commas. [default: all 22]",
-)
+@option("--num-samples", "Entries to generate.", click.IntRange(1, MAX_GENERATED), required=True)
+@option("--seed", "The same seed generates the same entries.", SEED, default=0)
+@option("--skills", "Skills to generate in turn.", metavar="A,B", shown="all 22")
 @_output
 @with_json
 def generate(
@@ -72,8 +65,8 @@ def generate(
 ) -> None:
     """Generate entries, balanced over the skills.
 
-    Each has a table of 20 to 50 rows and a gold that was computed by running its SQL. It is solved
-    by its gold, and neither by an empty answer nor by doing nothing.
+    Each entry has a table of 20 to 50 rows and a gold answer computed by running its SQL. Only the
+    gold solves it: an empty answer does not, and neither does doing nothing.
     """
     from producer.agents.dbbench.data.generate import generate as generated
     from producer.agents.dbbench.data.layout import write_entries
@@ -81,7 +74,7 @@ def generate(
 
     chosen: tuple[str, ...] = SKILLS
     if skills is not None:
-        chosen = chosen_names(skills, SKILLS, option="--skills", noun="skill")
+        chosen = chosen_names(skills, SKILLS, flag="--skills", noun="skill")
     _check_new(output)
     entries = []
     with progress_bar("generating entries", num_samples) as bar:
@@ -104,9 +97,9 @@ def generate(
 def import_entries(*, source: str, output: Path, as_json: bool) -> None:
     """Read a published data set and write it as entry_dict.json.
 
-    A folder with entry_dict.json or Parquet files, one such file, or a data set of the Hugging Face
-    hub. Every entry is checked; a broken one is named with its file and field. Entries whose gold
-    is not what their SQL gives here are kept and counted.
+    Reads a folder with entry_dict.json or Parquet files, one such file, or a data set of the
+    Hugging Face hub. Checks every entry; an error names file and field. Entries whose gold differs
+    from the result of their SQL are kept and counted.
     """
     from producer.agents.dbbench.data.hub import downloaded, is_hub_name
     from producer.agents.dbbench.data.layout import read_entries, write_entries
@@ -116,7 +109,7 @@ def import_entries(*, source: str, output: Path, as_json: bool) -> None:
     path = Path(source).expanduser()
     if not path.exists():
         if not is_hub_name(source):
-            message = f"{source}: there is no such folder, and it is no name of the hub: OWNER/NAME"
+            message = f"{source}: there is no such folder, and it is not a hub name (OWNER/NAME)"
             raise NotFoundError(message)
         path = downloaded(source)
     _check_new(output)
@@ -133,7 +126,7 @@ def import_entries(*, source: str, output: Path, as_json: bool) -> None:
     for finding in findings[:MAX_NAMED]:
         logger.warning("entry %s: %s", *finding)
     if len(findings) > MAX_NAMED:
-        logger.warning("and %d entries more", len(findings) - MAX_NAMED)
+        logger.warning("and %d more entries", len(findings) - MAX_NAMED)
     _report(
         entries,
         write_entries(entries, output),
@@ -151,33 +144,22 @@ def import_entries(*, source: str, output: Path, as_json: bool) -> None:
     ),
 )
 @click.argument("source", metavar="[FOLDER]", type=click.Path(path_type=Path), required=False)
-@click.option(
+@option(
     "--input-data-path",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The entries, in Agent-PEFT's spelling of this command; implies --single-skill.",
+    "The entries, as Agent-PEFT's command names them; implies --single-skill.",
+    FILE,
 )
-@click.option(
-    "--single-skill",
-    is_flag=True,
-    help="Group the entries that need exactly one skill, a folder for each skill.",
-)
-@click.option(
+@switch("--single-skill", "Group the entries that need exactly one skill, a folder per skill.")
+@switch(
     "--target-skill",
-    is_flag=True,
-    help=(
-        "With --single-skill: group entries by the one skill they are about, beside their kind of"
-        " statement and what that skill needs (GROUP BY for HAVING ...)."
-    ),
+    "With --single-skill: group by the skill an entry is about, ignoring its kind of statement and"
+    " what that skill requires (GROUP BY for HAVING ...).",
 )
-@click.option(
-    "--min-per-skill",
-    "--min-tasks-per-skill",
-    "min_per_skill",
-    type=click.IntRange(min=1),
+@option(
+    "--min-per-skill --min-tasks-per-skill min_per_skill",
+    "Leave out skills with fewer entries.",
+    COUNT,
     default=1,
-    metavar="N",
-    help="Leave out skills with fewer entries. [default: 1]",
 )
 @_output
 @with_json
@@ -191,10 +173,10 @@ def prepare(
     output: Path,
     as_json: bool,
 ) -> None:
-    """Group entries by their only skill, to train skills one after the other.
+    """Group entries by their only skill, to train skills one after another.
 
-    A folder for each skill; with an --output that ends in .json one file, Agent-PEFT's
-    single_skill_tasks.json: skill -> entries. Exits with 4 if no skill has enough entries.
+    Writes a folder per skill. An --output that ends in .json is one file instead: Agent-PEFT's
+    single_skill_tasks.json, from skill to entries. Exits with 4 if no skill has enough entries.
     """
     from producer.agents.dbbench.data.layout import (
         read_entries,
@@ -204,12 +186,12 @@ def prepare(
     from producer.agents.dbbench.data.single_skill import single_skill_groups
 
     if (source is None) == (input_data_path is None):
-        message = "give the entries once: as FOLDER or as --input-data-path FILE"
+        message = "give the entries either as FOLDER or as --input-data-path FILE"
         raise UsageError(message)
     source = source or input_data_path
     assert source is not None  # noqa: S101  # one of them is given
     if not single_skill and input_data_path is None:
-        message = "--single-skill is needed: it is the only way to prepare entries"
+        message = "--single-skill is required: it is the only way to prepare entries"
         raise UsageError(message)
     _check_new(output)
     entries = read_entries(source)
@@ -217,10 +199,10 @@ def prepare(
     kept = {skill: group for skill, group in groups.items() if len(group) >= min_per_skill}
     few = {skill: len(group) for skill, group in groups.items() if 0 < len(group) < min_per_skill}
     for skill, count in few.items():
-        logger.warning("%s: only %d entries; %d are needed", skill, count, min_per_skill)
+        logger.warning("%s: only %d entries; %d are required", skill, count, min_per_skill)
     if not kept:
-        hint = "" if target_skill else "; --target-skill counts what a skill needs as part of it"
-        message = f"no skill has {min_per_skill} entries that need it alone{hint}"
+        hint = "" if target_skill else "; --target-skill ignores what a skill requires"
+        message = f"no skill has {min_per_skill} entries that need only it{hint}"
         raise MismatchError(message)
     if output.suffix == ".json":
         write_single_skill_tasks(kept, output)
@@ -250,7 +232,7 @@ def prepare(
 
 
 def _check_new(output: Path) -> None:
-    """As `check_new_folder`; of a .json file the file must not exist. UsageError."""
+    """As `check_new_folder`; a .json file must not exist. UsageError."""
     if output.suffix != ".json":
         check_new_folder(output)
         return
@@ -265,7 +247,7 @@ def _check_new(output: Path) -> None:
 def _report(
     entries: "Sequence[EntryContent]", path: Path, *, as_json: bool, solved: int | None = None
 ) -> None:
-    """How many entries need each skill, and where they were written."""
+    """Print how many entries need each skill, and where they were written."""
     from producer.agents.dbbench.data.skills import SKILLS
     from producer.agents.dbbench.data.splits import of_split
 
@@ -284,8 +266,6 @@ def _report(
         click.echo(json.dumps(report, indent=2))
         return
     print_table(["skill", "entries"], [[skill, counts[skill]] for skill in SKILLS])
-    logger.info(
-        "%d entries, %d of them about held-out tables: %s", len(entries), num_held_out, path
-    )
+    logger.info("%d entries, %d about held-out tables: %s", len(entries), num_held_out, path)
     if solved is not None:
-        logger.info("%d of %d golds are what their SQL gives here", solved, len(entries))
+        logger.info("%d of %d golds equal the result of their SQL", solved, len(entries))

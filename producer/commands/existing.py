@@ -1,4 +1,4 @@
-"""Asks what to do about a training that exists, for `--behavior-if-log-dir-exists ask`."""
+"""Asks what to do if the training exists (`--behavior-if-log-dir-exists ask`)."""
 
 import signal
 import sys
@@ -21,7 +21,7 @@ ANSWERS: dict[str, Literal["resume", "overwrite", "skip"]] = {
 
 
 def resolve_existing(config: RunConfig, installation: Installation) -> RunConfig:
-    """The configuration with `ask` replaced: by the answer on a terminal, elsewhere by resume."""
+    """The configuration with `ask` replaced by the answer; without a terminal by resume."""
     name = _name_of(config)
     if config.behavior_if_log_dir_exists != "ask" or name is None:
         return config
@@ -38,7 +38,7 @@ def resolve_existing(config: RunConfig, installation: Installation) -> RunConfig
 
 
 def has_states(config: RunConfig, installation: Installation) -> bool:
-    """Whether the training has a saved state on this machine. The errors of `find_run_folder`."""
+    """Whether the training has a saved state here. Raises as `find_run_folder`."""
     name = _name_of(config)
     if name is None:
         return False
@@ -53,7 +53,7 @@ def _name_of(config: RunConfig) -> str | None:
 
 
 def _ask(question: str) -> str:
-    """One of `ANSWERS`. Abort after Ctrl-C, also when a library swallowed its KeyboardInterrupt."""
+    """A key of `ANSWERS`. Raises Abort after Ctrl-C, even if readline swallows it."""
     interrupted = threading.Event()
 
     def on_interrupt(_number: int, _frame: FrameType | None) -> None:

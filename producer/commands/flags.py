@@ -1,21 +1,25 @@
-"""One command-line flag for each field of the configuration, made from the field itself."""
+"""Command-line flags made from the fields of the configuration, and the short help of `run`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 import rich_click as click
+from click import Context
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from producer.commands.options import DEVICE, FILE, option
 from producer.config import DEMO_PRESET, NONE_IS_A_VALUE, TOPICS, RunConfig
+from producer.foreign_files.cua_command_line import RecipeCommand
 from producer.numbers import NONE
 
 DEFAULTS = {
     "model_name": "demo",
-    "tasks": "with demo and oracle built-in tasks, otherwise required",
-    "eval_tasks": "the held-out split of the training tasks, or without one those themselves",
+    "tasks": "built-in tasks for demo and oracle, otherwise required",
+    "eval_tasks": "the training tasks' held-out split if there is one, else the training tasks",
     "training_name": "a new name",
     "log_path": "CUA_HOME/runs/NAME",
     "judge": "required for custom tasks without a validator",
@@ -24,19 +28,19 @@ DEFAULTS = {
     "lora_alpha": "2 x lora_rank",
     "target_modules": "all",
     "log_dir": "CUA_HOME/runs",
-    "reward_sha256": "of the file as it is",
-    "core_algos_sha256": "of the file as it is",
-    "reward_module_sha256": "of the file as it is",
+    "reward_sha256": "computed",
+    "core_algos_sha256": "computed",
+    "reward_module_sha256": "computed",
     "clip_ratio_low": "0.2 for ppo and cispo, 3e-4 for gspo",
     "clip_ratio_high": "0.2 for ppo and cispo, 4e-4 for gspo",
 }
-"""Defaults that are not a value of the field."""
+"""Words for defaults that the field itself does not hold."""
 METAVARS = {
     "model_name": "NAME|FOLDER",
     "training_name": "NAME",
     "wandb_project": "NAME",
     "wandb_name": "NAME",
-    "device": "auto|cpu|cuda|cuda:N",
+    "device": DEVICE,
     "target_modules": "all|attention|mlp|JSON",
     "core_function": "NAME",
     "core_algos": "FILE|MODULE",
@@ -54,28 +58,50 @@ METAVARS = {
     "reward": "NAME|MODULE:FUNCTION",
     "reward_sha256": "SHA256",
 }
-"""What the help calls the value of a text field; the last word of its name where it is missing."""
+"""Metavar of a text field; the default is the last word of its name."""
 WIDEST_CHOICE = 36
-"""Characters that fit beside a flag in 80 columns; the help's text lists longer choices."""
+"""Characters of a metavar that fit into 80 columns; longer choices are listed in the text."""
 LONG_CHOICE = "NAME"
 JSON_FIELDS = frozenset({"tasks", "eval_tasks"})
+COMMON: Final = frozenset(
+    {
+        *("model_name", "lora_rank", "load_checkpoint_path", "max_tokens", "temperature"),
+        *("tasks", "eval_tasks", "judge", "environment", "seed"),
+        *("max_turns", "max_concurrent_rollouts", "reward"),
+        *("num_steps", "group_size", "groups_per_batch", "learning_rate"),
+        *("advantage", "loss_fn", "kl_penalty_coef"),
+        *("device", "dtype"),
+        *("eval_every", "eval_episodes", "skip_baseline", "baseline_only"),
+        *("training_name", "log_path", "save_every", "failure_policy", "wandb_project"),
+    }
+)
+"""Fields whose flags `run --help` explains; `--help-all` explains every flag."""
+ALL: Final = f"{__name__}.all"
+"""Key in the context's `meta`."""
+
+with_config_file = option(
+    "--config config_file",
+    "JSON, TOML or YAML file of fields, named as the flags; flags win.",
+    FILE,
+    panel="Output",
+)
 
 
 class FieldChoice(click.Choice[str]):
-    """A choice whose error names the values as the field has them, in their one spelling."""
+    """A choice that lists its values in the field's spelling, not in that of flags."""
 
-    def get_invalid_choice_message(self, value: object, ctx: click.Context | None) -> str:  # noqa: ARG002  # click's signature
-        """What is wrong, with every choice."""
+    def get_invalid_choice_message(self, value: object, ctx: Context | None) -> str:  # noqa: ARG002  # click's signature
+        """The error, with every choice."""
         return f"{value!r} is not one of {', '.join(map(repr, self.choices))}."
 
 
 class IntegerOrNone(click.ParamType[Any]):
-    """A whole number, or the word none, which stays a word: None is a flag that is not given."""
+    """An integer or the word `none`, which stays a word: None stands for a flag not given."""
 
     name = "integer"
 
     def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+        self, value: object, param: click.Parameter | None, ctx: Context | None
     ) -> int | str:
         """The number or `none`."""
         if value == NONE:
@@ -83,11 +109,11 @@ class IntegerOrNone(click.ParamType[Any]):
         try:
             return int(str(value))
         except ValueError:
-            self.fail(f"{value!r} is not a whole number or {NONE}.", param, ctx)
+            self.fail(f"{value!r} is neither an integer nor {NONE}.", param, ctx)
 
 
 def config_flags(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add every flag; the command gets them as keyword arguments, None where one was not given."""
+    """Add every flag. The command gets them as keyword arguments, None for those not given."""
     for panel, topic in reversed(TOPICS.items()):
         for name in reversed(topic.model_fields):
             command = field_flag(name, panel=panel)(command)
@@ -102,7 +128,7 @@ def field_flag(
     text: str | None = None,
     default: str | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The flag of one field; what else is given replaces the flag's name, its help, its default."""
+    """The flag of a field; arguments replace its name, its help and its default."""
     field = RunConfig.model_fields[name]
     flag = flag or "--" + name.replace("_", "-")
     text = f"{text or field.description} [default: {default or shown_default(name)}]"
@@ -115,7 +141,7 @@ def field_flag(
 
 
 def shown_default(name: str) -> str:
-    """The default of a field as the help shows it, with the preset's where it differs."""
+    """The default of a field as the help shows it, and the preset's if it differs."""
     if name in DEFAULTS:
         return DEFAULTS[name]
     default = RunConfig.model_fields[name].default
@@ -132,12 +158,12 @@ def _word(value: object) -> str:
 
 
 def _type(name: str, field: FieldInfo) -> tuple[click.ParamType[Any], str]:
-    """How click parses the field, and what the help calls its value."""
+    """How click parses the field, and its metavar."""
     annotation = field.annotation
     if name in JSON_FIELDS:
         return click.STRING, "JSON"
     if get_origin(annotation) in {Union, UnionType}:
-        annotation = next(get_arg for get_arg in get_args(annotation) if get_arg is not type(None))
+        annotation = next(arg for arg in get_args(annotation) if arg is not type(None))
     if get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     if get_origin(annotation) is Literal:
@@ -153,5 +179,63 @@ def _type(name: str, field: FieldInfo) -> tuple[click.ParamType[Any], str]:
         )
     if annotation is float:
         return click.FLOAT, "FLOAT"
-    # pydantic parses every other type from its text.
+    # pydantic parses all other types.
     return click.STRING, METAVARS.get(name) or name.rpartition("_")[2].upper()
+
+
+def _show_all(ctx: Context, _param: click.Parameter, value: bool) -> None:  # noqa: FBT001  # click's signature
+    if value and not ctx.resilient_parsing:
+        ctx.meta[ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+class ShortHelpCommand(RecipeCommand):
+    """A command with a flag for each field; --help shows the common ones, --help-all all."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        help_all = click.RichOption(
+            ["--help-all"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show_all,
+            panel="Output",
+            help="Show every option and exit.",
+        )
+        self.params.append(help_all)
+
+    def format_help(self, ctx: click.RichContext, formatter: Any) -> None:  # type: ignore[override]  # as RichCommand's
+        """Short without `--help-all`."""
+        if ctx.meta.get(ALL):
+            super().format_help(ctx, formatter)
+            return
+        with self._shortened():
+            super().format_help(ctx, formatter)
+
+    @contextmanager
+    def _shortened(self) -> Iterator[None]:
+        options = [item for item in self.params if isinstance(item, click.Option)]
+        before = [(item, item.hidden, item.help) for item in options]
+        epilog = self.epilog
+        for item in options:
+            if item.name in RunConfig.model_fields:
+                item.hidden = item.name not in COMMON
+            item.help = _first_sentence(item.help or "")
+        others = " ".join(item.opts[-1] for item in options if item.hidden)
+        self.epilog = f"More options, explained by --help-all: {others}\n\n{epilog or ''}"
+        try:
+            yield
+        finally:
+            self.epilog = epilog
+            for item, hidden, text in before:
+                item.hidden, item.help = hidden, text
+
+
+def _first_sentence(text: str) -> str:
+    """Of a help text, with its choices and its default."""
+    sentences, mark, default = text.partition(" [default: ")
+    first, *others = sentences.rstrip(".").split(". ")
+    choices = [sentence for sentence in others if sentence.startswith("One of ")]
+    return ". ".join([first, *choices]) + "." + mark + default

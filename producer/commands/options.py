@@ -1,4 +1,4 @@
-"""What several commands have in common: options, checks of what was given, examples of the help."""
+"""Options that several commands share, and checks of what was given."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,6 +10,16 @@ from producer.errors import UsageError, did_you_mean
 from producer.training_name import check_training_name
 
 Command = Callable[..., Any]
+Decorator = Callable[[Command], Command]
+
+FOLDER = click.Path(path_type=Path)
+FOLDER.name = "folder"
+FILE = click.Path(path_type=Path)
+FILE.name = "file"
+COUNT = click.IntRange(min=1)
+SEED = click.IntRange(min=0)
+SPLIT = click.Choice(["train", "dev", "test"])
+DEVICE = "auto|cpu|cuda|cuda:N"
 
 
 def examples(*lines: str) -> str:
@@ -17,56 +27,93 @@ def examples(*lines: str) -> str:
     return "\n\n".join(["Examples:", *lines])
 
 
-with_json = click.option("--json", "as_json", is_flag=True, panel="Output", help="Print JSON.")
-with_summary_as_json = click.option(
-    "--json", "as_json", is_flag=True, panel="Output", help="Print the summary as JSON, last."
-)
-with_takeover = click.option(
+def option(
+    names: str,
+    text: str,
+    kind: click.ParamType[Any] = click.STRING,
+    *,
+    default: Any = None,
+    shown: str | None = None,
+    metavar: str | None = None,
+    panel: str = "Options",
+    **more: Any,
+) -> Decorator:
+    """An option with its type as metavar and its default, or `shown`, at the end of its help.
+
+    `names`: its flags between blanks, and the parameter's name where it differs.
+    """
+    if shown is None and default is not None:
+        shown = f"{default:g}" if isinstance(default, float) else str(default)
+    text = f"{text} [default: {shown}]".lstrip() if shown else text
+    if metavar is None and isinstance(kind, click.Choice):
+        metavar = "|".join(map(str, kind.choices))
+    metavar = metavar or kind.name.upper().removesuffix(" RANGE")
+    return click.option(
+        *names.split(), help=text, type=kind, default=default, metavar=metavar, panel=panel, **more
+    )
+
+
+def switch(names: str, text: str, panel: str = "Options") -> Decorator:
+    """An option without a value, off by default."""
+    return click.option(*names.split(), is_flag=True, help=text, panel=panel)
+
+
+with_json = switch("--json as_json", "Print the result as JSON.", "Output")
+with_summary_as_json = switch("--json as_json", "Print the summary as JSON, last.", "Output")
+with_takeover = switch(
     "--takeover",
-    is_flag=True,
-    panel="Checkpoints and resume",
-    help="Continue although another process seems to be training it.",
+    "Continue even if another process seems to be training it.",
+    "Checkpoints and resume",
+)
+with_training_name = option(
+    "--training-name", "The training.", metavar="NAME", panel="Training", required=True
+)
+with_omit = option(
+    "--omit", "Ignore this field of the file. Repeatable.", metavar="FIELD", multiple=True
+)
+with_output_folder = option(
+    "--output", "Folder to write; must be new or empty.", FOLDER, required=True
 )
 
 
-def with_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def with_options(*options: Decorator) -> Decorator:
     """Add several options, in this order of the help."""
 
     def add(command: Command) -> Command:
-        for option in reversed(options):
-            command = option(command)
+        for add_option in reversed(options):
+            command = add_option(command)
         return command
 
     return add
 
 
-def chosen_names(given: str, known: Sequence[str], *, option: str, noun: str) -> tuple[str, ...]:
+def chosen_names(given: str, known: Sequence[str], *, flag: str, noun: str) -> tuple[str, ...]:
     """The names of a list separated by commas, each once. UsageError for none or an unknown one."""
     chosen = tuple(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
     for name in chosen:
         if name not in known:
             message = (
-                f"{option}: {name!r} is no {noun}.{did_you_mean(name, known)} The {noun}s are"
+                f"{flag}: unknown {noun} {name!r}.{did_you_mean(name, known)} The {noun}s are"
                 f" {', '.join(known)}"
             )
             raise UsageError(message)
     if not chosen:
-        message = f"{option}: no {noun} is given; name at least one"
+        message = f"{flag}: name at least one {noun}"
         raise UsageError(message)
     return chosen
 
 
-def given_training_name(text: str, option: str = "--training-name") -> str:
-    """The name in its normal form. UsageError when it is none."""
+def given_training_name(text: str, flag: str = "--training-name") -> str:
+    """The name in its normal form. UsageError if it is invalid."""
     try:
         return check_training_name(text)
     except ValueError as error:
-        message = f"{option}: {error}"
+        message = f"{flag}: {error}"
         raise UsageError(message) from None
 
 
 def check_new_folder(output: Path) -> None:
-    """UsageError when --output holds something or cannot be made; CuaTrainError on a full disk."""
+    """UsageError if --output is not empty or cannot be made; CuaTrainError if the disk is full."""
     from producer.training.writable import check_writable
 
     check_writable(output, "--output")

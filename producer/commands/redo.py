@@ -1,19 +1,24 @@
-"""`cua-train redo`: a step trained again from the log."""
+"""`cua-train redo`: trains a step again from the log."""
 
 import json
-import logging
 import os
 from pathlib import Path
 
 import rich_click as click
 
-from producer.commands.options import check_new_folder, examples, given_training_name
-from producer.commands.stopping import stop_on_signals
+from producer.commands.options import (
+    FOLDER,
+    check_new_folder,
+    examples,
+    given_training_name,
+    option,
+    with_json,
+    with_training_name,
+)
+from producer.commands.stopping import exit_when_stopped
 from producer.console import print_table
-from producer.errors import MismatchError, StopRequestedError
+from producer.errors import MismatchError
 from schemas.installation import read_installation
-
-logger = logging.getLogger(__name__)
 
 EPILOG = examples(
     "$ cua-train redo --training-name first --step 12",
@@ -22,31 +27,28 @@ EPILOG = examples(
 
 
 @click.command(name="redo", epilog=EPILOG)
-@click.option(
-    "--training-name", metavar="NAME", required=True, panel="Training", help="The training."
-)
-@click.option(
+@with_training_name
+@option(
     "--step",
-    type=click.IntRange(1, 1_000_000),
-    metavar="N",
-    required=True,
+    "The step to train again.",
+    click.IntRange(1, 1_000_000),
     panel="Training",
-    help="The step to train again.",
+    required=True,
 )
-@click.option(
+@option(
     "--output",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
+    "Save the adapter after the step here, in PEFT's layout.",
+    FOLDER,
     panel="Output",
-    help="Save the adapter after the step here (PEFT layout). [default: it is only compared]",
+    shown="only compare",
 )
-@click.option("--json", "as_json", is_flag=True, panel="Output", help="Print the result as JSON.")
+@with_json
 def command(*, training_name: str, step: int, output: Path | None, as_json: bool) -> int:
-    """Train a step again from its recorded rollouts, and compare it with what was recorded.
+    """Train a step again from its recorded rollouts, and compare the result with the record.
 
-    Begins with the newest state before the step, or with the fresh policy, and samples nothing. On
-    a processor loss, gradient and adapter are those of the first time, bit for bit: exit 0; else 4.
-    The training and the log stay as they are.
+    Starts from the newest saved state before the step, or from the fresh policy, and samples
+    nothing. On a CPU, loss, gradient and adapter are equal bit for bit: exit code 0, otherwise 4.
+    Changes neither the training nor the log.
     """
     name = given_training_name(training_name)
     if output is not None:
@@ -54,11 +56,8 @@ def command(*, training_name: str, step: int, output: Path | None, as_json: bool
     from producer.training.redo import describe
     from producer.training.redo_command import redo
 
-    try:
-        result = redo(read_installation(os.environ), name, step, output, stop_on_signals())
-    except StopRequestedError:
-        logger.info("stopped")
-        return 130
+    with exit_when_stopped() as stop:
+        result = redo(read_installation(os.environ), name, step, output, stop)
     if as_json:
         click.echo(json.dumps(result.as_json()))
     else:

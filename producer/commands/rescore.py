@@ -1,7 +1,6 @@
-"""`cua-train rescore`: another reward or judge for what a training did."""
+"""`cua-train rescore`: scores recorded rollouts with another reward or judge."""
 
 import json
-import logging
 import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -9,19 +8,24 @@ from typing import TYPE_CHECKING
 import rich_click as click
 from pydantic import JsonValue
 
-from producer.commands.options import examples, given_training_name
-from producer.commands.stopping import stop_on_signals
+from producer.commands.options import (
+    examples,
+    given_training_name,
+    option,
+    with_json,
+    with_training_name,
+)
+from producer.commands.stopping import exit_when_stopped
 from producer.config.reward import REWARD_NAMES, check_reward_name, checked_sha256
 from producer.console import print_table, rounded
-from producer.errors import StopRequestedError, UsageError
+from producer.errors import UsageError
 from schemas.installation import read_installation
 
 if TYPE_CHECKING:
     from producer.training.rescore import Scorer
     from producer.validators.judges import AskModel
 
-logger = logging.getLogger(__name__)
-
+COST = click.FloatRange(min=0)
 EPILOG = examples(
     "$ cua-train rescore --training-name first --reward efficiency",
     "$ cua-train rescore --training-name first --reward my_rewards:tidy",
@@ -30,46 +34,37 @@ EPILOG = examples(
 
 
 @click.command(name="rescore", epilog=EPILOG)
-@click.option(
-    "--training-name", metavar="NAME", required=True, panel="Training", help="What to score again."
-)
-@click.option(
-    "--reward",
-    "reward_name",
-    default="binary",
+@with_training_name
+@option(
+    "--reward reward_name",
+    f"{', '.join(REWARD_NAMES)}, or your own function.",
     metavar="NAME|MODULE:FUNCTION",
+    default="binary",
     panel="Scoring",
-    help=f"{', '.join(REWARD_NAMES)}, or a function of yours. [default: binary]",
 )
-@click.option(
+@option(
     "--judge",
+    "Judge the recorded episodes again.",
     metavar="agent|URL",
     panel="Scoring",
-    help="Who judges again, from what is recorded. [default: the recorded verdicts]",
+    shown="keep the recorded verdicts",
 )
-@click.option(
+@option(
     "--judge-model",
+    "Model of the judge's endpoint.",
     metavar="NAME",
     panel="Scoring",
-    help="Whom the endpoint asks. [default: the only one that it lists]",
+    shown="the only one that it lists",
 )
-@click.option(
-    "--turn-cost",
-    type=click.FloatRange(min=0),
-    metavar="FLOAT",
-    default=0.0,
-    panel="Scoring",
-    help="Reward subtracted for each turn. [default: 0]",
-)
-@click.option(
+@option("--turn-cost", "Reward subtracted for each turn.", COST, default=0.0, panel="Scoring")
+@option(
     "--parse-error-cost",
-    type=click.FloatRange(min=0),
-    metavar="FLOAT",
+    "Reward subtracted for each action that cannot be parsed.",
+    COST,
     default=0.0,
     panel="Scoring",
-    help="Reward subtracted for each action that cannot be parsed. [default: 0]",
 )
-@click.option("--json", "as_json", is_flag=True, panel="Output", help="Print the result as JSON.")
+@with_json
 def command(
     *,
     training_name: str,
@@ -79,25 +74,22 @@ def command(
     turn_cost: float,
     parse_error_cost: float,
     as_json: bool,
-) -> int:
+) -> None:
     """Score the finished rollouts of a training again, from the log.
 
-    The new scores are events beside the old ones, and rows of the tables `scoring` and `score`.
-    Nothing that the training recorded changes.
+    The new scores are additional events, and rows of the tables `scoring` and `score`. The
+    training's own record does not change.
     """
     name = given_training_name(training_name)
     scorer = _scorer(reward_name, judge, judge_model, turn_cost, parse_error_cost)
     from producer.training.rescore import rescore
 
     installation = read_installation(os.environ)
-    try:
-        result = rescore(installation, name, scorer, stop=stop_on_signals())
-    except StopRequestedError:
-        logger.info("stopped; the scores so far are in the log")
-        return 130
+    with exit_when_stopped(lambda: "the scores so far are in the log") as stop:
+        result = rescore(installation, name, scorer, stop=stop)
     if as_json:
         click.echo(json.dumps(rounded(asdict(result))))
-        return 0
+        return
     failed = f", {result.failed} could not be scored" if result.failed else ""
     click.echo(f"training {name}: {result.rollouts} rollouts{failed}; scoring {result.scoring_id}")
     print_table(
@@ -107,7 +99,6 @@ def command(
             ["success", _number(result.success_rate_before), _number(result.success_rate)],
         ],
     )
-    return 0
 
 
 def _scorer(
@@ -117,7 +108,7 @@ def _scorer(
     turn_cost: float,
     parse_error_cost: float,
 ) -> "Scorer":
-    """UsageError for what cannot score; UnreachableError for an endpoint that is away."""
+    """UsageError for an unusable reward or judge; UnreachableError for its endpoint."""
     from producer.config.reward import named_reward
     from producer.training.rescore import Scorer
 
@@ -159,11 +150,11 @@ def _open_judge(judge: str, judge_model: str | None) -> tuple[str, str | None, "
         message = f"--judge: {error}"
         raise UsageError(message) from None
     if judge == UNJUDGED:
-        message = "--judge: none judges nothing; leave it out to use the recorded verdicts"
+        message = "--judge: none gives no verdicts; omit it to use the recorded ones"
         raise UsageError(message)
     if judge == AGENT:
         if judge_model is not None:
-            message = "--judge-model: the agent's own report asks no model"
+            message = "--judge-model: the judge `agent` uses no model; omit it"
             raise UsageError(message)
         return judge, None, None
     asked = open_judge(os.environ)

@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from producer.commands.continue_hint import ContinueHint
-from producer.commands.flags import config_flags
+from producer.commands.flags import ShortHelpCommand, config_flags, with_config_file
 from producer.commands.given_fields import given_fields
 from producer.commands.options import examples, with_summary_as_json, with_takeover
 from producer.commands.shell import continue_command, cua_project_command
-from producer.commands.short_help import ShortHelpCommand
-from producer.commands.stopping import stop_on_signals
-from producer.errors import StopRequestedError
+from producer.commands.stopping import ContinueHint, exit_when_stopped
 from schemas.installation import read_installation
 
 if TYPE_CHECKING:
@@ -34,29 +31,22 @@ EPILOG = examples(
 @click.command(name="run", cls=ShortHelpCommand, epilog=EPILOG)
 @config_flags
 @with_takeover
-@click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    panel="Output",
-    help="JSON, TOML or YAML file of fields, named as the flags; flags win.",
-)
+@with_config_file
 @click.option(
     "--monitor/--no-monitor",
     default=True,
     panel="Output",
-    help="Run `cua-project up` beside the training: tables and monitor. [default: yes]",
+    help="Run `cua-project up` meanwhile: tables and monitor. [default: yes]",
 )
 @with_summary_as_json
 def command(
     *, config_file: Path | None, monitor: bool, takeover: bool, as_json: bool, **flags: Any
-) -> int:
+) -> None:
     """Train a policy, or continue the training of the same --training-name.
 
     Without flags it trains `demo`: a small policy on a simulated phone, in minutes on a CPU.
     """
-    # Imported here, as the trainer below, so that --help stays quick.
+    # Imported here to keep --help quick.
     from producer.commands.cua_project import CuaProject
     from producer.commands.existing import has_states, resolve_existing
     from producer.training.asked_config import read_asked
@@ -67,14 +57,13 @@ def command(
     config = read_asked(given_fields(flags, config_file), installation)
     check_folders(installation, config)
     if not has_states(config, installation):
-        # A mistake in them is reported before anything starts; of others the log has the tasks.
+        # An existing training has its tasks in the log.
         load_run_tasks(config, os.environ, is_check=True)
     config = resolve_existing(config, installation)
     from producer.training.run import run
 
-    stop = stop_on_signals()
     hint = ContinueHint(database=monitor)
-    with ExitStack() as beside:
+    with ExitStack() as children, exit_when_stopped(hint.note) as stop:
 
         def on_open(name: str, folder: Path) -> None:
             again = continue_command(
@@ -86,24 +75,20 @@ def command(
             hint.begun(name, folder, again)
             if monitor:
                 cua_project = CuaProject(name)
-                beside.callback(cua_project.stop)
+                children.callback(cua_project.stop)
                 cua_project.start()
 
-        try:
-            summary = run(
-                config, installation=installation, stop=stop, on_open=on_open, takeover=takeover
-            )
-        except StopRequestedError:
-            return hint.stopped()
+        summary = run(
+            config, installation=installation, stop=stop, on_open=on_open, takeover=takeover
+        )
     if as_json:
         click.echo(json.dumps(asdict(summary)))
     else:
         _print_summary(summary, monitor=monitor)
-    return 0
 
 
 def _print_summary(summary: "Summary", *, monitor: bool) -> None:
-    """`monitor`: it ran beside the training, which has logged how to open it again."""
+    """`monitor`: it ran meanwhile, and the log has the command that opens it again."""
     from producer.training.success_text import summary_lines
 
     name = summary.training_name

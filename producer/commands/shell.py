@@ -1,4 +1,4 @@
-"""Commands that are printed for people: each runs as printed, in a new shell, from any folder."""
+"""Commands printed for people: each runs as printed, in a new shell, from any folder."""
 
 import os
 import re
@@ -15,12 +15,12 @@ from schemas.installation import read_installation
 MODULES = {"cua-train": "producer", "cua-project": "consumers"}
 DATABASE = ("POSTGRES_HOST", "POSTGRES_PORT", "POSTGRES_DB", "POSTGRES_USER", "POSTGRES_PASSWORD")
 EVERY_SHELL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""What every shell searches; a virtual environment is on the PATH of one shell alone."""
+"""PATH of any shell; a virtual environment is on the PATH of one shell only."""
 PUBLIC = re.compile(
     r"_(SERVERS|PROTOCOL|MECHANISM|FILE|CAFILE|CERTFILE|KEYFILE|CRLFILE|HOSTNAME|USERNAME|URL"
     r"|SCOPE|CLIENT_ID|SERVICE_NAME|VERSION)$"
 )
-"""How the names of KAFKA_* variables end whose values may be printed; all others may be secrets."""
+"""Endings of KAFKA_* variables that may be printed; the others may be secrets."""
 
 
 def continue_command(
@@ -31,10 +31,7 @@ def continue_command(
     baseline_only: bool = False,
     environ: Mapping[str, str] = os.environ,
 ) -> str:
-    """The `cua-train run` that continues a training.
-
-    All other settings are taken from the record in the log.
-    """
+    """The `cua-train run` that continues a training; the log has its other settings."""
     words = ["run", "--training-name", training_name]
     if log_path is not None:
         words += ["--log-path", str(log_path.expanduser().absolute())]
@@ -48,36 +45,36 @@ def continue_command(
 def cua_train_command(
     *words: str, database: bool = False, environ: Mapping[str, str] = os.environ
 ) -> str:
-    """A `cua-train` command with this installation; `database`: the tables' place is named too."""
+    """A `cua-train` command for this installation; `database`: with the database's address."""
     variables = _variables(environ, database=database)
     return " ".join([*_assignments(variables), program("cua-train"), shlex.join(words)])
 
 
 def cua_project_command(*words: str, environ: Mapping[str, str] = os.environ) -> str:
-    """A `cua-project` command that reads this installation."""
+    """A `cua-project` command for this installation."""
     variables = _variables(environ, database=True)
     return " ".join([*_assignments(variables), program("cua-project"), shlex.join(words)])
 
 
 def withheld(environ: Mapping[str, str] = os.environ, *, database: bool = True) -> list[str]:
-    """Names of variables that a printed command needs and that may be secrets: not printed."""
+    """Names of variables that a printed command needs but that may be secrets."""
     variables = _variables(environ, database=database)
     return [name for name, value in variables if value is None]
 
 
 def program(name: str) -> str:
-    """One of our two commands as any shell finds it: its name, or the path where it is not."""
+    """One of our two commands: its name if any shell finds it, else its path."""
     for folder in (Path(sys.argv[0]).absolute().parent, Path(sys.executable).parent):
         own = folder / name
         if os.access(own, os.X_OK):
             found = shutil.which(name, path=EVERY_SHELL_PATH)
             is_found = found is not None and Path(found).samefile(own)
             return name if is_found else shlex.quote(str(own))
-    # -P: a folder `schemas` where the command is typed must not be imported.
+    # -P: does not import a folder `schemas` of the working folder.
     words = shlex.join([sys.executable, "-P", "-m", MODULES[name]])
     try:
         distribution("cua-train")
-    except PackageNotFoundError:  # a checkout that was not installed
+    except PackageNotFoundError:  # a checkout without installation
         return f"PYTHONPATH={shlex.quote(str(Path(__file__).parents[2]))} {words}"
     return words
 
@@ -87,7 +84,7 @@ def _assignments(variables: Iterator[tuple[str, str | None]]) -> list[str]:
 
 
 def _variables(environ: Mapping[str, str], *, database: bool) -> Iterator[tuple[str, str | None]]:
-    """(name, value) of what names this installation; None for a value that is not printed."""
+    """(name, value) of this installation's variables; None for a possible secret."""
     if environ.get("CUA_HOME") or environ.get("XDG_DATA_HOME"):
         yield "CUA_HOME", str(read_installation(environ).home)
     if environ.get("KAFKA_BOOTSTRAP_SERVERS"):

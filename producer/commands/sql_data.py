@@ -7,14 +7,23 @@ from pathlib import Path
 
 import rich_click as click
 
-from producer.commands.options import check_new_folder, chosen_names, examples, with_json
+from producer.commands.options import (
+    FOLDER,
+    SEED,
+    SPLIT,
+    check_new_folder,
+    chosen_names,
+    examples,
+    option,
+    with_json,
+)
 from producer.console import print_table, progress_bar
 from producer.errors import MismatchError
 
 logger = logging.getLogger(__name__)
 
-MAX_DATABASES = 10_000
-"""Of a split of one call, which are in memory."""
+DATABASES = click.IntRange(1, 10_000)
+"""Of one split; a call keeps them in memory."""
 
 MAX_NAMED = 10
 """Questions that a message names."""
@@ -22,7 +31,7 @@ MAX_NAMED = 10
 
 @click.group("data")
 def data() -> None:
-    """Generate text-to-SQL data sets, and check the golds of any."""
+    """Generate text-to-SQL data sets, and check the gold SQL of any data set."""
 
 
 @data.command(
@@ -32,45 +41,21 @@ def data() -> None:
         "$ cua-train sql data generate --templates count,filter --output easy",
     ),
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    metavar="N",
-    help="The same seed gives the same data. [default: 0]",
-)
-@click.option(
-    "--train-databases",
-    type=click.IntRange(1, MAX_DATABASES),
-    default=24,
-    metavar="N",
-    help="Databases to train on. [default: 24]",
-)
-@click.option(
-    "--dev-databases",
-    type=click.IntRange(1, MAX_DATABASES),
-    default=8,
-    metavar="N",
-    help="Further databases, to evaluate on. [default: 8]",
-)
-@click.option(
+@option("--seed", "The same seed generates the same data.", SEED, default=0)
+@option("--train-databases", "Databases to train on.", DATABASES, default=24)
+@option("--dev-databases", "Databases to evaluate on, different ones.", DATABASES, default=8)
+@option(
     "--questions-per-template",
-    type=click.IntRange(min=1, max=20),
+    "Questions per template and database, fewer if the rows do not yield as many.",
+    click.IntRange(1, 20),
     default=2,
-    metavar="N",
-    help="Questions of each template about one database, if its rows have so many. [default: 2]",
 )
-@click.option(
-    "--templates",
-    metavar="A,B",
-    help="Kinds of questions, separated by commas. [default: all 16]",
-)
-@click.option(
+@option("--templates", "Kinds of questions.", metavar="A,B", shown="all 16")
+@option(
     "--output",
-    type=click.Path(path_type=Path),
+    "Folder to write train.json, dev.json and databases into; must be new or empty.",
+    FOLDER,
     required=True,
-    metavar="FOLDER",
-    help="Folder to write train.json, dev.json and databases into; it must not exist or be empty.",
 )
 @with_json
 def generate(
@@ -85,8 +70,8 @@ def generate(
 ) -> None:
     """Generate databases and questions about them, in BIRD's layout.
 
-    Each question has its gold as plain SQL and in steps (CoCTE), and is kept only where common
-    wrong answers have other rows. No database is in both splits.
+    Each question has its gold as plain SQL and in steps (CoCTE). Questions that a common mistake
+    would still answer are left out. No database is in both splits.
     """
     from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
     from producer.agents.text_to_sql.data.templates import TEMPLATES
@@ -94,23 +79,23 @@ def generate(
     chosen: tuple[str, ...] = ()
     if templates is not None:
         known = [template.name for template in TEMPLATES]
-        chosen = chosen_names(templates, known, option="--templates", noun="template")
+        chosen = chosen_names(templates, known, flag="--templates", noun="template")
     check_new_folder(output)
-    size = SyntheticSize(train_databases, dev_databases, questions_per_template, chosen)
-    written = write_synthetic(output, seed, size)
+    wanted = SyntheticSize(train_databases, dev_databases, questions_per_template, chosen)
+    written = write_synthetic(output, seed, wanted)
     if as_json:
-        report = {split: one._asdict() for split, one in written.items()}
+        report = {split: size._asdict() for split, size in written.items()}
         click.echo(json.dumps({**report, "output": str(output)}, indent=2))
         return
-    levels = sorted({level for item in written.values() for level in item.by_difficulty})
+    levels = sorted({level for size in written.values() for level in size.by_difficulty})
     print_table(
         ["split", "databases", "questions", *levels],
         [
             [
-                *(split, one.num_databases, one.num_questions),
-                *(one.by_difficulty.get(level, 0) for level in levels),
+                *(split, size.num_databases, size.num_questions),
+                *(size.by_difficulty.get(level, 0) for level in levels),
             ]
-            for split, one in written.items()
+            for split, size in written.items()
         ],
     )
     logger.info("written to %s", output)
@@ -124,18 +109,13 @@ def generate(
     ),
 )
 @click.argument("folder", metavar="FOLDER", type=click.Path(path_type=Path))
-@click.option(
-    "--split",
-    type=click.Choice(["train", "dev", "test"]),
-    default="train",
-    help="Which questions. [default: train]",
-)
+@option("--split", "Questions to check.", SPLIT, default="train")
 @with_json
 def check(*, folder: Path, split: str, as_json: bool) -> None:
-    """Read a data set in BIRD's or Spider's layout and execute its golds.
+    """Execute the gold SQL of a data set in BIRD's or Spider's layout.
 
-    Names those that fail, have no rows, or differ from their gold in CoCTE form. Exits with 4 if a
-    gold fails or differs.
+    Names the questions where it fails, returns no rows, or differs from the gold in CoCTE form.
+    Exits with 4 if a gold fails or differs.
     """
     from producer.agents.text_to_sql.data.layouts import DATA_SPLITS, read_questions
     from producer.agents.text_to_sql.data.soundness import Finding, findings
@@ -157,7 +137,7 @@ def check(*, folder: Path, split: str, as_json: bool) -> None:
             *(finding.question.question_id, finding.question.db_id, finding.message),
         )
     if len(found) > MAX_NAMED:
-        logger.warning("and %d findings more", len(found) - MAX_NAMED)
+        logger.warning("and %d more findings", len(found) - MAX_NAMED)
     problems = Counter(finding.problem for finding in found)
     report = {
         "questions": len(questions),
@@ -170,7 +150,7 @@ def check(*, folder: Path, split: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(report, indent=2))
     else:
-        print_table(["what", "number"], [[name, value] for name, value in report.items()])
+        print_table(["", "number"], [[name, value] for name, value in report.items()])
     if problems["fails"] or problems["cocte"]:
         message = f"{problems['fails'] + problems['cocte']} golds of {folder} are not sound"
         raise MismatchError(message)

@@ -1,7 +1,6 @@
-"""`cua-train sql demo`: the whole pipeline of text-to-SQL on small policies."""
+"""`cua-train sql demo`: the text-to-SQL pipeline on small policies."""
 
 import json
-import logging
 import math
 import os
 from statistics import fmean, stdev
@@ -9,14 +8,12 @@ from typing import Any
 
 import rich_click as click
 
-from producer.commands.options import examples, with_json
-from producer.commands.stopping import stop_on_signals
+from producer.commands.options import SEED, examples, option, with_json
+from producer.commands.stopping import exit_when_stopped
 from producer.console import print_table
-from producer.errors import StopRequestedError, UsageError
+from producer.errors import UsageError
 from producer.process_rewards.best_of_n import Strategy
 from schemas.installation import read_installation
-
-logger = logging.getLogger(__name__)
 
 Figures = dict[str, Any]
 
@@ -27,19 +24,14 @@ Figures = dict[str, Any]
         "$ cua-train sql demo                  # one seed", "$ cua-train sql demo --seeds 0,1,2"
     ),
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    metavar="INTEGER",
-    help="Of data, weights and samples. [default: 0]",
-)
-@click.option("--seeds", metavar="S[,S]", help="Several, one after the other.")
+@option("--seed", "Seed of data, weights and samples.", SEED, shown="0")
+@option("--seeds", "Several seeds, one after another.", metavar="S[,S]")
 @with_json
-def demo(*, seed: int | None, seeds: str | None, as_json: bool) -> int:
+def demo(*, seed: int | None, seeds: str | None, as_json: bool) -> None:
     """Train small policies: imitation, a process reward model, GRPO by outcomes and by steps.
 
-    Prints the executed accuracy of each on held-out databases, and what choosing among 8 adds. The
-    same command continues one that was stopped.
+    Prints their executed accuracy on held-out databases, and that of the best of 8 samples. The
+    same command continues after it was stopped.
     """
     from producer.fine_tuning.sql_demo import SqlDemo
     from producer.fine_tuning.sql_demo_recipe import SqlDemoRecipe
@@ -47,35 +39,28 @@ def demo(*, seed: int | None, seeds: str | None, as_json: bool) -> int:
 
     chosen = _seeds(seed, seeds)
     require_torch("of sql demo")
-    stop, installation = stop_on_signals(), read_installation(os.environ)
-    found: dict[int, dict[str, Figures]] = {}
-    recipe = SqlDemoRecipe()
-    try:
-        for one in chosen:
-            found[one] = SqlDemo(one, installation, recipe, stop).run()
-    except StopRequestedError:
-        logger.info("stopped; the same command goes on")
-        return 130
-    rows = {one: accuracies(stages, recipe.strategy) for one, stages in found.items()}
+    installation, recipe = read_installation(os.environ), SqlDemoRecipe()
+    with exit_when_stopped(lambda: "the same command continues it") as stop:
+        found = {item: SqlDemo(item, installation, recipe, stop).run() for item in chosen}
+    rows = {item: accuracies(stages, recipe.strategy) for item, stages in found.items()}
     if as_json:
         report = [
             {"seed": item, "accuracies": rows[item], "stages": found[item]} for item in chosen
         ]
         click.echo(json.dumps(report))
-        return 0
-    names = [*rows[chosen[0]]]
+        return
     print_table(
         ["policy", *(f"seed {item}" for item in chosen), *(["mean"] if len(chosen) > 1 else [])],
         [
-            [name, *(_shown(rows[item][name]) for item in chosen), *_mean(rows, name)]
-            for name in names
+            [name, *(_text(rows[item][name]) for item in chosen), *_mean(rows, name)]
+            for name in rows[chosen[0]]
         ],
     )
-    seconds = {item: sum(stage["seconds"] for stage in found[item].values()) for item in chosen}
-    cpu = {item: sum(stage["cpu_seconds"] for stage in found[item].values()) for item in chosen}
-    for one in chosen:
-        click.echo(f"seed {one}: {seconds[one]:.0f} s, {cpu[one]:.0f} s of CPU time")
-    return 0
+    for item, stages in found.items():
+        seconds, cpu = (
+            sum(stage[name] for stage in stages.values()) for name in ("seconds", "cpu_seconds")
+        )
+        click.echo(f"seed {item}: {seconds:.0f} s, {cpu:.0f} s of CPU time")
 
 
 def _seeds(seed: int | None, seeds: str | None) -> list[int]:
@@ -86,7 +71,7 @@ def _seeds(seed: int | None, seeds: str | None) -> list[int]:
         return [seed or 0]
     words = [word.strip() for word in seeds.split(",")]
     if not all(word.isdecimal() for word in words):
-        message = f"--seeds: {seeds!r} is no list of whole numbers, such as 0,1,2"
+        message = f"--seeds: {seeds!r} is not a list of integers such as 0,1,2"
         raise UsageError(message)
     return [*dict.fromkeys(map(int, words))]
 
@@ -94,9 +79,9 @@ def _seeds(seed: int | None, seeds: str | None) -> list[int]:
 def accuracies(
     stages: dict[str, Figures], strategy: Strategy
 ) -> dict[str, tuple[float, float | None]]:
-    """Policy -> its executed accuracy and standard error; pass@N has none.
+    """Policy -> its executed accuracy and standard error; pass@N has no error.
 
-    Greedy, and beneath it what is chosen among N samples of the same policy by `strategy`.
+    Of greedy answers, then of the answer that `strategy` chooses among N samples.
     """
     outcome, process = stages["grpo outcome"], stages["grpo process"]
     return {
@@ -121,13 +106,13 @@ def _chosen(
     }
 
 
-def _shown(figure: tuple[float, float | None]) -> str:
+def _text(figure: tuple[float, float | None]) -> str:
     value, error = figure
     return f"{value:.3f}" if error is None else f"{value:.3f} ± {error:.3f}"
 
 
 def _mean(rows: dict[int, dict[str, tuple[float, float | None]]], name: str) -> list[str]:
-    """Over the seeds, with the standard error of that mean."""
+    """Mean over the seeds with its standard error."""
     values = [row[name][0] for row in rows.values()]
     if len(values) == 1:
         return []

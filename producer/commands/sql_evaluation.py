@@ -8,58 +8,40 @@ from typing import Any
 
 import rich_click as click
 
-from producer.commands.options import examples, given_training_name, with_json, with_options
-from producer.commands.stopping import stop_on_signals
+from producer.commands.options import (
+    COUNT,
+    DEVICE,
+    FILE,
+    FOLDER,
+    SEED,
+    SPLIT,
+    examples,
+    given_training_name,
+    option,
+    with_json,
+    with_options,
+)
+from producer.commands.stopping import exit_when_stopped
 from producer.console import print_table, rounded
 from producer.durable import write_durably
-from producer.errors import NotFoundError, StopRequestedError, UsageError
+from producer.errors import NotFoundError, UsageError
 from schemas.installation import read_installation
 
-_asked = with_options(
-    click.option(
+TEMPERATURE = click.FloatRange(min=0)
+_policy_and_questions = with_options(
+    option(
         "--model-name",
+        "Policy: a folder, an adapter's folder, a Hugging Face id, or `oracle`.",
         metavar="NAME|FOLDER",
-        help="Policy to ask: a folder, an adapter's folder, a Hugging Face id, `oracle`.",
     ),
-    click.option("--training-name", metavar="NAME", help="Or the newest state of this training."),
-    click.option(
-        "--data-path",
-        type=click.Path(path_type=Path),
-        required=True,
-        metavar="FOLDER",
-        help="Data set as BIRD's or Spider's.",
-    ),
-    click.option(
-        "--split",
-        type=click.Choice(["train", "dev", "test"]),
-        default="dev",
-        help="Which questions. [default: dev]",
-    ),
-    click.option(
-        "--limit",
-        type=click.IntRange(1),
-        metavar="INTEGER",
-        help="First questions. [default: all]",
-    ),
-    click.option(
-        "--max-tokens",
-        type=click.IntRange(1),
-        metavar="INTEGER",
-        help="Of a completion. [default: 512, or the training's]",
-    ),
-    click.option(
-        "--seed",
-        type=click.IntRange(min=0),
-        metavar="INTEGER",
-        help="Of what is sampled. [default: 0, or the training's]",
-    ),
-    click.option(
-        "--device",
-        metavar="auto|cpu|cuda|cuda:N",
-        help="Where it is computed. [default: auto, or the training's]",
-    ),
+    option("--training-name", "Or the newest state of this training.", metavar="NAME"),
+    option("--data-path", "Data set in BIRD's or Spider's layout.", FOLDER, required=True),
+    option("--split", "Questions to ask.", SPLIT, default="dev"),
+    option("--limit", "Ask only the first questions.", COUNT, shown="all"),
+    option("--max-tokens", "Tokens of a completion.", COUNT, shown="512, or the training's"),
+    option("--seed", "Seed of the samples.", SEED, shown="0, or the training's"),
+    option("--device", "Where to compute.", metavar=DEVICE, shown="auto, or the training's"),
 )
-"""Which policy is asked which questions."""
 
 
 @click.command(
@@ -69,42 +51,33 @@ _asked = with_options(
         "$ cua-train sql eval --training-name first --data-path bird --split dev --json",
     ),
 )
-@_asked
-@click.option(
-    "--temperature",
-    type=click.FloatRange(min=0),
-    default=0.0,
-    metavar="FLOAT",
-    help="0 is greedy. [default: 0]",
-)
+@_policy_and_questions
+@option("--temperature", "Sampling temperature; 0 is greedy.", TEMPERATURE, default=0.0)
 @with_json
-def evaluate_sql(*, as_json: bool, temperature: float, **asked: Any) -> int:
+def evaluate_sql(*, as_json: bool, temperature: float, **given: Any) -> None:
     """Ask each question once and execute the answer: accuracy and standard error by difficulty."""
-    policy, source, training_name = _named(**asked)
+    policy, source, training_name = _named(**given)
     from producer.fine_tuning.executed_accuracy import executed_accuracy
 
-    try:
+    with exit_when_stopped() as stop:
         found = executed_accuracy(
             {**policy, "eval_temperature": temperature},
             source,
             installation=read_installation(os.environ),
             training_name=training_name,
-            stop=stop_on_signals(),
+            stop=stop,
         )
-    except StopRequestedError:
-        return 130
     if as_json:
-        rows = {name: asdict(one) for name, one in found.by_difficulty.items()}
+        rows = {name: asdict(share) for name, share in found.by_difficulty.items()}
         click.echo(json.dumps(rounded({**asdict(found.overall), "by_difficulty": rows})))
-        return 0
+        return
     print_table(
         ["difficulty", "accuracy", "standard error", "questions"],
         [
-            [name, f"{one.accuracy:.3f}", f"{one.standard_error:.3f}", one.questions]
-            for name, one in [*found.by_difficulty.items(), ("all", found.overall)]
+            [name, f"{share.accuracy:.3f}", f"{share.standard_error:.3f}", share.questions]
+            for name, share in [*found.by_difficulty.items(), ("all", found.overall)]
         ],
     )
-    return 0
 
 
 @click.command(
@@ -115,31 +88,16 @@ def evaluate_sql(*, as_json: bool, temperature: float, **asked: Any) -> int:
         " --n 32 --plot best-of-n.svg",
     ),
 )
-@_asked
-@click.option(
+@_policy_and_questions
+@option(
     "--reward-model",
-    type=click.Path(path_type=Path),
+    "Process reward model: a folder that `cua-train sql reward-model` wrote.",
+    FOLDER,
     required=True,
-    metavar="FOLDER",
-    help="Process reward model, as `cua-train sql reward-model` wrote it.",
 )
-@click.option(
-    "--n",
-    type=click.IntRange(1, 1024),
-    default=8,
-    metavar="INTEGER",
-    help="Completions of each question. [default: 8]",
-)
-@click.option(
-    "--temperature",
-    type=click.FloatRange(min=0),
-    default=1.0,
-    metavar="FLOAT",
-    help="Of the samples. [default: 1]",
-)
-@click.option(
-    "--plot", type=click.Path(path_type=Path), metavar="FILE", help="Write a plot over N, as SVG."
-)
+@option("--n", "Completions of each question.", click.IntRange(1, 1024), default=8)
+@option("--temperature", "Sampling temperature.", TEMPERATURE, default=1.0)
+@option("--plot", "Write a plot over N as SVG.", FILE)
 @with_json
 def best_of_n(
     *,
@@ -148,12 +106,12 @@ def best_of_n(
     reward_model: Path,
     n: int,
     plot: Path | None,
-    **asked: Any,
-) -> int:
-    """Ask each question N times and choose the answer whose steps score best.
+    **given: Any,
+) -> None:
+    """Ask each question N times and choose the answer with the best step scores.
 
-    Shares of right answers by product, min, last and average of the steps' scores, and pass@N, for
-    N = 1, 2, 4 ... up to --n.
+    Prints the shares of right answers when choosing by the product, minimum, last or average of the
+    step scores, and pass@N, for N = 1, 2, 4 ... up to --n.
     """
     if temperature == 0 and n > 1:
         message = "--temperature: 0 samples the same completion every time; use 1"
@@ -164,11 +122,11 @@ def best_of_n(
     if not reward_model.expanduser().is_dir():
         message = f"--reward-model: there is no folder {reward_model}"
         raise NotFoundError(message)
-    policy, source, training_name = _named(**asked)
+    policy, source, training_name = _named(**given)
     from producer.fine_tuning.executed_accuracy import chosen_accuracy
     from producer.process_rewards.best_of_n_plot import best_of_n_svg
 
-    try:
+    with exit_when_stopped() as stop:
         found = chosen_accuracy(
             {**policy, "eval_temperature": temperature},
             source,
@@ -176,10 +134,8 @@ def best_of_n(
             reward_model=reward_model.expanduser().absolute(),
             installation=read_installation(os.environ),
             training_name=training_name,
-            stop=stop_on_signals(),
+            stop=stop,
         )
-    except StopRequestedError:
-        return 130
     if plot is not None:
         write_durably(plot, best_of_n_svg(found.sizes))
     rows = [
@@ -189,7 +145,7 @@ def best_of_n(
     if as_json:
         report = {"questions": found.questions, "completions": found.completions, "sizes": rows}
         click.echo(json.dumps(rounded(report)))
-        return 0
+        return
     print_table(
         [*rows[0]],
         [
@@ -198,7 +154,6 @@ def best_of_n(
         ],
     )
     click.echo(f"{found.questions} questions, {found.completions} completions of each")
-    return 0
 
 
 def _named(

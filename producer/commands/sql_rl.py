@@ -1,4 +1,4 @@
-"""`cua-train sql rl`: reinforcement learning of text-to-SQL, from verl's trainer file and flags."""
+"""`cua-train sql rl`: reinforcement learning of text-to-SQL, from flags and verl's files."""
 
 import json
 import logging
@@ -11,19 +11,23 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from producer.commands.config_file import read_config_file
-from producer.commands.continue_hint import ContinueHint
 from producer.commands.existing import resolve_existing
 from producer.commands.flags import field_flag
 from producer.commands.options import (
+    COUNT,
+    FILE,
+    FOLDER,
     examples,
     given_training_name,
+    option,
+    with_omit,
     with_summary_as_json,
     with_takeover,
 )
 from producer.commands.shell import cua_project_command, cua_train_command
 from producer.commands.sql_rl_settings import FOUR, continued, settings_of
-from producer.commands.stopping import stop_on_signals
-from producer.errors import StopRequestedError, UsageError
+from producer.commands.stopping import ContinueHint, exit_when_stopped
+from producer.errors import UsageError
 from producer.foreign_files.verl_trainer import TrainerFile, is_grpo_trainer, read_grpo_trainer
 from producer.resume.run_folder import find_run_folder
 from schemas.installation import Installation, read_installation
@@ -50,7 +54,7 @@ FIELDS = {
         *("training_name", "log_path", "save_every", "behavior_if_log_dir_exists"),
     ),
 }
-"""Panel of the help -> fields of the configuration that have a flag."""
+"""Panel -> fields of the configuration that have a flag."""
 OF_ANOTHER = {
     "group_size": "8",
     "max_tokens": "512",
@@ -58,7 +62,7 @@ OF_ANOTHER = {
     "remove_constant_reward_groups": "no",
     "eval_episodes": "one for each question",
 }
-"""Defaults that are not those of `cua-train run`."""
+"""Defaults that differ from those of `cua-train run`."""
 
 
 def _field_flags(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -80,40 +84,27 @@ def _field_flags(command: Callable[..., Any]) -> Callable[..., Any]:
         "$ cua-train sql rl --training-name first --num-steps 40   # more steps",
     ),
 )
-@click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="RewardSQL's grpo_trainer.yaml as it is, or fields as for `cua-train run`; flags win.",
+@option(
+    "--config config_file",
+    "RewardSQL's grpo_trainer.yaml as it is, or fields as for `cua-train run`; flags win.",
+    FILE,
 )
-@click.option(
-    "--omit", multiple=True, metavar="FIELD", help="Leave this field of the file out. Repeatable."
-)
-@click.option(
+@with_omit
+@option(
     "--algorithm",
-    type=click.Choice((*FOUR, "dapo")),
-    metavar="grpo|ppo|rloo|prime|dapo",
-    help="Chooses advantages where no --core-function does. [default: the file's, or grpo]",
+    "Chooses the advantages, unless --core-function does.",
+    click.Choice((*FOUR, "dapo")),
+    shown="the file's, or grpo",
 )
-@click.option(
+@option(
     "--data-path",
-    type=click.Path(path_type=Path),
+    "Data set in BIRD's or Spider's layout, or verl's Parquet file of prompts: trained on its split"
+    " train, evaluated on dev (or test).",
+    FOLDER,
     metavar="FOLDER|FILE",
-    help=(
-        "Data set as BIRD's or Spider's, or verl's Parquet of prompts: train is learned, dev (or"
-        " test) is evaluated."
-    ),
 )
-@click.option(
-    "--output-dir", metavar="FOLDER", help="For the trained policy. [default: in the log path]"
-)
-@click.option(
-    "--epochs",
-    type=click.IntRange(min=1),
-    metavar="INTEGER",
-    help="Passes over the questions; in place of --num-steps.",
-)
+@option("--output-dir", "Folder of the result.", metavar="FOLDER", shown="in the log path")
+@option("--epochs", "Passes over the questions, in place of --num-steps.", COUNT)
 @_field_flags
 @with_takeover
 @with_summary_as_json
@@ -128,11 +119,11 @@ def rl(
     takeover: bool,
     as_json: bool,
     **flags: Any,
-) -> int:
-    """Train a policy on questions by their executed rows, and by the scores of its steps.
+) -> None:
+    """Train a policy by reinforcement: the executed rows reward it, and the scores of its steps.
 
-    Fields of the file that are unknown or without effect are named on stderr; those that cannot be
-    honoured are refused by name.
+    Fields of the file that are unknown or without effect are named on stderr. A value that cannot
+    be honoured is an error.
     """
     from producer.training.asked_config import read_asked
     from producer.training.preflight import check_folders
@@ -173,7 +164,6 @@ def rl(
     from producer.fine_tuning.adapter_output import write_adapter
     from producer.training.run import run
 
-    stop = stop_on_signals()
     hint = ContinueHint()
 
     def on_open(name: str, run_folder: Path) -> None:
@@ -184,22 +174,19 @@ def rl(
             words += ["--output-dir", str(folder)]
         hint.begun(name, run_folder, cua_train_command(*words))
 
-    try:
+    with exit_when_stopped(hint.note) as stop:
         summary = run(
             config, installation=installation, stop=stop, on_open=on_open, takeover=takeover
         )
-    except StopRequestedError:
-        return hint.stopped()
     written = write_adapter(summary, folder)
     if as_json:
         click.echo(json.dumps({**asdict(summary), "output_dir": str(written)}))
     else:
         _print_summary(summary, written)
-    return 0
 
 
 def _register(flags: dict[str, Any]) -> None:
-    """Load the user's module first: the file may name what it registers."""
+    """Load the user's module first: the file may name functions that it registers."""
     from producer.process_rewards.user_module import load_user_module
 
     if (module := flags.get("reward_module")) is not None:
@@ -213,10 +200,10 @@ def _register(flags: dict[str, Any]) -> None:
 def _trainer_file(
     path: Path | None, omit: tuple[str, ...], algorithm: str | None, flags: dict[str, Any]
 ) -> TrainerFile | None:
-    """The file's settings; None: it is no trainer's, and its fields are among `flags` now."""
+    """The settings of verl's file. Fields of our own file go into `flags`: then None."""
     if path is None:
         if omit:
-            message = "--omit: only with --config"
+            message = "--omit: requires --config"
             raise UsageError(message)
         return None
     fields = read_config_file(path)
@@ -235,7 +222,7 @@ def _trainer_file(
 
 
 def _exists(installation: Installation, name: str, flags: dict[str, Any]) -> bool:
-    """Whether the training is known: by its folder here, or by the log."""
+    """Whether the training has a saved state here or a record in the log."""
     from producer.resume import resume_state
     from producer.training.asked_config import recorded_config
 

@@ -1,4 +1,4 @@
-"""`cua-train sql sft` and `sql reward-model`: the original's files, and flags over them."""
+"""`cua-train sql sft`, `sql label-steps` and `sql reward-model`: supervised trainings."""
 
 import json
 import logging
@@ -12,16 +12,23 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from producer.commands.config_file import read_config_file
-from producer.commands.continue_hint import ContinueHint
 from producer.commands.options import (
+    COUNT,
+    DEVICE,
+    FILE,
+    FOLDER,
     examples,
+    option,
+    switch,
+    with_json,
+    with_omit,
     with_options,
     with_summary_as_json,
     with_takeover,
 )
 from producer.commands.shell import cua_project_command, cua_train_command
-from producer.commands.stopping import stop_on_signals
-from producer.errors import StopRequestedError, UsageError, did_you_mean
+from producer.commands.stopping import ContinueHint, exit_when_stopped
+from producer.errors import UsageError, did_you_mean
 from producer.fine_tuning.settings import Objective
 from producer.foreign_files.rewardsql_models import read_original
 from schemas.installation import read_installation
@@ -31,79 +38,69 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+COMPLETIONS = click.IntRange(1, 1000)
 FOLDERS = ("model_name", "output_dir", "log_path")
 PAIRWISE_FIELDS = frozenset({"chosen_key", "rejected_key"})
 PROCESS_FIELDS = frozenset({"input_key", "label_key", "placeholder_token", "reward_tokens"})
 
 
 _flags = with_options(
-    click.option(
-        "--config",
-        "config_file",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="The original's JSON file as it is (or TOML, YAML); flags win.",
+    option(
+        "--config config_file", "RewardSQL's JSON file as it is (or TOML, YAML); flags win.", FILE
     ),
-    click.option(
-        "--omit",
-        multiple=True,
-        metavar="FIELD",
-        help="Leave this field of the file out. Repeatable.",
-    ),
-    click.option("--model-name", metavar="NAME|FOLDER", help="Policy to begin from."),
-    click.option(
+    with_omit,
+    option("--model-name", "Policy to start from.", metavar="NAME|FOLDER"),
+    option(
         "--data-path",
-        multiple=True,
+        "Examples as JSON or JSON lines; sft also takes a data set in BIRD's or Spider's layout."
+        " Repeatable.",
         metavar="FILE|FOLDER",
-        help=(
-            "Examples, JSON or JSON lines; sft: or a data set as BIRD's or Spider's. Repeatable."
-        ),
+        multiple=True,
     ),
-    click.option(
+    option(
         "--output-dir",
+        "Folder of the result.",
         metavar="FOLDER",
-        help="For the trained policy. [default: `model` in the training's folder]",
+        shown="`model` in the log path",
     ),
-    click.option(
+    option(
         "--train-type",
-        type=click.Choice(["full", "lora"]),
-        metavar="full|lora",
-        help="All weights, or an adapter. [default: sft lora, reward-model full]",
+        "Train all weights, or an adapter.",
+        click.Choice(["full", "lora"]),
+        shown="sft lora, reward-model full",
     ),
-    click.option("--epochs", type=click.INT, metavar="INTEGER", help="[default: 1]"),
-    click.option("--learning-rate", type=click.FLOAT, metavar="FLOAT", help="Highest."),
-    click.option(
-        "--seed",
-        type=click.INT,
-        metavar="INTEGER",
-        help="Of fresh weights and of the examples' order. [default: 42]",
+    option("--epochs", "Passes over the examples.", click.INT, shown="1"),
+    option(
+        "--learning-rate",
+        "Highest learning rate.",
+        click.FLOAT,
+        shown="sft 0.0001, reward-model 9e-06",
     ),
-    click.option(
+    option("--seed", "Seed of fresh weights and of the examples' order.", click.INT, shown="42"),
+    option(
         "--training-name",
+        "The same name continues the same training.",
         metavar="NAME",
         panel="Checkpoints and resume",
-        help="The same name continues the same training. [default: a new name]",
+        shown="a new name",
     ),
-    click.option(
+    option(
         "--log-path",
+        "Folder of resume states and checkpoints.",
         metavar="FOLDER",
         panel="Checkpoints and resume",
-        help="Folder of resume states and checkpoints. [default: CUA_HOME/runs/NAME]",
+        shown="CUA_HOME/runs/NAME",
     ),
     with_takeover,
-    click.option("--device", metavar="auto|cpu|cuda|cuda:N", help="Where it is computed."),
-    click.option(
+    option("--device", "Where to compute.", metavar=DEVICE, shown="auto"),
+    option(
         "--cpu-threads",
-        type=click.INT,
-        metavar="INTEGER",
-        help=(
-            "On a processor: threads of one operation of a policy of more than 50 M weights."
-            " [default: the machine's; recorded]"
-        ),
+        "On a CPU: threads per operation, for policies of more than 50 M weights. Recorded.",
+        click.INT,
+        shown="the machine's",
     ),
     with_summary_as_json,
 )
-"""What both commands take; flags win over the file."""
 
 
 @click.command(
@@ -114,13 +111,13 @@ _flags = with_options(
     ),
 )
 @_flags
-def sft(*, config_file: Path | None, omit: tuple[str, ...], **flags: Any) -> int:
-    """Fine-tune a policy on prompts and their answers; the loss is on the answers alone.
+def sft(*, config_file: Path | None, omit: tuple[str, ...], **flags: Any) -> None:
+    """Fine-tune a policy on prompts and answers; only the answers count in the loss.
 
-    Fields of the file that are unknown or without effect are named on stderr; those that cannot be
-    honoured are refused by name.
+    Fields of the file that are unknown or without effect are named on stderr. A value that cannot
+    be honoured is an error.
     """
-    return _train("sft", _file(config_file, omit), flags)
+    _train("sft", _file(config_file, omit), flags)
 
 
 @click.command(
@@ -131,32 +128,32 @@ def sft(*, config_file: Path | None, omit: tuple[str, ...], **flags: Any) -> int
         "$ cua-train sql reward-model --kind pairwise --model-name FOLDER --data-path pairs.json",
     ),
 )
-@click.option(
+@option(
     "--kind",
-    type=click.Choice(["process", "pairwise"]),
-    metavar="process|pairwise",
-    help="A score for each step, or one for the answer. [default: as the file's fields say]",
+    "Score each step, or the whole answer of a pair.",
+    click.Choice(["process", "pairwise"]),
+    shown="by the file's fields, or process",
 )
-@click.option(
+@option(
     "--labels",
-    type=click.Choice(["soft", "hard"]),
-    metavar="soft|hard",
-    help="Labels that are numbers: as they are, or right above one half. [default: soft]",
+    "Numeric labels: used as they are, or counted as right above 0.5.",
+    click.Choice(["soft", "hard"]),
+    shown="soft",
 )
 @_flags
 def reward_model(
     *, kind: str | None, config_file: Path | None, omit: tuple[str, ...], **flags: Any
-) -> int:
-    """Train a reward model: of each step (process), or of whole answers (pairwise).
+) -> None:
+    """Train a reward model of steps (process) or of whole answers (pairwise).
 
-    A process reward model learns, at each step's marker, whether the completion is right so far,
-    from hard labels (+ and -) or soft ones (a probability).
+    A process reward model learns at each step's marker whether the completion is right so far, from
+    hard labels (+ and -) or soft ones (a probability).
     """
     fields = _file(config_file, omit)
     is_pairwise = kind == "pairwise" or (
         kind is None and PAIRWISE_FIELDS & fields.keys() and not PROCESS_FIELDS & fields.keys()
     )
-    return _train("pairwise_reward" if is_pairwise else "process_reward", fields, flags)
+    _train("pairwise_reward" if is_pairwise else "process_reward", fields, flags)
 
 
 def _file(config_file: Path | None, omit: tuple[str, ...]) -> dict[str, Any]:
@@ -171,7 +168,7 @@ def _file(config_file: Path | None, omit: tuple[str, ...]) -> dict[str, Any]:
     return fields
 
 
-def _train(objective: Objective, fields: Mapping[str, Any], flags: dict[str, Any]) -> int:
+def _train(objective: Objective, fields: Mapping[str, Any], flags: dict[str, Any]) -> None:
     as_json, takeover = flags.pop("as_json"), flags.pop("takeover")
     read = read_original(fields, objective, has_flash_attention=_has_flash_attention())
     for remark in read.remarks():
@@ -186,8 +183,6 @@ def _train(objective: Objective, fields: Mapping[str, Any], flags: dict[str, Any
     _make_absolute(given, read.names)
     from producer.fine_tuning.run import fine_tune
 
-    stop = stop_on_signals()
-    installation = read_installation(os.environ)
     hint = ContinueHint()
 
     def on_open(name: str, folder: Path) -> None:
@@ -198,27 +193,24 @@ def _train(objective: Objective, fields: Mapping[str, Any], flags: dict[str, Any
             words += ["--log-path", str(folder)]
         hint.begun(name, folder, cua_train_command(*words))
 
-    try:
+    with exit_when_stopped(hint.note) as stop:
         summary = fine_tune(
             objective,
             given,
             names=read.names,
-            installation=installation,
+            installation=read_installation(os.environ),
             stop=stop,
             on_open=on_open,
             takeover=takeover,
         )
-    except StopRequestedError:
-        return hint.stopped()
     if as_json:
         click.echo(json.dumps(asdict(summary)))
     else:
         _print_summary(summary)
-    return 0
 
 
 def _has_flash_attention() -> bool:
-    """Whether the package and a CUDA device are there."""
+    """Whether the package is installed and a CUDA device is present."""
     if find_spec("flash_attn") is None:
         return False
     import torch
@@ -227,7 +219,7 @@ def _has_flash_attention() -> bool:
 
 
 def _make_absolute(given: dict[str, Any], names: Mapping[str, str]) -> None:
-    """Folders and files, so that the training continues from any working folder. UsageError."""
+    """Make paths absolute, to continue from any working folder. UsageError."""
     for name in FOLDERS:
         value = given.get(name)
         if not isinstance(value, str):
@@ -242,6 +234,95 @@ def _make_absolute(given: dict[str, Any], names: Mapping[str, str]) -> None:
     paths = [paths] if isinstance(paths, str) else paths
     if isinstance(paths, list) and all(isinstance(path, str) for path in paths):
         given["data_path"] = [str(Path(path).expanduser().absolute()) for path in paths]
+
+
+@click.command(
+    "label-steps",
+    epilog=examples(
+        "$ cua-train sql label-steps --model-name SFT --data-path DATA --output steps.json",
+        "$ cua-train sql label-steps --model-name SFT --data-path DATA --output steps.json"
+        " --completions 4 --step-completions 8 --limit 100",
+    ),
+)
+@option("--model-name", "Policy to sample from.", metavar="NAME|FOLDER", required=True)
+@option(
+    "--data-path",
+    "Data set in BIRD's or Spider's layout; the questions of its split `train` are asked.",
+    FOLDER,
+    required=True,
+)
+@option("--output", "JSON file for `cua-train sql reward-model`; overwritten.", FILE, required=True)
+@option("--completions", "Completions of each question.", COMPLETIONS, default=4)
+@option(
+    "--step-completions",
+    "Completions of each prefix; a label is the share that is right.",
+    COMPLETIONS,
+    default=8,
+)
+@option("--limit", "Ask only the first questions.", COUNT, shown="all")
+@option("--max-tokens", "Tokens of a completion.", COUNT, default=512)
+@option(
+    "--temperature",
+    "Sampling temperature; a higher one gives more wrong completions to learn from.",
+    click.FloatRange(0, min_open=True),
+    default=1.0,
+)
+@switch(
+    "--results",
+    "Write each step with its result, for `cua-train sql rl --reward-model-sees-results`.",
+)
+@option("--seed", "Seed of the samples.", click.INT, default=0)
+@option("--device", "Where to compute.", metavar=DEVICE, default="auto")
+@option(
+    "--training-name",
+    "The same name continues the same labelling.",
+    metavar="NAME",
+    shown="a new name",
+)
+@switch("--takeover", "Continue even if another process seems to be labelling.")
+@with_json
+def label_steps(*, as_json: bool, takeover: bool, **options: Any) -> None:
+    """Label the steps of sampled completions by completing each prefix several times.
+
+    Each completion is a rollout of a training of its own; its labels are events.
+    """
+    from producer.fine_tuning.step_labels import label_steps as label
+
+    for name in ("data_path", "output"):
+        options[name] = options[name].expanduser().absolute()
+    if Path(options["model_name"]).expanduser().is_dir():
+        options["model_name"] = str(Path(options["model_name"]).expanduser().absolute())
+    words = [
+        f"--{name.replace('_', '-')}={value}"
+        for name, value in options.items()
+        if value is not None and name not in {"training_name", "results"}
+    ]
+    words += ["--results"] * options["results"]
+    hint = ContinueHint()
+
+    def on_open(name: str, folder: Path) -> None:
+        command = cua_train_command("sql", "label-steps", *words, f"--training-name={name}")
+        hint.begun(name, folder, command)
+
+    with exit_when_stopped(hint.note) as stop:
+        found = label(
+            data=options.pop("data_path"),
+            completions_per_question=options.pop("completions"),
+            installation=read_installation(os.environ),
+            stop=stop,
+            on_open=on_open,
+            takeover=takeover,
+            **options,
+        )
+    if as_json:
+        click.echo(json.dumps(asdict(found)))
+        return
+    click.echo(
+        f"labelled {found.steps} steps of {found.completions} completions of {found.questions}"
+        f" questions: {found.output}"
+    )
+    if found.correct is not None and found.mean_label is not None:
+        click.echo(f"right completions: {found.correct:.3f}, mean label: {found.mean_label:.3f}")
 
 
 def _print_summary(summary: "FineTuningSummary") -> None:

@@ -4,8 +4,15 @@ import _thread
 import logging
 import signal
 import threading
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
+
+from click.exceptions import Exit
+
+from producer.commands.shell import withheld
+from producer.errors import StopRequestedError
 
 logger = logging.getLogger(__name__)
 
@@ -28,3 +35,35 @@ def stop_on_signals() -> threading.Event:
     signal.signal(signal.SIGINT, on_signal)
     signal.signal(signal.SIGTERM, on_signal)
     return stop
+
+
+@contextmanager
+def exit_when_stopped(note: Callable[[], str] = str) -> Iterator[threading.Event]:
+    """The event of `stop_on_signals`. StopRequestedError logs `note` and exits with 130."""
+    try:
+        yield stop_on_signals()
+    except StopRequestedError:
+        logger.info("stopped%s", f"; {text}" if (text := note()) else "")
+        raise Exit(130) from None
+
+
+class ContinueHint:
+    """Logs the command that continues a training: when it begins and when it is stopped."""
+
+    def __init__(self, *, database: bool = False) -> None:
+        """`database`: the printed commands need the database's address too."""
+        self._database = database
+        self._command: str | None = None
+
+    def begun(self, name: str, run_folder: Path, command: str) -> None:
+        """The training `name` is open; `command` continues it, as any shell runs it."""
+        self._command = command
+        logger.info("training: %s", name)
+        logger.info("continue it with: %s", command)
+        if secrets := withheld(database=self._database):
+            logger.info("set %s there first: secrets are not printed", ", ".join(secrets))
+        logger.info("state and checkpoints: %s", run_folder)
+
+    def note(self) -> str:
+        """For `exit_when_stopped`; empty before the training began."""
+        return f"continue with: {self._command}" if self._command else ""

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from producer.agents.android.demo_tasks import demo_tasks
 from producer.agents.android.query_descriptions import describe_queries
-from producer.commands.options import examples, with_json
+from producer.commands.options import COUNT, FILE, examples, option, switch, with_json
 from producer.console import print_table, progress_bar
 from producer.errors import MismatchError, NotFoundError, did_you_mean
 from producer.task import Task
@@ -39,9 +39,8 @@ def command() -> None:
 def list_tasks(*, as_json: bool) -> None:
     """List the demo tasks.
 
-    A task without a validator cannot be judged, so it is neither trained on nor evaluated. "Same
-    goal" names the training tasks that are solved by the same device state as an evaluation
-    task.
+    A task without a validator cannot be judged: it is neither trained on nor evaluated. "Same goal"
+    names the training tasks that the same device state solves.
     """
     tasks = demo_tasks()
     leaks = goal_leakage(
@@ -73,7 +72,7 @@ def list_tasks(*, as_json: bool) -> None:
 
 
 def _number(task_id: str) -> str:
-    """`train_02` of `train_02_enable_wifi`: a table has no room for both names."""
+    """`train_02` of `train_02_enable_wifi`, to fit into the table."""
     return "_".join(task_id.split("_")[:2])
 
 
@@ -111,7 +110,7 @@ def _find(task_id: str, known: Sequence[Task]) -> Task:
     by_id = {task.task_id: task for task in known}
     if task_id not in by_id:
         message = (
-            f"no task is called {task_id!r}.{did_you_mean(task_id, by_id)}"
+            f"there is no task {task_id!r}.{did_you_mean(task_id, by_id)}"
             " `cua-train tasks list` shows the demo tasks"
         )
         raise NotFoundError(message)
@@ -119,7 +118,7 @@ def _find(task_id: str, known: Sequence[Task]) -> Task:
 
 
 def _tasks_of(file: Path) -> list[Task]:
-    """The file's tasks, each of which the simulated phone can set up. UsageError."""
+    """The file's tasks, each set up once on the simulated phone. UsageError."""
     from producer.config import ORACLE_POLICY, RunConfig
     from producer.tasks.sources import load_tasks
     from producer.training.loaded import set_up_check
@@ -137,9 +136,9 @@ def _tasks_of(file: Path) -> list[Task]:
 )
 @with_json
 def list_queries(*, as_json: bool) -> None:
-    """List the device queries: what a task can name as its validation_query.
+    """List the device queries that a task can name as its validation_query.
 
-    Beside each is what it answers; --json also has the shell commands that it runs.
+    Shows what each query answers; --json adds the shell commands that it runs.
     """
     queries = describe_queries()
     if as_json:
@@ -156,39 +155,29 @@ def list_queries(*, as_json: bool) -> None:
         "$ cua-train tasks check --tasks mine.jsonl",
     ),
 )
-@click.option(
-    "--tasks",
-    "file",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
+@option(
+    "--tasks file",
+    "File of tasks: JSON, JSON lines, .csv, .tsv or .txt.",
+    FILE,
     panel="Tasks",
-    help="Check the tasks of this file: JSON, JSON lines, .csv, .tsv or .txt. [default: the demo"
-    " tasks]",
+    shown="the demo tasks",
 )
-@click.option(
-    "--seeds",
-    "num_seeds",
-    metavar="N",
-    default=5,
-    type=click.IntRange(min=1),
-    panel="Tasks",
-    help="Phones (seeds) per task. [default: 5]",
-)
-@click.option(
-    "--task",
-    "task_ids",
+@option("--seeds num_seeds", "Simulated phones (seeds) per task.", COUNT, default=5, panel="Tasks")
+@option(
+    "--task task_ids",
+    "Check only this task; repeatable.",
     metavar="TASK_ID",
-    multiple=True,
     panel="Tasks",
-    help="Check only this task; repeat the option for several. [default: all]",
+    shown="all",
+    multiple=True,
 )
 @with_json
 def check(num_seeds: int, file: Path | None, task_ids: tuple[str, ...], *, as_json: bool) -> None:
     """Check that tasks are sound.
 
-    On simulated phones, an oracle must solve the task within its turns, doing nothing must never
-    solve it, and random actions only rarely. A task of yours that no oracle can solve is checked
-    without one. Exits with 2 if a task cannot be read or set up, with 4 if one is not sound.
+    On simulated phones, an oracle must solve the task within its turns, random actions must rarely
+    solve it, and doing nothing never. Your own tasks are checked without an oracle if there is none
+    for them. Exits with 2 if a task cannot be read or set up, with 4 if one is not sound.
     """
     from producer.agents.android.sim.oracle.soundness import check_tasks
 
@@ -227,7 +216,7 @@ def check(num_seeds: int, file: Path | None, task_ids: tuple[str, ...], *, as_js
 
 
 def _counts(result: "Soundness") -> list[str]:
-    """The task, then how often it was solved by its oracle, by doing nothing and by chance."""
+    """The task, and how often its oracle, doing nothing and random actions solved it."""
     return [
         result.task_id,
         "none"
@@ -247,33 +236,30 @@ def _counts(result: "Soundness") -> list[str]:
         """ --eval-tasks '{"source_type": "dbbench", "path": "others"}' --check""",
     ),
 )
-@click.option(
+@option(
     "--tasks",
+    "Training tasks: a task source or a list of them.",
     metavar="JSON",
+    panel="Tasks",
     default='{"source_type": "demo_training"}',
-    panel="Tasks",
-    help="Task source, or a list of them, to train on. [default: demo_training]",
+    shown="demo_training",
 )
-@click.option(
+@option(
     "--eval-tasks",
+    "Evaluation tasks: a task source or a list of them.",
     metavar="JSON",
-    default='{"source_type": "demo_eval"}',
     panel="Tasks",
-    help="Task source, or a list of them, to evaluate on. [default: demo_eval]",
+    default='{"source_type": "demo_eval"}',
+    shown="demo_eval",
 )
-@click.option(
-    "--check",
-    "is_check",
-    is_flag=True,
-    help="Exit with 4 if a task, instruction, gold or goal is in both.",
-)
+@switch("--check is_check", "Exit with 4 if a task, instruction, gold or goal is in both.")
 @with_json
 def leakage(*, tasks: str, eval_tasks: str, is_check: bool, as_json: bool) -> None:
-    """Count what evaluation tasks have in common with training tasks.
+    """Count the overlap of evaluation tasks with training tasks.
 
-    Compares whole tasks, instructions (without case and spaces), gold SQL (without numbers, texts
-    and the table's name of DB Bench), goals (the device state that solves a task), and the names of
-    tables and columns. "seen" counts evaluation tasks of which all is in training.
+    Compares whole tasks, instructions (ignoring case and spaces), gold SQL (ignoring numbers, texts
+    and DB Bench's table name), goals (the device state that solves a task), and names of tables and
+    columns. "seen" counts evaluation tasks that training covers completely.
     """
     from producer.commands.given_fields import given_fields
     from producer.tasks.overlap import LEAKS, overlaps
@@ -293,12 +279,8 @@ def leakage(*, tasks: str, eval_tasks: str, is_check: bool, as_json: bool) -> No
             ["", "in training", "in evaluation", "in both", "eval tasks", "seen"],
             [
                 [
-                    item.of,
-                    item.num_train,
-                    item.num_eval,
-                    item.num_shared,
-                    item.num_eval_tasks,
-                    item.num_seen,
+                    *(item.of, item.num_train, item.num_eval),
+                    *(item.num_shared, item.num_eval_tasks, item.num_seen),
                 ]
                 for item in found
             ],
@@ -306,7 +288,7 @@ def leakage(*, tasks: str, eval_tasks: str, is_check: bool, as_json: bool) -> No
         for item in found:
             for example in item.examples if item.of in LEAKS else ():
                 logger.info(
-                    "%s of %s is that of %s: %s",
+                    "%s of %s equals that of %s: %s",
                     *(item.of, example.eval_task, example.train_task, example.shared),
                 )
     leaks = [
@@ -314,7 +296,7 @@ def leakage(*, tasks: str, eval_tasks: str, is_check: bool, as_json: bool) -> No
     ]
     if is_check and leaks:
         message = (
-            f"of {len(evaluation)} evaluation tasks some are in training: {', '.join(leaks)};"
-            " evaluate on others, or leave their twins out of training"
+            f"some of {len(evaluation)} evaluation tasks are in training: {', '.join(leaks)};"
+            " evaluate on others, or leave their duplicates out of training"
         )
         raise MismatchError(message)

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from producer.commands.options import Command, examples, given_training_name, with_json
+from producer.commands.options import (
+    Command,
+    examples,
+    given_training_name,
+    option,
+    switch,
+    with_json,
+)
 from producer.console import print_table, rounded
 from producer.errors import UsageError
 from schemas.installation import read_installation
@@ -29,8 +36,8 @@ def _of_training(command: Command) -> Command:
 def command() -> None:
     """List trainings; rename, tag, note and hide them.
 
-    A training's name stays its identity. What is said here is recorded in the log beside it, also
-    while it trains, and shown by `cua-project status` and the monitor.
+    These annotations are events of the training, also while it runs; `cua-project status` and the
+    monitor show them. The training's name, its identity, does not change.
     """
 
 
@@ -38,10 +45,10 @@ def command() -> None:
     "list",
     epilog=examples("$ cua-train trainings list", "$ cua-train trainings list --all --json"),
 )
-@click.option("--all", "show_all", is_flag=True, panel="Output", help="List hidden ones too.")
+@switch("--all show_all", "List hidden trainings too.", "Output")
 @with_json
 def list_trainings(*, show_all: bool, as_json: bool) -> None:
-    """List the trainings whose states this home keeps, newest first."""
+    """List the trainings with saved states in this home, newest first."""
     from producer.training.kept_trainings import list_kept
 
     rows = [
@@ -69,13 +76,13 @@ def list_trainings(*, show_all: bool, as_json: bool) -> None:
     "rename",
     epilog=examples(
         '$ cua-train trainings rename first "First try, small batch"',
-        '$ cua-train trainings rename first ""   # shows its name again',
+        '$ cua-train trainings rename first ""   # removes the display name',
     ),
 )
 @_of_training
 @click.argument("display_name", metavar="DISPLAY_NAME")
 def rename(training_name: str, display_name: str, *, as_json: bool) -> None:
-    """Show a training under another name."""
+    """Give a training a display name."""
     shown = _one_line("DISPLAY_NAME", display_name.strip()) or None
     _annotate(training_name, lambda old: old.model_copy(update={"display_name": shown}), as_json)
 
@@ -89,9 +96,7 @@ def rename(training_name: str, display_name: str, *, as_json: bool) -> None:
 )
 @_of_training
 @click.argument("tags", metavar="[TAG]...", nargs=-1)
-@click.option(
-    "--remove", multiple=True, metavar="TAG", panel="Tags", help="Take this tag off; repeatable."
-)
+@option("--remove", "Remove this tag; repeatable.", metavar="TAG", multiple=True)
 def tag(
     training_name: str, tags: tuple[str, ...], remove: tuple[str, ...], *, as_json: bool
 ) -> None:
@@ -120,9 +125,9 @@ def tag(
 @_of_training
 @click.argument("text", metavar="TEXT")
 def note(training_name: str, text: str, *, as_json: bool) -> None:
-    """Write a note on a training, in place of the one before."""
+    """Write a training's note, replacing the previous one."""
     if len(text) > MAX_NOTE:
-        message = f"the note has {len(text)} characters; at most {MAX_NOTE} are possible"
+        message = f"the note has {len(text)} characters; at most {MAX_NOTE} are allowed"
         raise UsageError(message)
     if "\x00" in text:
         message = "the note has a NUL character; remove it"
@@ -134,7 +139,7 @@ def note(training_name: str, text: str, *, as_json: bool) -> None:
 @command.command("hide", epilog=examples("$ cua-train trainings hide first"))
 @_of_training
 def hide(training_name: str, *, as_json: bool) -> None:
-    """Omit a training from lists. Nothing is deleted."""
+    """Leave a training out of lists. Nothing is deleted."""
     _annotate(training_name, lambda old: old.model_copy(update={"hidden": True}), as_json)
 
 
@@ -150,27 +155,27 @@ def _annotate(training_name: str, change: "Change", as_json: bool) -> None:  # n
 
     name = given_training_name(training_name, "NAME")
     done = annotate(read_installation(os.environ), name, change)
-    said: dict[str, Any] = done.annotation.model_dump(mode="json")
+    annotation: dict[str, Any] = done.annotation.model_dump(mode="json")
     if as_json:
-        click.echo(json.dumps({"training_name": name, **said, "changed": done.changed}))
+        click.echo(json.dumps({"training_name": name, **annotation, "changed": done.changed}))
         return
     shown = {
-        "name": said["display_name"],
-        "tags": ", ".join(said["tags"]),
-        "note": said["note"],
-        "hidden": "yes" if said["hidden"] else None,
+        "name": annotation["display_name"],
+        "tags": ", ".join(annotation["tags"]),
+        "note": annotation["note"],
+        "hidden": "yes" if annotation["hidden"] else None,
     }
     parts = [f"{field}: {value}" for field, value in shown.items() if value]
-    click.echo(f"{name}{'' if done.changed else ' (as it was)'}: {'; '.join(parts) or 'nothing'}")
+    click.echo(f"{name}{'' if done.changed else ' (unchanged)'}: {'; '.join(parts) or 'nothing'}")
 
 
-def _one_line(what: str, text: str) -> str:
+def _one_line(argument: str, text: str) -> str:
     text = unicodedata.normalize("NFC", text)
     if any(unicodedata.category(item) in {"Cc", "Zl", "Zp"} for item in text):
-        message = f"{what}: {text!r} has a line break or a control character; remove it"
+        message = f"{argument}: {text!r} has a line break or a control character; remove it"
         raise UsageError(message)
     if len(text) > MAX_NAME:
-        message = f"{what}: {len(text)} characters are too many; at most {MAX_NAME} are possible"
+        message = f"{argument}: {len(text)} characters are too many; at most {MAX_NAME} are allowed"
         raise UsageError(message)
     return text
 
@@ -178,6 +183,6 @@ def _one_line(what: str, text: str) -> str:
 def _tag(text: str) -> str:
     text = _one_line("TAG", text.strip())
     if not text or "," in text:
-        message = f"TAG: {text!r} is no tag; use text without commas"
+        message = f"TAG: {text!r} is not a tag; use text without commas"
         raise UsageError(message)
     return text

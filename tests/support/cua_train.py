@@ -1,6 +1,8 @@
 """`cua-train` called in this process."""
 
+import signal
 import sys
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 import pytest
@@ -24,6 +26,7 @@ class CuaTrain(Protocol):
 def caller(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> CuaTrain:
     def call(*words: str, expected: int = 0) -> Done:
         monkeypatch.setattr(sys, "argv", ["cua-train", *words])
+        capfd.readouterr()
         with pytest.raises(SystemExit) as end:
             main()
         done = Done(*capfd.readouterr())
@@ -31,3 +34,14 @@ def caller(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -
         return done
 
     return call
+
+
+@pytest.fixture
+def cua_train(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Iterator[CuaTrain]:
+    """The command line in this process; the signal handlers are restored."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield caller(monkeypatch, capfd)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)

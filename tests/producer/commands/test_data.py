@@ -1,37 +1,11 @@
 """`cua-train data`: what it writes, reports and refuses."""
 
 import json
-import sys
 from pathlib import Path
-from typing import NamedTuple, Protocol
 
 import pytest
 
-from producer.cli import main
-
-
-class CuaTrain(Protocol):
-    def __call__(self, *words: str, expected: int = 0) -> "Done": ...
-
-
-class Done(NamedTuple):
-    stdout: str
-    stderr: str
-
-
-@pytest.fixture
-def cua_train(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> CuaTrain:
-    """The command in this process: its output, once its exit code is the expected one."""
-
-    def call(*words: str, expected: int = 0) -> Done:
-        monkeypatch.setattr(sys, "argv", ["cua-train", *words])
-        with pytest.raises(SystemExit) as end:
-            main()
-        done = Done(*capfd.readouterr())
-        assert end.value.code == expected, done.stderr
-        return done
-
-    return call
+from tests.support.cua_train import CuaTrain
 
 
 def test_entries_are_generated_imported_and_prepared(tmp_path: Path, cua_train: CuaTrain) -> None:
@@ -64,19 +38,23 @@ def test_entries_are_generated_imported_and_prepared(tmp_path: Path, cua_train: 
         *("--output", str(tmp_path / "few")),
         expected=4,
     )
-    assert "no skill has 9 entries that need it alone" in few.stderr
-    assert "; --target-skill counts" in few.stderr
+    assert "no skill has 9 entries that need only it" in few.stderr
+    assert "; --target-skill ignores" in few.stderr
 
 
 @pytest.mark.parametrize(
     ("words", "code", "reason"),
     [
         (("generate", "--num-samples", "1", "--skills", "selekt"), 2, "Did you mean 'select'?"),
-        (("generate", "--num-samples", "1", "--skills", ","), 2, "no skill is given"),
+        (
+            ("generate", "--num-samples", "1", "--skills", ","),
+            2,
+            "--skills: name at least one skill",
+        ),
         (("generate", "--num-samples", "0"), 2, "--num-samples"),
         (("import", "nowhere"), 3, "no such folder"),
         (("import", "."), 3, "no entry_dict.json"),
-        (("prepare", "."), 2, "--single-skill is needed"),
+        (("prepare", "."), 2, "--single-skill is required"),
     ],
 )
 def test_mistakes_are_named(

@@ -13,8 +13,7 @@ from pydantic import BaseModel, Field
 from rich_click import RichOption
 
 from producer.cli import COMMANDS, cli
-from producer.commands.flags import JSON_FIELDS, METAVARS, field_flag, shown_default
-from producer.commands.short_help import COMMON
+from producer.commands.flags import COMMON, JSON_FIELDS, METAVARS, field_flag, shown_default
 from producer.config import TOPICS, RunConfig
 
 SLOW_TO_IMPORT = {

@@ -1,34 +1,22 @@
 """A command that is refused leaves nothing: no training, no folder, no file, no event."""
 
 import json
-import signal
 import sqlite3
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from producer.cli import main
 from producer.config import read_config
 from producer.errors import StopRequestedError, UnreachableError
 from producer.log.kafka_contact import wait_for_kafka
 from producer.training.run import run
 from schemas.installation import read_installation
+from tests.support.cua_train import CuaTrain
 
-
-class Called(NamedTuple):
-    """What a command answered."""
-
-    code: int
-    out: str
-    err: str
-
-
-Call = Callable[..., Called]
 ORACLE = ("--model-name", "oracle")
 SMALL = (
     *(*ORACLE, "--num-steps", "1", "--group-size", "2", "--groups-per-batch", "1"),
@@ -149,51 +137,37 @@ def work(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def call(
-    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Call]:
+def call(work: Path, monkeypatch: pytest.MonkeyPatch, cua_train: CuaTrain) -> Iterator[CuaTrain]:
     """The command line in this process, in a folder and with a home of its own."""
     monkeypatch.chdir(work)
     monkeypatch.setenv("CUA_HOME", "home")
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def run_command(*words: str) -> Called:
-        monkeypatch.setattr(sys, "argv", ["cua-train", *words])
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capsys.readouterr()
-        assert isinstance(end.value.code, int)
-        return Called(end.value.code, out, err)
-
-    yield run_command
+    yield cua_train
     sys.modules.pop("my_reward", None)
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_leaves_a_new_machine_as_it_was(work: Path, call: Call, mistake: str) -> None:
+def test_a_mistake_leaves_a_new_machine_as_it_was(work: Path, call: CuaTrain, mistake: str) -> None:
     words, code, message = MISTAKES[mistake]
     before = listing(work)
-    done = call("run", *words)
-    assert message in done.err
-    assert (done.code, done.out) == (code, "")
+    done = call("run", *words, expected=code)
+    assert message in done.stderr
+    assert done.stdout == ""
     assert listing(work) == before
 
 
 @pytest.mark.parametrize("mistake", NOT_FOR_THE_DEMO)
 def test_what_does_not_fit_the_demo_policy_is_refused_before_it_is_made(
-    work: Path, call: Call, mistake: str
+    work: Path, call: CuaTrain, mistake: str
 ) -> None:
     pytest.importorskip("torch")
     write_adapter(work / "adapter")
     words, message = NOT_FOR_THE_DEMO[mistake]
     before = listing(work)
-    done = call("run", *words)
-    assert message in done.err
-    assert (done.code, done.out) == (2, "")
+    done = call("run", *words, expected=2)
+    assert message in done.stderr
+    assert done.stdout == ""
     assert listing(work) == before
 
 
@@ -208,26 +182,26 @@ def write_adapter(folder: Path) -> None:
 @pytest.mark.parametrize("command", ["run", "evaluate"])
 @pytest.mark.parametrize("variable", VARIABLES)
 def test_a_machine_that_cannot_keep_a_run_is_left_as_it_was(
-    work: Path, call: Call, monkeypatch: pytest.MonkeyPatch, variable: str, command: str
+    work: Path, call: CuaTrain, monkeypatch: pytest.MonkeyPatch, variable: str, command: str
 ) -> None:
     environ, code, message = VARIABLES[variable]
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     before = listing(work)
-    done = call(command, *ORACLE)
-    assert message in done.err
-    assert (done.code, done.out) == (code, "")
+    done = call(command, *ORACLE, expected=code)
+    assert message in done.stderr
+    assert done.stdout == ""
     assert listing(work) == before
 
 
 @pytest.mark.parametrize(
     "mistake", ["an unknown app", "a policy that is none", "a folder below a file", "two folders"]
 )
-def test_a_mistake_leaves_a_used_home_as_it_was(work: Path, call: Call, mistake: str) -> None:
-    assert call("run", "--training-name", "one", *SMALL).code == 0
+def test_a_mistake_leaves_a_used_home_as_it_was(work: Path, call: CuaTrain, mistake: str) -> None:
+    call("run", "--training-name", "one", *SMALL)
     before, count = listing(work), num_events(work)
     words, code, _ = MISTAKES[mistake]
-    assert call("run", *words).code == code
+    call("run", *words, expected=code)
     assert listing(work) == before
     assert num_events(work) == count
 
@@ -247,12 +221,11 @@ def num_events(work: Path) -> int:
     ],
 )
 def test_an_evaluation_that_cannot_succeed_leaves_nothing(
-    work: Path, call: Call, words: tuple[str, ...], message: str
+    work: Path, call: CuaTrain, words: tuple[str, ...], message: str
 ) -> None:
     before = listing(work)
-    done = call("evaluate", *ORACLE, *words)
-    assert message in done.err
-    assert (done.code, listing(work)) == (2, before)
+    assert message in call("evaluate", *ORACLE, *words, expected=2).stderr
+    assert listing(work) == before
 
 
 def test_kafka_that_does_not_answer_leaves_nothing(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_leakage_counts_what_two_sources_share_and_the_check_fails_on_it() -> No
     assert "in both" in invoke("leakage")
     result = CliRunner().invoke(cli, ["tasks", "leakage", "--check"])
     assert isinstance(result.exception, MismatchError)
-    assert "of 20 evaluation tasks some are in training: 15 by goal" in str(result.exception)
+    assert "some of 20 evaluation tasks are in training: 15 by goal" in str(result.exception)
 
 
 def test_generated_entries_of_two_seeds_share_no_task_instruction_or_gold() -> None:
@@ -172,7 +172,7 @@ def test_a_file_of_ones_own_is_checked_and_a_task_without_an_oracle_without_one(
     only = ["check", "--seeds", "1", "--tasks", str(file), "--task"]
     assert "none" in invoke(*only, "no oracle")
     result = CliRunner().invoke(cli, ["tasks", *only, "soud"])
-    assert "no task is called 'soud'. Did you mean 'sound'?" in str(result.exception)
+    assert "there is no task 'soud'. Did you mean 'sound'?" in str(result.exception)
 
 
 def test_a_task_of_ones_own_that_cannot_be_set_up_is_named_with_its_file_and_entry(

@@ -2,79 +2,57 @@
 
 import json
 import shlex
-import sys
-from collections.abc import Callable
-from typing import NamedTuple
+from functools import partial
 
 import click
 import pytest
 
-from producer.cli import cli, main
+from producer.cli import cli
 from producer.commands.trainings import command
 from producer.training.run import run
+from tests.support.cua_train import CuaTrain
 from tests.support.small_run import small
 
 
-class Called(NamedTuple):
-    """What a command answered."""
-
-    code: int
-    out: str
-    err: str
-
-
-Call = Callable[..., Called]
-
-
 @pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """`cua-train trainings` in this process, with a training `small` in the home."""
+def call(cua_train: CuaTrain) -> CuaTrain:
+    """`cua-train trainings` with a training `small` in the home."""
     run(small(num_steps=0))
-
-    def trainings(*words: str) -> Called:
-        monkeypatch.setattr(sys, "argv", ["cua-train", "trainings", *words])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capsys.readouterr()
-        assert isinstance(end.value.code, int)
-        return Called(end.value.code, out, err)
-
-    return trainings
+    return partial(cua_train, "trainings")
 
 
-def test_each_command_changes_its_part_and_the_list_shows_all(call: Call) -> None:
-    assert call("rename", "small", " Première “essai” ").out == "small: name: Première “essai”\n"
-    assert call("tag", "small", "good", "a b").code == 0
-    assert call("tag", "small", "late", "--remove", "good").out.endswith("tags: a b, late\n")
-    said = json.loads(call("note", "small", "First line.\nSecond.", "--json").out)
+def test_each_command_changes_its_part_and_the_list_shows_all(call: CuaTrain) -> None:
+    assert call("rename", "small", " Première “essai” ").stdout == "small: name: Première “essai”\n"
+    call("tag", "small", "good", "a b")
+    assert call("tag", "small", "late", "--remove", "good").stdout.endswith("tags: a b, late\n")
+    said = json.loads(call("note", "small", "First line.\nSecond.", "--json").stdout)
     assert (said["note"], said["changed"]) == ("First line.\nSecond.", True)
-    (row,) = json.loads(call("list", "--json").out)
+    (row,) = json.loads(call("list", "--json").stdout)
     assert (row["display_name"], row["tags"], row["hidden"]) == (
         "Première “essai”",
         ["a b", "late"],
         False,
     )
-    header, line = call("list").out.splitlines()
+    header, line = call("list").stdout.splitlines()
     assert header.split()[:3] == ["training", "name", "tags"]
     assert "First line." in line
     assert "Second." not in line
 
 
-def test_a_hidden_training_is_listed_on_request_until_it_is_shown_again(call: Call) -> None:
-    assert call("hide", "small").out == "small: hidden: yes\n"
-    assert call("hide", "small").out == "small (as it was): hidden: yes\n"
-    assert json.loads(call("list", "--json").out) == []
-    assert len(json.loads(call("list", "--all", "--json").out)) == 1
-    assert call("unhide", "small").out == "small: nothing\n"
-    assert len(json.loads(call("list", "--json").out)) == 1
+def test_a_hidden_training_is_listed_on_request_until_it_is_shown_again(call: CuaTrain) -> None:
+    assert call("hide", "small").stdout == "small: hidden: yes\n"
+    assert call("hide", "small").stdout == "small (unchanged): hidden: yes\n"
+    assert json.loads(call("list", "--json").stdout) == []
+    assert len(json.loads(call("list", "--all", "--json").stdout)) == 1
+    assert call("unhide", "small").stdout == "small: nothing\n"
+    assert len(json.loads(call("list", "--json").stdout)) == 1
 
 
-def test_an_empty_text_takes_it_back(call: Call) -> None:
+def test_an_empty_text_takes_it_back(call: CuaTrain) -> None:
     call("rename", "small", "x")
-    assert json.loads(call("rename", "small", "", "--json").out)["display_name"] is None
+    assert json.loads(call("rename", "small", "", "--json").stdout)["display_name"] is None
     call("note", "small", "x")
-    assert json.loads(call("note", "small", " ", "--json").out)["note"] is None
+    assert json.loads(call("note", "small", " ", "--json").stdout)["note"] is None
 
 
 @pytest.mark.parametrize(
@@ -85,19 +63,19 @@ def test_an_empty_text_takes_it_back(call: Call) -> None:
         (("rename", "small", "two\nlines"), 2, "DISPLAY_NAME: 'two\\nlines' has a line break"),
         (("rename", "small", "x" * 201), 2, "DISPLAY_NAME: 201 characters are too many"),
         (("tag", "small"), 2, "give a tag to add, or --remove TAG"),
-        (("tag", "small", "a,b"), 2, "TAG: 'a,b' is no tag"),
+        (("tag", "small", "a,b"), 2, "TAG: 'a,b' is not a tag"),
         (("tag", "small", "a", "--remove", "a"), 2, "tag 'a' is both added and removed"),
         (("note", "small", "x" * 10_001), 2, "the note has 10001 characters"),
         (("hide",), 2, "missing argument 'NAME'"),
     ],
 )
 def test_a_mistake_is_one_message(
-    call: Call, words: tuple[str, ...], code: int, message: str
+    call: CuaTrain, words: tuple[str, ...], code: int, message: str
 ) -> None:
-    done = call(*words)
-    assert (done.code, done.out) == (code, "")
-    assert done.err.startswith(f"error: {message}")
-    assert len(done.err.splitlines()) == 1
+    done = call(*words, expected=code)
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"error: {message}")
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_the_examples_of_the_help_are_accepted() -> None:

@@ -146,9 +146,9 @@ def test_rewards_of_any_value_are_taken_from_the_callback_times_its_weight(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("prepare", "--output_path", "x.json"), "give the entries once"),
-        (("prepare", "a", "--input_data_path", "b", "--output", "c"), "give the entries once"),
-        (("prepare", "a", "--output", "c"), "--single-skill is needed"),
+        (("prepare", "--output_path", "x.json"), "give the entries either as"),
+        (("prepare", "a", "--input_data_path", "b", "--output", "c"), "give the entries either as"),
+        (("prepare", "a", "--output", "c"), "--single-skill is required"),
     ],
 )
 def test_a_wrong_call_of_prepare_is_a_usage_error(words: tuple[str, ...], message: str) -> None:

@@ -1,0 +1,5 @@
+"""The command line as a fixture."""
+
+from tests.support.cua_train import cua_train
+
+__all__ = ["cua_train"]
