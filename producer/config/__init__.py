@@ -1,5 +1,6 @@
 """The configuration of a run: one frozen model, a file for each topic of its fields."""
 
+from producer.config.checks import check_effects, fields_without_network
 from producer.config.continuing import (
     CHANGEABLE,
     OF_ONE_PROCESS,
@@ -17,7 +18,6 @@ from producer.config.run_config import (
     with_later_fields,
     without_unset,
 )
-from producer.config.without_effect import check_effects, fields_without_network
 
 __all__ = [
     "CHANGEABLE",

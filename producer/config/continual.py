@@ -58,40 +58,6 @@ class ContinualFields(BaseModel):
     )
 
 
-def continual_problems(
-    config: ContinualFields, *, num_steps: int, has_skills: bool, is_on_policy: bool
-) -> list[str]:
-    """What these fields cannot mean, together with others."""
-    problems = []
-    fields = type(config).model_fields
-    is_sequence = config.skill_sequence is not None
-    if not has_skills:
-        problems += [
-            f"{name}: only with environment dbbench, whose entries name skills; omit it"
-            for name in ContinualFields.model_fields
-            if getattr(config, name) != fields[name].default
-        ]
-        return problems
-    if not is_sequence:
-        problems += [
-            f"{name}: only with a skill_sequence; omit it"
-            for name in ("steps_per_skill", "replay_share")
-            if getattr(config, name) != fields[name].default
-        ]
-    elif num_steps > num_steps_of(config):
-        problems.append(
-            f"num_steps: {num_steps} is more than {len(config.skill_sequence or ())} skills of"
-            f" {config.steps_per_skill} steps; leave num_steps out, or begin with more"
-            " steps_per_skill"
-        )
-    if config.replay_sessions and not is_on_policy:
-        problems.append(
-            "replay_sessions: the past of a step that is collected ahead is not over; omit"
-            " max_steps_off_policy"
-        )
-    return problems
-
-
 def num_steps_of(config: ContinualFields) -> int:
     """Steps of the whole sequence; 0 without one."""
     return len(config.skill_sequence or ()) * config.steps_per_skill

@@ -1,7 +1,6 @@
 """Fields of the configuration: the policy and how it samples."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -112,17 +111,3 @@ class PolicyFields(BaseModel):
     ablate: Literal["none", "blank-screenshots"] = Field(
         "none", description="Control experiment: show the policy blank screenshots."
     )
-
-
-def all_weights_problems(fields: PolicyFields, dtype: str) -> Iterator[str]:
-    """What a training of all weights cannot have: `field: what is wrong; what to do`."""
-    if dtype == "bfloat16":
-        yield (
-            "dtype: train_type full computes in float32, because bfloat16 rounds small updates"
-            " away; omit it"
-        )
-    if fields.load_checkpoint_path is not None:
-        yield (
-            "load_checkpoint_path: train_type full begins from a whole policy; merge the adapter"
-            " with `cua-train checkpoints merge`, and give the result as model_name"
-        )

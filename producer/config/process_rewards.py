@@ -1,13 +1,10 @@
 """Fields of the configuration: rewards and advantages of single tokens (text-to-SQL)."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from producer.algorithms.advantages import ADVANTAGES
-from producer.algorithms.names import AdvantageName
 from producer.numbers import NonNegativeFloat
 from producer.process_rewards.user_module import load_user_module, source_sha256
 
@@ -113,52 +110,3 @@ def module_hash(field: str, name: str | None, expected: str | None) -> str | Non
         )
         raise ValueError(message)
     return found
-
-
-def process_reward_problems(
-    fields: ProcessRewardFields,
-    *,
-    is_text_to_sql: bool,
-    advantage: AdvantageName,
-    is_evaluation: bool,
-) -> Iterator[str]:
-    """One sentence per problem: `field: what is wrong; what to do`."""
-    defaults = {name: one.default for name, one in ProcessRewardFields.model_fields.items()}
-    if not is_text_to_sql:
-        for name, default in defaults.items():
-            if getattr(fields, name) != default:
-                yield f"{name}: only with environment text_to_sql; omit it"
-        return
-    yield from _beside_the_function(fields, advantage, is_evaluation=is_evaluation)
-    if fields.reward_module is None and fields.reward_module_sha256 is not None:
-        yield "reward_module_sha256: only with a reward_module; name one, or omit it"
-    own = (fields.reward_module, fields.reward_function, fields.reward_manager)
-    if fields.reward_port is not None and not any(own):
-        yield "reward_port: only with a reward function or manager of yours; name one, or omit it"
-    is_weighed = fields.process_reward_model is not None or fields.reward_manager is not None
-    if not is_weighed and fields.rm_coef != defaults["rm_coef"]:
-        yield "rm_coef: only with a process_reward_model or a reward_manager; omit it"
-    if fields.reward_model_sees_results and fields.process_reward_model is None:
-        yield "reward_model_sees_results: only with a process_reward_model; omit it"
-    if fields.process_reward_model is not None and not fields.process_reward_model.is_dir():
-        yield f"process_reward_model: there is no folder {fields.process_reward_model}"
-
-
-def _beside_the_function(
-    fields: ProcessRewardFields, advantage: AdvantageName, *, is_evaluation: bool
-) -> Iterator[str]:
-    defaults = {name: one.default for name, one in ProcessRewardFields.model_fields.items()}
-    if fields.core_function is not None and advantage not in {"mean_centered", "grpo"}:
-        yield f"advantage: {advantage} has no effect beside a core_function; omit one of them"
-    if fields.core_function is None:
-        for name in ("core_algos", "core_algos_sha256"):
-            if getattr(fields, name) is not None:
-                yield f"{name}: only with a core_function; name one, or omit it"
-        is_read = ADVANTAGES[advantage].reads_token_rewards or fields.reward_manager is not None
-        for name in ("verifier_coef", "process_reward_model"):
-            is_scored = name == "process_reward_model" and is_evaluation
-            if not is_read and not is_scored and getattr(fields, name) != defaults[name]:
-                names = " or ".join(
-                    key for key, own in ADVANTAGES.items() if own.reads_token_rewards
-                )
-                yield f"{name}: only with a core_function or the advantage {names}; omit it"

@@ -19,17 +19,16 @@ from pydantic import (
 
 from producer.agents import AGENTS, Agent
 from producer.algorithms.advantages import ADVANTAGES
-from producer.config.agent_checks import agent_problems, no_default_tasks
-from producer.config.algorithm_checks import algorithm_problems
 from producer.config.checkpoints import CheckpointFields
+from producer.config.checks import config_problems
 from producer.config.computation import ComputationFields
-from producer.config.continual import ContinualFields, continual_problems, num_steps_of
+from producer.config.continual import ContinualFields, num_steps_of
 from producer.config.continuing import CHANGEABLE, check_same, inherited, recipe
 from producer.config.episodes import EpisodeFields
 from producer.config.evaluation import EvaluationFields
 from producer.config.failures import FailureFields
 from producer.config.optimisation import OptimisationFields
-from producer.config.policy import PolicyFields, all_weights_problems
+from producer.config.policy import PolicyFields
 from producer.config.preset import (
     DEMO_POLICY,
     ORACLE_POLICY,
@@ -37,11 +36,7 @@ from producer.config.preset import (
     demo_preset,
     held_out_source,
 )
-from producer.config.process_rewards import (
-    ProcessRewardFields,
-    module_hash,
-    process_reward_problems,
-)
+from producer.config.process_rewards import ProcessRewardFields, module_hash
 from producer.config.reporting import ReportingFields
 from producer.config.reward import checked_sha256
 from producer.config.tasks import TaskFields
@@ -49,7 +44,6 @@ from producer.endpoint_url import KEY_VARIABLE, check_url
 from producer.errors import UsageError
 from producer.field_errors import field_problems
 from producer.policy.adapter_settings import AdapterSettings
-from producer.validators.judges import AGENT, UNJUDGED
 from schemas.training import Recipe
 
 TOPICS: dict[str, type[BaseModel]] = {
@@ -139,99 +133,24 @@ class RunConfig(ConfigFields):
     def _check_together(self) -> Self:
         if self.tasks is None and self.model_name == ORACLE_POLICY:
             object.__setattr__(self, "tasks", self.agent.demo_preset.get("tasks"))
-        problems = []
-        if self.tasks is None:
-            problems.append(no_default_tasks(self))
-        problems += [*self._of_the_policy(), *self._not_together(), *self._set_reward_sha256()]
-        if problems:
+        if problems := [*config_problems(self), *self._normalise_url(), *self._set_reward_sha256()]:
             raise ValueError("\n".join(problems))
+        has_adapter = self.model_name != ORACLE_POLICY and self.train_type == "lora"
+        if has_adapter and self.lora_alpha is None:
+            object.__setattr__(self, "lora_alpha", 2.0 * self.lora_rank)
         return self
 
-    def _of_the_policy(self) -> list[str]:
-        """What the scripted policy cannot have; of others the adapter's scale is filled in."""
-        problems = []
-        if self.model_name == ORACLE_POLICY:
-            problems += [
-                f"{name}: the policy `oracle` has no weights to compute; omit it"
-                for name, field in ComputationFields.model_fields.items()
-                if getattr(self, name) != field.default
-            ]
-            learned = ADVANTAGES[self.advantage].learned
-            if learned is not None:
-                problems.append(f"advantage: the policy `oracle` has no {learned.title}; omit it")
-            problems += [
-                f"{name}: the policy `oracle` has no adapter; omit it"
-                for name in ("load_checkpoint_path", "lora_alpha", "target_modules")
-                if getattr(self, name) is not None
-            ]
-        elif self.train_type == "full":
-            problems += all_weights_problems(self, self.dtype)
-        elif self.lora_alpha is None:
-            object.__setattr__(self, "lora_alpha", 2.0 * self.lora_rank)
-        return problems
-
-    def _of_a_server(self) -> list[str]:
-        """What a policy on a server cannot have; its URL in its normal form is filled in."""
-        if self.base_url is None:
-            is_openai = self.renderer_name == "openai"
-            return ["renderer_name: openai needs a base_url"] if is_openai else []
-        problems = []
-        if self.agent.screen_px is None:
-            problems.append("base_url: only for environments with a screen; omit it")
-        try:
-            object.__setattr__(self, "base_url", check_url(self.base_url, KEY_VARIABLE))
-        except ValueError as error:
-            problems.append(f"base_url: {error}")
-        if self.model_name in {DEMO_POLICY, ORACLE_POLICY}:
-            problems.append("model_name: give the name that the server of base_url knows")
-        unused = {**dict.fromkeys(ComputationFields.model_fields), "load_checkpoint_path": None}
-        problems += [
-            f"{name}: the policy is computed by the server of base_url; omit it"
-            for name in unused
-            if getattr(self, name) != RunConfig.model_fields[name].default
-        ]
-        return problems
-
-    def _not_together(self) -> list[str]:
-        """What contradicts itself, and what is not supported yet."""
-        problems = []
-        if self.wandb_name is not None and self.wandb_project is None:
-            problems.append("wandb_name: needs a wandb_project to have a run in")
-        problems += self._of_a_server()
-        problems += agent_problems(self)
-        if self.skip_baseline and self.baseline_only:
-            problems.append("baseline_only: contradicts skip_baseline; give one of them")
-        if self.log_dir is not None and self.log_path is not None:
-            problems.append("log_dir: contradicts log_path, the folder itself; give one of them")
-        if self.judge_model is not None and self.judge in {None, AGENT, UNJUDGED}:
-            problems.append("judge_model: only with a judge that is the URL of an endpoint")
-        if self.min_group_size > self.group_size:
-            problems.append(
-                f"min_group_size: {self.min_group_size} is more than group_size"
-                f" ({self.group_size}), so every group would fail"
-            )
-        problems += algorithm_problems(self, min_group_size=self.min_group_size)
-        problems += process_reward_problems(
-            self,
-            is_text_to_sql=self.agent.answers_in_steps,
-            advantage=self.advantage,
-            is_evaluation=self.baseline_only,
-        )
-        if self.stream_minibatch and self.core_function is not None:
-            problems.append(
-                "stream_minibatch: a core_function is given the whole step, which a minibatch does"
-                " not see; omit one of them"
-            )
-        problems += continual_problems(
-            self,
-            num_steps=self.num_steps,
-            has_skills=self.agent.has_skills,
-            is_on_policy=self.max_steps_off_policy is None,
-        )
-        return problems
+    def _normalise_url(self) -> list[str]:
+        """Fill in the normal form of `base_url`; what is wrong with it."""
+        if self.base_url is not None:
+            try:
+                object.__setattr__(self, "base_url", check_url(self.base_url, KEY_VARIABLE))
+            except ValueError as error:
+                return [f"base_url: {error}"]
+        return []
 
     def _set_reward_sha256(self) -> list[str]:
-        """Note the hashes of files of the user's; what is wrong with them."""
+        """Fill in the hashes of the user's files; what is wrong with them."""
         try:
             sha256 = checked_sha256(self.reward, self.reward_sha256)
             core_sha256 = module_hash("core_algos", self.core_algos, self.core_algos_sha256)

@@ -64,7 +64,7 @@ def test_a_stage_goes_through_its_tasks_before_it_repeats_one() -> None:
 def test_the_steps_follow_from_the_sequence_and_more_of_them_are_refused() -> None:
     assert config().num_steps == 9
     assert config(num_steps=4).num_steps == 4
-    with pytest.raises(UsageError, match="num_steps: 10 is more than 3 skills of 3 steps"):
+    with pytest.raises(UsageError, match="num_steps: 10 is more than steps_per_skill x"):
         config(num_steps=10)
 
 
@@ -76,7 +76,7 @@ def test_the_steps_follow_from_the_sequence_and_more_of_them_are_refused() -> No
         ({"skill_sequence": '["a",'}, "not a JSON list"),
         ({"skill_sequence": None}, "steps_per_skill: only with a skill_sequence"),
         ({"environment": "android"}, "skill_sequence: only with environment dbbench"),
-        ({"replay_sessions": 3, "max_steps_off_policy": 1}, "replay_sessions: the past of a step"),
+        ({"replay_sessions": 3, "max_steps_off_policy": 1}, "replay_sessions: a step that is collected"),
     ],
 )
 def test_what_the_fields_cannot_mean_is_refused_by_name(

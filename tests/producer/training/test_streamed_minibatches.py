@@ -225,8 +225,8 @@ def test_devices_are_opened_while_gradients_are_computed(
         ({"advantage": "reinforce", "baseline": "moving"}, "moving is of whole steps"),
         ({"kl_penalty_coef": 0.1}, "relative to the mean of the whole step"),
         ({"max_steps_off_policy": 1}, "overlaps rollouts and updates already"),
-        ({"num_minibatches": 5}, "4 groups make no 5 minibatches"),
-        ({"num_minibatches": 2, "num_substeps": 3}, "4 groups make no 6 minibatches"),
+        ({"num_minibatches": 5}, "num_substeps is more than the 4 groups"),
+        ({"num_minibatches": 2, "num_substeps": 3}, "num_substeps is more than the 4 groups"),
         ({"stream_minibatch": False, "num_minibatches": 2}, "no effect without stream_minibatch"),
     ],
 )

@@ -1,0 +1,310 @@
+"""Rules over several fields of the configuration, as tables.
+
+A field with another value than its default must have an effect (`REQUIREMENTS`), and fields must
+not contradict each other (`CONFLICTS`). `EFFECTS` apply to the fields that a command was given: a
+training that continues also has the settings it was begun with.
+
+A rule's text is `what is wrong; what to do`, formatted with the configuration `c` and its
+`advantage`.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from producer.agents import AGENTS, DEFAULT_AGENT
+from producer.algorithms.advantages import ADVANTAGES
+from producer.algorithms.names import CLIPPED
+from producer.config.computation import ComputationFields
+from producer.config.continual import ContinualFields, num_steps_of
+from producer.config.preset import DEMO_POLICY, ORACLE_POLICY
+from producer.config.process_rewards import ProcessRewardFields
+from producer.config.reward import AGENT_REWARDS
+from producer.errors import UsageError, did_you_mean
+from producer.validators.judges import AGENT, UNJUDGED
+
+if TYPE_CHECKING:
+    from producer.config.run_config import RunConfig
+
+Condition = Callable[["RunConfig"], object]
+OF_STEPS: Final = " or ".join(name for name, agent in AGENTS.items() if agent.answers_in_steps)
+OF_SKILLS: Final = " or ".join(name for name, agent in AGENTS.items() if agent.has_skills)
+OF_TOKENS: Final = " or ".join(name for name, own in ADVANTAGES.items() if own.reads_token_rewards)
+
+
+class Requirement(NamedTuple):
+    """Fields that keep their defaults unless the condition holds."""
+
+    fields: str
+    """Names between blanks."""
+    condition: Condition
+    otherwise: str
+
+
+class Conflict(NamedTuple):
+    """A combination of values that is refused."""
+
+    field: str
+    condition: Condition
+    problem: str
+
+
+def _of_other_advantages() -> Iterator[Requirement]:
+    for name, advantage in ADVANTAGES.items():
+        if advantage.learned is not None:
+            yield Requirement(
+                " ".join(advantage.learned.settings.model_fields),
+                lambda c, name=name: c.advantage == name,  # type: ignore[misc]
+                f"has no effect on the advantage {{c.advantage}}; omit it, or use {name}",
+            )
+
+
+def _of_other_agents() -> Iterator[Requirement]:
+    for name, agent in AGENTS.items():
+        yield Requirement(
+            " ".join(sorted(agent.own_settings)),
+            lambda c, name=name: c.environment == name,  # type: ignore[misc]
+            f"only of environment {name}; omit it",
+        )
+
+
+def _is_oracle(c: "RunConfig") -> bool:
+    return c.model_name == ORACLE_POLICY
+
+
+def _own_reward(c: "RunConfig") -> str | None:
+    """The field that replaces `reward`."""
+    names = ("reward_module", "reward_function", "reward_manager")
+    return next((name for name in names if getattr(c, name) is not None), None)
+
+
+def _reads_token_rewards(c: "RunConfig") -> bool:
+    has_own = c.core_function is not None or c.reward_manager is not None
+    return has_own or ADVANTAGES[c.advantage].reads_token_rewards
+
+
+REQUIREMENTS: Final = (
+    Requirement("wandb_name", lambda c: c.wandb_project, "needs a wandb_project; give one"),
+    Requirement("renderer_name", lambda c: c.base_url or c.renderer_name != "openai",
+                "openai needs a base_url"),
+    Requirement("judge_model", lambda c: c.judge not in {None, AGENT, UNJUDGED},
+                "only with a judge that is the URL of an endpoint"),
+    Requirement("ablate screen_cache_bytes", lambda c: c.agent.screen_px,
+                "{c.environment} has no screen; omit it"),
+    Requirement("max_recent_turns", lambda c: c.agent.screen_px or c.max_recent_turns is None,
+                "{c.environment} has no screen; omit it"),
+    Requirement("base_url", lambda c: c.agent.screen_px,
+                "only for environments with a screen; omit it"),
+    *_of_other_agents(),
+    *_of_other_advantages(),
+    Requirement(" ".join((*ComputationFields.model_fields, "load_checkpoint_path")),
+                lambda c: not c.base_url,
+                "the policy is computed by the server of base_url; omit it"),
+    Requirement(" ".join(ComputationFields.model_fields), lambda c: not _is_oracle(c),
+                "the policy `oracle` has no weights to compute; omit it"),
+    Requirement("load_checkpoint_path lora_alpha target_modules", lambda c: not _is_oracle(c),
+                "the policy `oracle` has no adapter; omit it"),
+    Requirement("advantage_by_std", lambda c: c.advantage == "mean_centered",
+                "has no effect on the advantage {c.advantage}; omit it, or use mean_centered"),
+    Requirement("baseline", lambda c: c.advantage == "reinforce",
+                "has no effect on the advantage {c.advantage}; omit it, or use reinforce"),
+    Requirement("baseline_momentum", lambda c: c.baseline == "moving",
+                "has no effect with the baseline {c.baseline}; omit it"),
+    Requirement("clip_ratio_low clip_ratio_high", lambda c: c.loss_fn in CLIPPED,
+                "has no effect on the loss {c.loss_fn}, which does not clip; omit it, or use"
+                f" {', '.join(CLIPPED)}"),
+    Requirement("dual_clip", lambda c: c.loss_fn == "ppo",
+                "has no effect on the loss {c.loss_fn}; omit it, or use ppo"),
+    Requirement("min_learning_rate_ratio", lambda c: c.learning_rate_schedule != "constant",
+                "has no effect with a constant learning_rate_schedule; omit it, or use cosine"),
+    Requirement("kl_estimator kl_in", lambda c: c.kl_penalty_coef,
+                "has no effect with kl_penalty_coef 0; omit it, or set the weight"),
+    Requirement("num_minibatches", lambda c: c.stream_minibatch,
+                "has no effect without stream_minibatch; omit it, or give both"),
+    Requirement(" ".join(ProcessRewardFields.model_fields), lambda c: c.agent.answers_in_steps,
+                f"only with environment {OF_STEPS}; omit it"),
+    Requirement("core_algos core_algos_sha256", lambda c: c.core_function,
+                "only with a core_function; name one, or omit it"),
+    Requirement("verifier_coef", _reads_token_rewards,
+                f"only with a core_function or the advantage {OF_TOKENS}; omit it"),
+    Requirement("process_reward_model", lambda c: _reads_token_rewards(c) or c.baseline_only,
+                f"only with a core_function or the advantage {OF_TOKENS}; omit it"),
+    Requirement("reward_module_sha256", lambda c: c.reward_module,
+                "only with a reward_module; name one, or omit it"),
+    Requirement("reward_port", _own_reward,
+                "only with your own reward function or manager; name one, or omit it"),
+    Requirement("rm_coef", lambda c: c.process_reward_model or c.reward_manager,
+                "only with a process_reward_model or a reward_manager; omit it"),
+    Requirement("reward_model_sees_results", lambda c: c.process_reward_model,
+                "only with a process_reward_model; omit it"),
+    Requirement(" ".join(ContinualFields.model_fields), lambda c: c.agent.has_skills,
+                f"only with environment {OF_SKILLS}, whose entries name skills; omit it"),
+    Requirement("steps_per_skill replay_share", lambda c: c.skill_sequence,
+                "only with a skill_sequence; omit it"),
+)  # fmt: skip
+
+CONFLICTS: Final = (
+    Conflict("model_name", lambda c: c.base_url and c.model_name in {DEMO_POLICY, ORACLE_POLICY},
+             "give the name that the server of base_url knows"),
+    Conflict("advantage", lambda c: _is_oracle(c) and ADVANTAGES[c.advantage].learned,
+             "the policy `oracle` has no {advantage.learned.title}; omit it"),
+    Conflict("advantage",
+             lambda c: ADVANTAGES[c.advantage].is_of_steps and not c.agent.answers_in_steps,
+             f"{{c.advantage}} is only for environment {OF_STEPS}; use rloo"),
+    Conflict("advantage",
+             lambda c: c.core_function and c.advantage not in {"mean_centered", "grpo"},
+             "{c.advantage} has no effect beside a core_function; omit one of them"),
+    Conflict("dtype", lambda c: c.train_type == "full" and c.dtype == "bfloat16",
+             "train_type full computes in float32, because bfloat16 rounds small updates away; omit"
+             " it"),
+    Conflict("load_checkpoint_path", lambda c: c.train_type == "full" and c.load_checkpoint_path,
+             "train_type full begins from a whole policy; merge the adapter with `cua-train"
+             " checkpoints merge`, and give the result as model_name"),
+    Conflict("baseline_only", lambda c: c.skip_baseline and c.baseline_only,
+             "contradicts skip_baseline; give one of them"),
+    Conflict("log_dir", lambda c: c.log_dir and c.log_path,
+             "contradicts log_path, the folder itself; give one of them"),
+    Conflict("min_group_size", lambda c: c.min_group_size > c.group_size,
+             "{c.min_group_size} is more than group_size ({c.group_size}): every group would fail"),
+    Conflict("min_group_size", lambda c: c.min_group_size < ADVANTAGES[c.advantage].min_group_size,
+             "{c.advantage} compares the rollouts of a group; use {advantage.min_group_size} or"
+             " more"),
+    Conflict("baseline", lambda c: c.baseline == "group" and c.group_size == 1,
+             "the mean of a group of one is its own reward: nothing would be learned; use a larger"
+             " group_size, or moving"),
+    Conflict("kl_estimator",
+             lambda c: c.kl_penalty_coef and c.kl_in == "loss" and c.kl_estimator == "k1",
+             "k1 has an expected gradient of 0 as a term of the loss; use k2 or k3, or kl_in"
+             " advantage"),
+    Conflict("stream_minibatch", lambda c: c.stream_minibatch and c.ppo_epochs > 1,
+             "ppo_epochs passes over the whole step again; give one of them"),
+    Conflict("stream_minibatch",
+             lambda c: c.stream_minibatch and ADVANTAGES[c.advantage].needs_whole_step,
+             "the advantage {c.advantage} compares over the whole step, and a minibatch has only a"
+             " part; use one that compares within a group, such as mean_centered, grpo or rloo"),
+    Conflict("stream_minibatch", lambda c: c.stream_minibatch and c.baseline == "moving",
+             "the baseline moving is of whole steps; use group or none, or omit stream_minibatch"),
+    Conflict("stream_minibatch",
+             lambda c: c.stream_minibatch and c.kl_penalty_coef and c.kl_in == "advantage",
+             "a KL penalty in the advantages is relative to the mean of the whole step, and a"
+             " minibatch has only a part; use kl_in loss with kl_estimator k2 or k3"),
+    Conflict("stream_minibatch", lambda c: c.stream_minibatch and c.max_steps_off_policy,
+             "max_steps_off_policy overlaps rollouts and updates already; give one of them"),
+    Conflict("stream_minibatch", lambda c: c.stream_minibatch and c.core_function,
+             "a core_function reads the whole step, and a minibatch has only a part; omit one of"
+             " them"),
+    Conflict("num_minibatches",
+             lambda c: c.stream_minibatch
+             and c.num_substeps * (c.num_minibatches or 1) > c.groups_per_batch,
+             "num_minibatches x num_substeps is more than the {c.groups_per_batch} groups of a"
+             " step; use fewer, or more groups_per_batch"),
+    Conflict("process_reward_model",
+             lambda c: c.process_reward_model and not c.process_reward_model.is_dir(),
+             "there is no folder {c.process_reward_model}"),
+    Conflict("num_steps",
+             lambda c: c.agent.has_skills and c.skill_sequence and c.num_steps > num_steps_of(c),
+             "{c.num_steps} is more than steps_per_skill x the number of skills; leave num_steps"
+             " out, or begin with more steps_per_skill"),
+    Conflict("replay_sessions",
+             lambda c: c.agent.has_skills and c.replay_sessions and c.max_steps_off_policy,
+             "a step that is collected ahead does not know its past; omit max_steps_off_policy"),
+)  # fmt: skip
+
+EFFECTS: Final = (
+    Requirement("oracle_noise", _is_oracle,
+                "has no effect on the policy {c.model_name}; omit it, or use model_name"
+                f" {ORACLE_POLICY}"),
+    Requirement("lora_rank lora_alpha lora_dropout target_modules",
+                lambda c: c.train_type != "full",
+                "has no effect with train_type full, which has no adapter; omit it"),
+    Requirement("ablate", lambda c: not _is_oracle(c),
+                "has no effect on the policy oracle, which looks at no screenshots; omit it"),
+    Requirement("step_completions", lambda c: c.agent.answers_in_steps and not _is_oracle(c),
+                f"has no effect except with environment {OF_STEPS} and a policy with weights; omit"
+                " it"),
+    Requirement("reward_correct reward_incorrect reward_timeout",
+                lambda c: c.reward in AGENT_REWARDS,
+                f"only of the reward {', '.join(AGENT_REWARDS)}; omit it"),
+    Requirement("max_attempts", lambda c: c.failure_policy == "retry",
+                "has no effect with failure_policy {c.failure_policy}, which retries nothing; omit"
+                " it, or use retry"),
+    Requirement("min_group_size", lambda c: c.failure_policy != "fail_fast",
+                "has no effect with failure_policy fail_fast, which stops at the first failed"
+                " rollout; omit it, or use min_viable_group"),
+    Requirement("reward", lambda c: not _own_reward(c),
+                "a reward_module, reward_function or reward_manager replaces it; omit one of them"),
+)  # fmt: skip
+
+OF_A_NETWORK: Final = frozenset(
+    {
+        *("train_type", "lora_rank", "lora_dropout", "renderer_name", "max_tokens"),
+        *("temperature", "top_p", "eval_temperature", "eval_sampled_episodes"),
+        *("max_recent_turns", "learning_rate", "learning_rate_warmup_steps"),
+        *("learning_rate_schedule", "min_learning_rate_ratio", "weight_decay", "entropy_coef"),
+        *("ppo_epochs", "max_gradient_norm", "num_substeps", "stream_minibatch"),
+        *("num_minibatches", "loss_fn", "clip_ratio_low", "clip_ratio_high", "dual_clip"),
+        *("loss_aggregation", "kl_penalty_coef", "kl_estimator", "kl_in", "compute_post_kl"),
+    }
+)
+"""Fields of sampling and learning, which the scripted policy ignores."""
+
+
+def config_problems(config: "RunConfig") -> list[str]:
+    """`field: what is wrong; what to do` for each broken rule."""
+    changed = {name for name in type(config).model_fields if _is_changed(config, name)}
+    problems = [_no_default_tasks(config)] if config.tasks is None else []
+    problems += _unmet(REQUIREMENTS, config, changed)
+    return problems + [
+        _line(field, problem, config)
+        for field, condition, problem in CONFLICTS
+        if condition(config)
+    ]
+
+
+def check_effects(config: "RunConfig", given: Collection[str]) -> None:
+    """UsageError for fields of `given` that have no effect on a run of `config`."""
+    changed = {name for name in given if _is_changed(config, name)}
+    if problems := _unmet(EFFECTS, config, changed):
+        raise UsageError("\n  ".join(problems))
+
+
+def fields_without_network(config: "RunConfig", given: Collection[str]) -> list[str]:
+    """Fields of `given` that a policy without weights ignores."""
+    if config.model_name != ORACLE_POLICY:
+        return []
+    return sorted(name for name in OF_A_NETWORK & {*given} if _is_changed(config, name))
+
+
+def _unmet(
+    requirements: tuple[Requirement, ...], config: "RunConfig", changed: Collection[str]
+) -> list[str]:
+    """A line for each changed field: its first requirement that does not hold."""
+    found: dict[str, str] = {}
+    for fields, condition, otherwise in requirements:
+        for name in fields.split():
+            if name in changed and name not in found and not condition(config):
+                found[name] = _line(name, otherwise, config)
+    return list(found.values())
+
+
+def _line(field: str, text: str, config: "RunConfig") -> str:
+    return f"{field}: {text.format(c=config, advantage=ADVANTAGES[config.advantage])}"
+
+
+def _is_changed(config: "RunConfig", name: str) -> bool:
+    field = type(config).model_fields.get(name)
+    return field is not None and getattr(config, name) != field.default
+
+
+def _no_default_tasks(config: "RunConfig") -> str:
+    """What to give if neither the policy nor its agent has default tasks."""
+    source, own = next(iter(config.agent.task_sources.items()))
+    example = {"source_type": source} | ({own.required: "..."} if own.required else {})
+    where = "" if config.environment == DEFAULT_AGENT else f" in environment {config.environment}"
+    names = (
+        () if config.model_name in {DEMO_POLICY, ORACLE_POLICY} else (DEMO_POLICY, ORACLE_POLICY)
+    )
+    return (
+        f"tasks: {config.model_name!r} has no default tasks{where}; give some, for example"
+        f" {json.dumps(example)}{did_you_mean(config.model_name, names).replace(' ', '. ', 1)}"
+    )
