@@ -1,4 +1,4 @@
-"""pydantic's validation errors in plain words, one line for each problem."""
+"""pydantic's validation errors as one line per problem."""
 
 import json
 import textwrap
@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from producer.errors import did_you_mean
+from producer.errors import UsageError, did_you_mean
 
 TYPES = {
     "bool": "true or false",
@@ -21,97 +21,67 @@ TYPES = {
     "dict": "an object",
     "model": "an object",
 }
-"""First word of pydantic's error type -> what the field takes."""
+"""First word of pydantic's error type -> expected value."""
 BOUNDS = {
     "greater_than_equal": ("ge", "at least"),
     "greater_than": ("gt", "more than"),
     "less_than_equal": ("le", "at most"),
     "less_than": ("lt", "less than"),
 }
-"""pydantic's error type -> the key of its bound, and its words."""
-OTHER_NAMES = {
-    "adv_estimator": "advantage",
-    "algorithm": "advantage",
-    "alpha": "lora_alpha",
-    "base_model": "model_name",
-    "batch_size": "groups_per_batch",
-    "beta": "kl_penalty_coef",
-    "clip_range": "clip_ratio_high",
-    "clip_ratio": "clip_ratio_high",
-    "cliprange": "clip_ratio_high",
-    "data_path": "tasks",
-    "dataset": "tasks",
-    "dropout": "lora_dropout",
-    "ent_coef": "entropy_coef",
-    "entropy_coeff": "entropy_coef",
-    "env": "environment",
-    "env_name": "environment",
-    "epochs": "num_steps",
-    "epsilon": "clip_ratio_high",
-    "eval_dataset": "eval_tasks",
-    "eval_steps": "eval_every",
-    "experiment_name": "training_name",
-    "gamma": "gae_gamma",
-    "grad_clip": "max_gradient_norm",
-    "kl_coef": "kl_penalty_coef",
-    "kl_loss_coef": "kl_penalty_coef",
-    "lam": "gae_lambda",
-    "lora_r": "lora_rank",
-    "loss": "loss_fn",
-    "loss_type": "loss_fn",
-    "lr": "learning_rate",
-    "lr_scheduler_type": "learning_rate_schedule",
-    "max_completion_length": "max_tokens",
-    "max_grad_norm": "max_gradient_norm",
-    "max_new_tokens": "max_tokens",
-    "max_response_length": "max_tokens",
-    "max_steps": "num_steps",
-    "mini_batch_size": "num_minibatches",
-    "model": "model_name",
-    "model_name_or_path": "model_name",
-    "model_path": "model_name",
-    "n": "group_size",
-    "name": "training_name",
-    "num_epochs": "num_steps",
-    "num_generations": "group_size",
-    "num_iterations": "ppo_epochs",
-    "num_ppo_epochs": "ppo_epochs",
-    "num_train_epochs": "num_steps",
-    "output_dir": "log_path",
-    "per_device_train_batch_size": "groups_per_batch",
-    "ppo_mini_batch_size": "num_minibatches",
-    "rank": "lora_rank",
-    "reward_fn": "reward",
-    "reward_func": "reward",
-    "reward_funcs": "reward",
-    "rollout_n": "group_size",
-    "run_name": "training_name",
-    "save_freq": "save_every",
-    "save_steps": "save_every",
-    "steps": "num_steps",
-    "test_freq": "eval_every",
-    "total_epochs": "num_steps",
-    "total_steps": "num_steps",
-    "train_batch_size": "groups_per_batch",
-    "train_files": "tasks",
-    "val_files": "eval_tasks",
-    "vf_coef": "value_coef",
-    "warmup_steps": "learning_rate_warmup_steps",
-    "warmup_style": "learning_rate_schedule",
+"""pydantic's error type -> the key of its bound, and how to say it."""
+_NAMES_ELSEWHERE = {
+    "advantage": "adv_estimator algorithm",
+    "clip_ratio_high": "clip_range clip_ratio cliprange epsilon",
+    "entropy_coef": "ent_coef entropy_coeff",
+    "environment": "env env_name",
+    "eval_every": "eval_steps test_freq",
+    "eval_tasks": "eval_dataset val_files",
+    "gae_gamma": "gamma",
+    "gae_lambda": "lam",
+    "group_size": "n num_generations rollout_n",
+    "groups_per_batch": "batch_size per_device_train_batch_size train_batch_size",
+    "kl_penalty_coef": "beta kl_coef kl_loss_coef",
+    "learning_rate": "lr",
+    "learning_rate_schedule": "lr_scheduler_type warmup_style",
+    "learning_rate_warmup_steps": "warmup_steps",
+    "log_path": "output_dir",
+    "lora_alpha": "alpha",
+    "lora_dropout": "dropout",
+    "lora_rank": "lora_r rank",
+    "loss_fn": "loss loss_type",
+    "max_gradient_norm": "grad_clip max_grad_norm",
+    "max_tokens": "max_completion_length max_new_tokens max_response_length",
+    "model_name": "base_model model model_name_or_path model_path",
+    "num_minibatches": "mini_batch_size ppo_mini_batch_size",
+    "num_steps": "epochs max_steps num_epochs num_train_epochs steps total_epochs total_steps",
+    "ppo_epochs": "num_iterations num_ppo_epochs",
+    "reward": "reward_fn reward_func reward_funcs",
+    "save_every": "save_freq save_steps",
+    "tasks": "data_path dataset train_files",
+    "training_name": "experiment_name name run_name",
+    "value_coef": "vf_coef",
 }
-"""What TRL, verl and others call a field -> our name of the nearest one."""
+OTHER_NAMES = {name: ours for ours, names in _NAMES_ELSEWHERE.items() for name in names.split()}
+"""Name of a field in TRL, verl and others -> ours, or the nearest one."""
 SHOWN_CHARACTERS = 80
 LINE_CHARACTERS = 76
 
 
 def did_you_mean_field(name: str, fields: Collection[str]) -> str:
-    """As `did_you_mean`, for the name that another trainer gives one of the fields too."""
+    """As `did_you_mean`, also for names of other trainers."""
     other = OTHER_NAMES.get(name.lower())
     return f" Did you mean {other!r}?" if other in fields else did_you_mean(name, fields)
 
 
+def invalid(problems: list[str]) -> UsageError:
+    """The error for the problems of a configuration, one per line."""
+    if len(problems) == 1:
+        return UsageError(problems[0])
+    return UsageError("\n  ".join(["the configuration is not valid:", *problems]))
+
+
 def field_problems(error: ValidationError, fields: Collection[str]) -> list[str]:
-    """One line for each problem, led by the field; unknown fields bring the list of `fields`."""
+    """One line per problem, starting with the field. An unknown field adds the list of `fields`."""
     details = error.errors(include_url=False)
     problems = [line for item in details for line in _problem(item, fields).splitlines()]
     if any(item["type"] == "extra_forbidden" for item in details):
@@ -125,14 +95,14 @@ def _problem(item: ErrorDetails, fields: Collection[str]) -> str:
     if item["type"] == "extra_forbidden":
         return f"{field}: there is no such field.{did_you_mean_field(field, fields)}"
     if item["type"] == "value_error" and not field:
-        # A rule over several fields names its fields itself.
+        # A rule over several fields names them itself.
         return str(item["ctx"]["error"])
-    return f"{field}: {what_is_wrong(item)}"
+    return f"{field}: {value_problem(item)}"
 
 
-def what_is_wrong(item: ErrorDetails) -> str:
-    """What is wrong with one value, without its field: `0 is out of range; ...`."""
-    kind, context, value = item["type"], item.get("ctx", {}), _shown(item["input"])
+def value_problem(item: ErrorDetails) -> str:
+    """The problem of a value without its field: `0 is out of range; ...`."""
+    kind, context, value = item["type"], item.get("ctx", {}), _shortened(item["input"])
     if kind == "value_error":
         return str(context["error"])
     if kind == "missing":
@@ -152,6 +122,6 @@ def _number(bound: float) -> str:
     return f"{bound:,}" if isinstance(bound, int) else f"{bound:g}"
 
 
-def _shown(value: object) -> str:
+def _shortened(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."

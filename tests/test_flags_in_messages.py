@@ -29,7 +29,6 @@ ONLY_OF: dict[str, tuple[str, ...]] = {
     "producer/foreign_files/verl_trainer.py": ("sql rl",),
     "producer/foreign_files/verl_trainer_fields.py": ("sql rl",),
     "producer/fine_tuning/sql_demo.py": ("sql demo",),
-    "producer/config/reporting.py": ("run",),
     "consumers/garbage/blobs.py": ("gc",),
     "consumers/garbage/references.py": ("gc",),
     "consumers/metrics/serve.py": ("run", "up"),

@@ -1,12 +1,7 @@
 """The configuration of a run: one frozen model, a file for each topic of its fields."""
 
 from producer.config.checks import check_effects, fields_without_network
-from producer.config.continuing import (
-    CHANGEABLE,
-    OF_ONE_PROCESS,
-    differences,
-    recipe,
-)
+from producer.config.continuing import CHANGEABLE, OF_ONE_PROCESS, differences
 from producer.config.preset import DEMO_POLICY, DEMO_PRESET, ORACLE_POLICY
 from producer.config.run_config import (
     NONE_IS_A_VALUE,
@@ -34,7 +29,6 @@ __all__ = [
     "read_config",
     "read_continued",
     "read_fields",
-    "recipe",
     "with_later_fields",
     "without_unset",
 ]

@@ -1,4 +1,4 @@
-"""Fields of the configuration: the training's name, its folder and what continues it."""
+"""Fields of the configuration: a training's name and folder, how it continues, and reports."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -7,6 +7,8 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from producer.numbers import NonNegativeInt
 from producer.training_name import check_training_name
+
+Name = Annotated[str, Field(min_length=1, max_length=128)]
 
 
 class CheckpointFields(BaseModel):
@@ -35,3 +37,15 @@ class CheckpointFields(BaseModel):
             " again as a new generation, keeping the old one."
         ),
     )
+
+
+class ReportingFields(BaseModel):
+    """What is written beside the log."""
+
+    num_groups_to_log: NonNegativeInt = Field(
+        1, description="Groups per step whose rollouts are written to the run's folder as text."
+    )
+    wandb_project: Name | None = Field(
+        None, description="Mirror the training to this Weights & Biases project."
+    )
+    wandb_name: Name | None = Field(None, description="Name of the run there; needs wandb_project.")

@@ -1,6 +1,6 @@
-"""Fields of the configuration: how long episodes last, how many run, what they cost."""
+"""Fields of the configuration: length, number, cost and failures of episodes."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
@@ -87,4 +87,20 @@ class EpisodeFields(BaseModel):
     turn_cost: NonNegativeFloat = Field(0.0, description="Reward subtracted for each turn.")
     parse_error_cost: NonNegativeFloat = Field(
         0.0, description="Reward subtracted for each action that cannot be parsed."
+    )
+
+
+class FailureFields(BaseModel):
+    """What happens when a rollout fails."""
+
+    failure_policy: Literal["retry", "fail_fast", "min_viable_group"] = Field(
+        "retry",
+        description=(
+            "When a rollout fails: retry with a new device, stop the run (fail_fast), or continue"
+            " with the rest of its group (min_viable_group)."
+        ),
+    )
+    max_attempts: PositiveInt = Field(3, description="Attempts per rollout with retry.")
+    min_group_size: PositiveInt = Field(
+        2, description="Scored rollouts that a group needs; with fewer it fails."
     )

@@ -19,14 +19,13 @@ from pydantic import (
 
 from producer.agents import AGENTS, Agent
 from producer.algorithms.advantages import ADVANTAGES
-from producer.config.checkpoints import CheckpointFields
+from producer.config.checkpoints import CheckpointFields, ReportingFields
 from producer.config.checks import config_problems
 from producer.config.computation import ComputationFields
 from producer.config.continual import ContinualFields, num_steps_of
-from producer.config.continuing import CHANGEABLE, check_same, inherited, recipe
-from producer.config.episodes import EpisodeFields
+from producer.config.continuing import CHANGEABLE, check_same, inherited
+from producer.config.episodes import EpisodeFields, FailureFields
 from producer.config.evaluation import EvaluationFields
-from producer.config.failures import FailureFields
 from producer.config.optimisation import OptimisationFields
 from producer.config.policy import PolicyFields
 from producer.config.preset import (
@@ -37,12 +36,11 @@ from producer.config.preset import (
     held_out_source,
 )
 from producer.config.process_rewards import ProcessRewardFields, module_hash
-from producer.config.reporting import ReportingFields
 from producer.config.reward import checked_sha256
 from producer.config.tasks import TaskFields
 from producer.endpoint_url import KEY_VARIABLE, check_url
 from producer.errors import UsageError
-from producer.field_errors import field_problems
+from producer.field_errors import field_problems, invalid
 from producer.policy.adapter_settings import AdapterSettings
 from schemas.training import Recipe
 
@@ -63,14 +61,14 @@ TOPICS: dict[str, type[BaseModel]] = {
 
 
 NONE_IS_A_VALUE = frozenset({"max_recent_turns"})
-"""Fields that have another default than None, and that None may be given for."""
+"""Fields with another default than None that accept None."""
 
 
 FieldsT = TypeVar("FieldsT", bound=BaseModel)
 
 
 def without_unset(given: dict[str, Any]) -> dict[str, Any]:
-    """The fields that are given; None stands for the default, except in `NONE_IS_A_VALUE`."""
+    """The given fields; None means not given, except in `NONE_IS_A_VALUE`."""
     return {
         name: value for name, value in given.items() if value is not None or name in NONE_IS_A_VALUE
     }
@@ -118,7 +116,7 @@ class RunConfig(ConfigFields):
         environment = explicit.get("environment")
         of_agent = agent_defaults(environment, explicit.get("model_name"), explicit.get("seed"))
         if explicit.get("tasks") is not None:
-            # Other training tasks are evaluated on their held-out split, else on themselves.
+            # Without a held-out split they are evaluated on themselves.
             of_agent["eval_tasks"] = held_out_source(explicit["tasks"])
         given = {**of_agent, **defaults, **_defaults_of(explicit.get("advantage")), **explicit}
         if explicit.get("skill_sequence") is not None and "num_steps" not in explicit:
@@ -169,7 +167,7 @@ class RunConfig(ConfigFields):
 
     @property
     def explicit(self) -> frozenset[str]:
-        """Fields that were given, as opposed to defaults and the preset's."""
+        """Fields that were given, without defaults and the preset."""
         return self._explicit
 
     def named(self, training_name: str) -> "RunConfig":
@@ -177,7 +175,7 @@ class RunConfig(ConfigFields):
         return self._changed(training_name=training_name)
 
     def resolved(self, behavior: Literal["resume", "overwrite", "skip"]) -> "RunConfig":
-        """A copy with this answer to what happens when the training exists."""
+        """A copy with this `behavior_if_log_dir_exists`."""
         return self._changed(behavior_if_log_dir_exists=behavior)
 
     def with_adapter(self, settings: AdapterSettings) -> "RunConfig":
@@ -199,7 +197,7 @@ class RunConfig(ConfigFields):
         return self._changed(**found)
 
     def with_cpu_threads(self, number: int) -> "RunConfig":
-        """A copy with this machine's number, which is recorded and counts as not given."""
+        """A copy with this machine's number; recorded, but not in `explicit`."""
         return self._changed(cpu_threads=number)
 
     def _changed(self, **changes: object) -> "RunConfig":
@@ -222,7 +220,7 @@ class RunConfig(ConfigFields):
 
     @property
     def rollouts_per_step(self) -> int:
-        """With the greedy rollout of each group that remax compares the others with."""
+        """Including remax's greedy rollout of each group."""
         return (self.group_size + (self.advantage == "remax")) * self.groups_per_batch
 
     @property
@@ -236,7 +234,10 @@ class RunConfig(ConfigFields):
 
     def recipe(self, log_path: Path) -> Recipe:
         """The settings that have columns of their own."""
-        return recipe(self, log_path)
+        own = {name: getattr(self, name) for name in Recipe.model_fields}
+        rank = self.lora_rank if self.train_type == "lora" else None
+        other = {"log_path": str(log_path), "lora_rank": rank, "box_type": self.agent.box_type}
+        return Recipe.model_validate(own | other)
 
     def continuing(self, recorded: dict[str, JsonValue], *, overwrite: bool) -> "RunConfig":
         """As `TrainingConfig.continuing`."""
@@ -258,10 +259,10 @@ def read_fields(given: dict[str, Any]) -> dict[str, JsonValue]:
 def read_continued(
     given: dict[str, Any], recorded: dict[str, JsonValue], *, overwrite: bool
 ) -> RunConfig:
-    """The configuration of a training that goes on: what is given over what is recorded.
+    """The configuration of a training that continues: given fields override recorded ones.
 
-    UsageError as `read_config`, and for a setting that such a training cannot change, unless
-    `overwrite` begins it again.
+    UsageError as `read_config`, and for a field that cannot change, unless `overwrite` begins a new
+    generation.
     """
     fields = read_fields(given)
     whole = with_later_fields(recorded)
@@ -278,24 +279,21 @@ def _validated(model: type[FieldsT], given: dict[str, Any]) -> FieldsT:
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        problems = field_problems(error, RunConfig.model_fields)
-    if len(problems) == 1:
-        raise UsageError(problems[0])
-    raise UsageError("\n  ".join(["the configuration is not valid:", *problems]))
+        raise invalid(field_problems(error, RunConfig.model_fields)) from None
 
 
 DECISIVE = frozenset({"environment", "model_name", "tasks", "lora_rank"})
-"""Fields that defaults of others depend on."""
+"""Fields on which the defaults of others depend."""
 
 
 def with_later_fields(recorded: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """The recorded configuration, with the values of fields that its writer did not have.
+    """The recorded configuration with the defaults of fields added since.
 
-    They are the defaults. But before there was `max_recent_turns` a policy saw every turn.
+    Before there was `max_recent_turns`, a policy saw every turn.
     """
     decisive = {name: recorded[name] for name in DECISIVE & recorded.keys()}
     later = {**read_config(decisive).recorded(), "max_recent_turns": None, **recorded}
     if recorded.get("eval_tasks") is None and held_out_source(later["tasks"]) is not None:
-        # Begun before held-out tasks were the default: it goes on as it was begun.
+        # Begun before held-out tasks were the default.
         later["eval_tasks"] = later["tasks"]
     return later

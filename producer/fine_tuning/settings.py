@@ -21,7 +21,7 @@ from pydantic import (
 from producer.config.computation import Device
 from producer.config.continuing import check_same
 from producer.errors import UsageError
-from producer.field_errors import field_problems
+from producer.field_errors import field_problems, invalid
 from producer.numbers import (
     NonNegativeFloat,
     NonNegativeInt,
@@ -275,13 +275,8 @@ def read_fine_tuning(
     try:
         return FineTuningConfig._read({**base, **given, "objective": objective}, frozenset(given))
     except ValidationError as error:
-        problems = [
-            _by_given_name(line, names or {})
-            for line in field_problems(error, FineTuningConfig.model_fields)
-        ]
-    if len(problems) == 1:
-        raise UsageError(problems[0])
-    raise UsageError("\n  ".join(["the configuration is not valid:", *problems]))
+        problems = field_problems(error, FineTuningConfig.model_fields)
+        raise invalid([_by_given_name(line, names or {}) for line in problems]) from None
 
 
 def _by_given_name(line: str, names: dict[str, str]) -> str:

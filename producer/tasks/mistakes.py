@@ -8,7 +8,7 @@ from typing import get_args
 from pydantic import BaseModel, ValidationError
 
 from producer.errors import did_you_mean
-from producer.field_errors import what_is_wrong
+from producer.field_errors import value_problem
 
 MAX_VALUE_LENGTH = 80
 """Characters of a wrong value that a message repeats."""
@@ -41,7 +41,7 @@ def explain_mistake(error: ValidationError, schema: type[BaseModel]) -> str:  # 
         case "json_invalid":
             return ": contains text that is not valid Unicode"
         case _:
-            return f"{path}: {what_is_wrong(first)}"
+            return f"{path}: {value_problem(first)}"
 
 
 def explain_reason(reason: str) -> str:

@@ -20,7 +20,7 @@ from uuid import uuid4
 
 import pytest
 
-from producer.config import read_config, recipe
+from producer.config import read_config
 from producer.emit import Emitter
 from producer.errors import StopRequestedError
 from producer.log.writer import Record
@@ -43,7 +43,7 @@ from tests.support.reading import installation_at
 ReadLog = Callable[[], list[dict[str, Any]]]
 SUBJECT = stream("training", ids.training_id("marked"))
 CREATED = TrainingCreated(
-    run_name="marked", kind="sft", recipe=recipe(read_config({}), Path()), total_steps=1, config={}
+    run_name="marked", kind="sft", recipe=read_config({}).recipe(Path()), total_steps=1, config={}
 )
 EVALUATION_ID = ids.manual_eval_id(ids.training_id("nonce"))
 EVALUATION = stream("evaluation", EVALUATION_ID)
