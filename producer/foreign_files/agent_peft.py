@@ -7,6 +7,7 @@ that cannot be honoured is.
 
 import logging
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -14,11 +15,12 @@ from typing import Any, Final, NoReturn
 from producer.agents.dbbench.data.layout import read_entries
 from producer.config import RunConfig
 from producer.errors import UsageError
-from producer.foreign_files.imports import merge, with_imports
-from producer.foreign_files.reading import UNKNOWN, Reading, flattened
-from producer.foreign_files.rows import (
+from producer.foreign_files.reading import (
+    UNKNOWN,
+    Reading,
     Table,
     count,
+    flattened,
     number,
     only,
     same,
@@ -29,6 +31,8 @@ logger = logging.getLogger(__name__)
 
 Section = dict[str, Any]
 
+IMPORT: Final = "import"
+"""In any section: a list of files whose fields it takes."""
 DEFAULT: Final = "default"
 COMPONENTS: Final = ("task", "agent", "language_model", "callback")
 """Kinds; each has a section `KIND_dict` of those there are."""
@@ -244,3 +248,44 @@ class _Assignment:
     def _refuse(self, name: str, value: object, wanted: str) -> NoReturn:
         message = f"--config: {self._path}: {name}: {value!r} cannot be honoured; use {wanted}"
         raise UsageError(message)
+
+
+def with_imports(
+    path: Path, parse: Callable[[Path], Section], above: tuple[Path, ...] = ()
+) -> Section:
+    """The file with the fields of the files that it imports; its own win. UsageError."""
+    path = path.resolve()
+    if path in above:
+        message = f"--config: {path} imports itself"
+        raise UsageError(message)
+    if not path.is_file():
+        by = above[-1] if above else path
+        message = f"--config: {by}: import: {path} does not exist"
+        raise UsageError(message)
+
+    def imported(section: Section, where: str) -> Section:
+        names = section.get(IMPORT, [])
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            message = f"--config: {path}: {where}import: must be a list of files"
+            raise UsageError(message)
+        whole: Section = {}
+        for name in names:
+            merge(whole, with_imports(path.parent / name, parse, (*above, path)))
+        own = {
+            name: imported(value, f"{where}{name}.") if isinstance(value, dict) else value
+            for name, value in section.items()
+            if name != IMPORT
+        }
+        merge(whole, own)
+        return whole
+
+    return imported(parse(path), "")
+
+
+def merge(into: Section, other: Section) -> None:
+    """Merge sections of the same name, replace other values."""
+    for name, value in other.items():
+        if isinstance(value, dict) and isinstance(into.get(name), dict):
+            merge(into[name], value)
+        else:
+            into[name] = deepcopy(value)

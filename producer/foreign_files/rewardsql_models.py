@@ -10,9 +10,9 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 from producer.errors import UsageError
-from producer.foreign_files.reading import Reading
-from producer.foreign_files.rows import (
+from producer.foreign_files.reading import (
     Noted,
+    Reading,
     Row,
     Table,
     count,

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from producer.errors import UsageError
-from producer.foreign_files.interpolations import resolved
 from producer.foreign_files.reading import Reading, flattened
 from producer.foreign_files.verl_trainer_fields import (
     ACTOR,
@@ -31,6 +30,9 @@ SCIENTIFIC: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 KL_IN_LOSS: Final = f"{ACTOR}use_kl_loss"
 KL_IN_REWARD: Final = "algorithm.use_kl_in_reward"
 ADAPTER: Final = tuple(f"{POLICY}{name}" for name in ("lora_rank", "lora_alpha", "target_modules"))
+
+WRAPPED: Final = re.compile(r"^\w+ (raised )?while resolving interpolation: ")
+"""The name of a Python error in OmegaConf's message."""
 
 Flat = dict[str, Any]
 """Dotted name -> value."""
@@ -159,3 +161,30 @@ def _has_adapter(flat: Flat) -> bool:
 def _number(value: Any) -> Any:
     """1e-6 is text in YAML 1.1, and a number in the original's reader."""
     return float(value) if isinstance(value, str) and SCIENTIFIC.fullmatch(value) else value
+
+
+def resolved(fields: dict[str, Any], file: str) -> dict[str, Any]:
+    """The fields with `${a.b}` replaced by OmegaConf. UsageError names file and field."""
+    # Imported here to keep --help quick.
+    from omegaconf import OmegaConf
+    from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
+
+    # A configuration is recorded: it must not contain variables of the environment.
+    OmegaConf.clear_resolver("oc.env")
+    try:
+        whole = OmegaConf.to_container(OmegaConf.create(fields), resolve=True)
+    except RecursionError:
+        message = f"--config: {file} is nested too deeply"
+        raise UsageError(message) from None
+    except OmegaConfBaseException as error:
+        problem = str(error.msg or error).splitlines()[0]
+        if isinstance(error, InterpolationKeyError):
+            target = problem.removeprefix("Interpolation key ").removesuffix(" not found")
+            problem = f"there is no field {target} to take the value of"
+        elif problem.startswith(("Recursive interpolation", "Interpolation to parent node")):
+            problem = "refers to itself"
+        problem = WRAPPED.sub("", problem)
+        where = f"{error.full_key}: " if error.full_key else ""
+        message = f"--config: {file}: {where}{problem}"
+        raise UsageError(message) from None
+    return {str(name): value for name, value in whole.items()} if isinstance(whole, dict) else {}

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Final
 
-from producer.foreign_files.rows import (
+from producer.foreign_files.reading import (
     NO_CHOICE,
     Table,
     chosen,

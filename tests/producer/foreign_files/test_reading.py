@@ -5,9 +5,18 @@ from typing import Any
 import pytest
 
 from producer.errors import UsageError
-from producer.foreign_files.interpolations import resolved
-from producer.foreign_files.reading import Reading, flattened
-from producer.foreign_files.rows import Noted, count, number, one_of, only, same, without_effect
+from producer.foreign_files.reading import (
+    Noted,
+    Reading,
+    count,
+    flattened,
+    number,
+    one_of,
+    only,
+    same,
+    without_effect,
+)
+from producer.foreign_files.verl_trainer import resolved
 
 TABLE = {
     "model.path": same("model_name"),

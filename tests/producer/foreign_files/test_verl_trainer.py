@@ -8,8 +8,12 @@ import pytest
 
 from producer.commands.config_file import read_config_file
 from producer.errors import UsageError
-from producer.foreign_files.interpolations import resolved
-from producer.foreign_files.verl_trainer import TrainerFile, is_grpo_trainer, read_grpo_trainer
+from producer.foreign_files.verl_trainer import (
+    TrainerFile,
+    is_grpo_trainer,
+    read_grpo_trainer,
+    resolved,
+)
 
 PUBLISHED = (Path(__file__).parents[2] / "data/recipes/rewardsql/grpo_trainer.yaml").read_text()
 
