@@ -1,8 +1,8 @@
-"""Reads a --config file: fields of the configuration as JSON, TOML or YAML, told by its ending."""
+"""Reads a --config file: fields of the configuration as JSON, TOML or YAML, by its ending."""
 
 import json
 import tomllib
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,14 @@ YAML_ENDINGS = (".yaml", ".yml")
 
 
 class _RepeatedFieldError(ValueError):
-    """A field stands in the file twice: one of them would be ignored."""
+    """The file has a field twice; one of them would be ignored."""
 
 
 def read_config_file(path: Path) -> dict[str, Any]:
-    """The file's fields. UsageError for what cannot be read, and for a field that is given twice.
+    """The file's fields: JSON unless it is called *.toml, *.yaml or *.yml.
 
-    JSON unless the file is called *.toml, *.yaml or *.yml. An assignment of Agent-PEFT is read with
-    the files that it imports.
+    Reads an assignment of Agent-PEFT with the files that it imports. UsageError for an unreadable
+    file and for a repeated field.
     """
     fields = _read(path)
     return read_agent_peft(path, _read) if is_agent_peft(fields) else fields
@@ -31,7 +31,7 @@ def read_config_file(path: Path) -> dict[str, Any]:
 def _read(path: Path) -> dict[str, Any]:
     parse = _PARSERS.get(path.suffix.lower(), _parse_json)
     try:
-        text = path.read_text(encoding="utf-8-sig")  # editors on Windows begin with a mark
+        text = path.read_text(encoding="utf-8-sig")  # Windows editors write a byte order mark
         fields = parse(text)
     except OSError as error:
         message = f"--config: {path} cannot be read: {error.strerror}"
@@ -62,15 +62,15 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def place(error: json.JSONDecodeError) -> str:
-    """Where JSON is broken, and how."""
+    """Position and reason of a JSON error."""
     return f"line {error.lineno} column {error.colno}: {error.msg[:1].lower()}{error.msg[1:]}"
 
 
 def _parse_json(text: str) -> object:
-    return json.loads(text, object_pairs_hook=_without_repetition)
+    return json.loads(text, object_pairs_hook=_unique_fields)
 
 
-def _without_repetition(pairs: list[tuple[Any, JsonValue]]) -> dict[Any, JsonValue]:
+def _unique_fields(pairs: list[tuple[Any, JsonValue]]) -> dict[Any, JsonValue]:
     fields: dict[Any, JsonValue] = {}
     for name, value in pairs:
         if name in fields:
@@ -80,30 +80,21 @@ def _without_repetition(pairs: list[tuple[Any, JsonValue]]) -> dict[Any, JsonVal
 
 
 def _parse_yaml(text: str) -> object:
-    """YAML of plain values. ValueError."""
+    """YAML as OmegaConf reads it: 1e-5 is a number, a date is text. ValueError."""
     import yaml
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
 
-    class Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML ships no types
-        """Refuses a field that is given twice, and leaves dates as text."""
-
-    def construct_mapping(loader: Loader, node: Any) -> dict[Hashable, Any]:
-        loader.flatten_mapping(node)
-        pairs = [
-            (loader.construct_object(name, deep=True), loader.construct_object(value, deep=True))
-            for name, value in node.value
-        ]
-        return _without_repetition(pairs)
-
-    Loader.add_constructor("tag:yaml.org,2002:map", construct_mapping)
-    Loader.add_constructor("tag:yaml.org,2002:timestamp", yaml.SafeLoader.construct_yaml_str)
+    if not text.strip():
+        return None
     try:
-        return yaml.load(text, Loader)  # noqa: S506  # a safe loader
+        return OmegaConf.to_container(OmegaConf.create(text))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = "" if mark is None else f"line {mark.line + 1} column {mark.column + 1}: "
         message = f"{where}{error.problem}"
         raise ValueError(message) from None
-    except (yaml.YAMLError, TypeError) as error:
+    except (yaml.YAMLError, OmegaConfBaseException, TypeError) as error:
         raise ValueError(str(error).splitlines()[0]) from None
 
 

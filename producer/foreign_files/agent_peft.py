@@ -1,8 +1,7 @@
 """Reads Agent-PEFT's rl_training.yaml and the component files that it imports, as they are.
 
-Known fields become fields of the configuration. A field that cannot mean anything here is named
-with the reason, one that is not known is named too; neither is an error. A known field with a value
-that cannot be honoured is.
+Known fields become fields of the configuration. Unknown fields and fields without effect are
+named. A value that cannot be honoured is an error that names file and field.
 """
 
 import logging
@@ -35,9 +34,9 @@ IMPORT: Final = "import"
 """In any section: a list of files whose fields it takes."""
 DEFAULT: Final = "default"
 COMPONENTS: Final = ("task", "agent", "language_model", "callback")
-"""Kinds; each has a section `KIND_dict` of those there are."""
+"""Kinds of components; the section `KIND_dict` defines those of a kind."""
 REWARDS: Final = ("reward_correct", "reward_incorrect", "reward_timeout")
-"""Of the reward `dbbench`; the original's names are ours."""
+"""Settings of the reward `dbbench`, with the same names here."""
 RECORDS: Final = frozenset(
     {
         "current_session_saving_callback",
@@ -45,7 +44,7 @@ RECORDS: Final = frozenset(
         "group_self_consistency_callback",
     }
 )
-"""Callbacks whose work is done anyway: every session and failure is an event."""
+"""Callbacks that are not needed: every session and failure is an event."""
 TRAINING: Final = "rl_training_callback"
 PAST_SESSIONS: Final = "previous_sample_utilization_callback"
 INFERENCE: Final = "agent.inference_config_dict."
@@ -113,12 +112,12 @@ TABLE: Final[Table] = {
 
 
 def is_agent_peft(fields: Mapping[str, Any]) -> bool:
-    """Whether a file's fields are an assignment of that system."""
+    """Whether the fields are an assignment of Agent-PEFT."""
     return "assignment_config" in fields
 
 
 def read_agent_peft(path: Path, parse: Callable[[Path], Section]) -> Section:
-    """The configuration's fields; `parse` reads one YAML file. UsageError names file and field."""
+    """Fields of the configuration; `parse` reads a YAML file. UsageError names file and field."""
     assignment = _Assignment(path, with_imports(path, parse))
     fields = assignment.fields()
     read = assignment.read
@@ -132,7 +131,7 @@ def read_agent_peft(path: Path, parse: Callable[[Path], Section]) -> Section:
 
 
 class _Assignment:
-    """An assignment with the components that it names."""
+    """An assignment and its components."""
 
     def __init__(self, path: Path, whole: Section) -> None:
         self.read = Reading()
@@ -140,7 +139,7 @@ class _Assignment:
         self._whole = whole
 
     def fields(self) -> Section:
-        """Of the configuration. UsageError, NotFoundError."""
+        """Fields of the configuration. UsageError, NotFoundError."""
         whole = dict(self._whole)
         assignment = dict(self._section(whole.pop("assignment_config"), "assignment_config"))
         task = assignment.pop("task", None)
@@ -187,7 +186,7 @@ class _Assignment:
             self.read.take(f"callback_dict.{key}", "reward", "dbbench")
 
     def _together(self, order: object) -> Section:
-        """What follows from several fields."""
+        """Settings that depend on several fields."""
         given = self.read.given
         weight = given.pop("reward_weight", 1.0)
         for name in REWARDS if "reward" in given else ():
@@ -202,7 +201,7 @@ class _Assignment:
         return given | self._samples(order, given)
 
     def _samples(self, order: object, given: Section) -> Section:
-        """An update for each session, or for as many as are accumulated; by default every entry."""
+        """Number of steps, and which entries: an update per session or per accumulated sessions."""
         updates = given.get("groups_per_batch", 1)
         source = given.get("tasks")
         name = "assignment_config.sample_order"
@@ -217,13 +216,13 @@ class _Assignment:
         if len(places) < len(order) or not places:
             self._refuse(name, order, "indices of samples, from 0")
         self.read.left[f"the order of {name}"] = (
-            f"its {len(order)} samples are trained on, in an order drawn by seed"
+            f"its {len(order)} samples are trained on in an order drawn from the seed"
         )
         chosen = {} if source is None else {"tasks": {**source, "positions": sorted({*places})}}
         return {"num_steps": -(-len(order) // updates), **chosen}
 
     def _component(self, kind: str, given: object) -> Section:
-        """Parameters of a component: the defaults of its kind, those of its name, its own."""
+        """Parameters of a component: its kind's defaults, then its name's, then its own."""
         if given is None:
             return {}
         own = {"name": given} if isinstance(given, str) else self._section(given, kind)

@@ -1,8 +1,7 @@
 """Reads RewardSQL's grpo_trainer.yaml, verl's trainer file, as it is.
 
-Known fields become settings of `cua-train sql rl`. One without effect here is named with the
-reason, one that is not known is named too; neither is an error. A value that cannot be honoured is,
-with file and field.
+Known fields become settings of `cua-train sql rl`. Unknown fields and fields without effect are
+named. A value that cannot be honoured is an error that names file and field.
 """
 
 import re
@@ -24,9 +23,8 @@ from producer.foreign_files.verl_trainer_fields import (
 )
 
 SECTIONS: Final = frozenset({"actor_rollout_ref", "algorithm", "trainer"})
-"""Any of them tells such a file from one of our own fields."""
+"""Any of them identifies such a file."""
 TABLE: Final = HONOURED | IGNORED
-SCIENTIFIC: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 KL_IN_LOSS: Final = f"{ACTOR}use_kl_loss"
 KL_IN_REWARD: Final = "algorithm.use_kl_in_reward"
 ADAPTER: Final = tuple(f"{POLICY}{name}" for name in ("lora_rank", "lora_alpha", "target_modules"))
@@ -40,7 +38,7 @@ Flat = dict[str, Any]
 
 @dataclass(slots=True)
 class TrainerFile(Reading):
-    """What a file means; `given` also has `epochs`, `output_dir`, `train_files`, `val_files`."""
+    """What a file sets; `given` also has `epochs`, `output_dir`, `train_files`, `val_files`."""
 
     path: Path = Path()
     algorithm: str | None = None
@@ -52,16 +50,16 @@ class TrainerFile(Reading):
 
 
 def is_grpo_trainer(fields: Mapping[str, Any]) -> bool:
-    """Whether a file's fields are those of verl's trainer."""
+    """Whether the fields are those of verl's trainer."""
     return any(isinstance(fields.get(name), dict) for name in SECTIONS)
 
 
 def read_grpo_trainer(
     path: Path, fields: dict[str, Any], *, omit: tuple[str, ...] = (), algorithm: str | None = None
 ) -> TrainerFile:
-    """The settings. `algorithm` wins over the file's. UsageError lists every problem."""
+    """The settings; `algorithm` overrides the file's. UsageError lists every problem."""
     flat = _without(flattened(resolved(fields, path.name), TABLE), omit, path)
-    flat = {name: _number(value) for name, value in flat.items() if value not in (None, {})}
+    flat = {name: value for name, value in flat.items() if value not in (None, {})}
     for name, own in ALIASES.items():
         if name in flat:
             flat.setdefault(own, flat.pop(name))
@@ -81,7 +79,7 @@ def read_grpo_trainer(
 
 
 def _without(flat: Flat, omit: tuple[str, ...], path: Path) -> Flat:
-    """The fields that are not to be omitted. UsageError."""
+    """The fields without those to omit. UsageError."""
     for name in omit:
         left = {
             field: value
@@ -96,7 +94,7 @@ def _without(flat: Flat, omit: tuple[str, ...], path: Path) -> Flat:
 
 
 def _unmet(flat: Flat) -> dict[str, str]:
-    """Condition of the table that does not hold -> why."""
+    """Condition of the table that does not hold -> the reason."""
     algorithm = ESTIMATORS.get(str(flat.get("algorithm.adv_estimator")))
     loggers = flat.get("trainer.logger", [])
     has_wandb = "wandb" in (loggers if isinstance(loggers, list) else [loggers])
@@ -127,7 +125,7 @@ def _unmet(flat: Flat) -> dict[str, str]:
 
 
 def _together(read: TrainerFile, flat: Flat) -> None:
-    """What follows from several fields."""
+    """Settings that depend on several fields."""
     given = read.given
     for name in ("algorithm", "core_function", "core_algos", "warmup_ratio", "mini_batch"):
         if name in given:
@@ -154,13 +152,8 @@ def _together(read: TrainerFile, flat: Flat) -> None:
 
 
 def _has_adapter(flat: Flat) -> bool:
-    """All weights are trained, unless the file has settings of an adapter and no rank of 0."""
+    """Whether the file sets an adapter, with a rank other than 0."""
     return any(name in flat for name in ADAPTER) and flat.get(ADAPTER[0]) != 0
-
-
-def _number(value: Any) -> Any:
-    """1e-6 is text in YAML 1.1, and a number in the original's reader."""
-    return float(value) if isinstance(value, str) and SCIENTIFIC.fullmatch(value) else value
 
 
 def resolved(fields: dict[str, Any], file: str) -> dict[str, Any]:

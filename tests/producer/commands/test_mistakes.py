@@ -152,7 +152,7 @@ def test_a_check_leaves_nothing_behind(tmp_path: Path) -> None:
         ("a.yaml", "seed: !!python/object:os.system {}", "is not valid YAML: line 1 column 7"),
         ("a.yaml", "seed: 1\n...\nseed: 2", "is not valid YAML: "),
         ("a.json", '{"seed": 1, "seed": 2}', "seed is given twice"),
-        ("a.yaml", "seed: 1\nseed: 2", "seed is given twice"),
+        ("a.yaml", "seed: 1\nseed: 2", "line 2 column 1: found duplicate key seed"),
         ("a.toml", "seed = 1\nseed = 2", "is not valid TOML: "),
         ("a.json", b"\xff\xfe", "is not a text file in UTF-8"),
         ("a.json", "[" * 100_000, "is nested too deeply"),
