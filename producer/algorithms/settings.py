@@ -26,7 +26,10 @@ class OptimizerSettings(SettingsGroup):
     )
     learning_rate: NonNegativeFloat = Field(1e-5, description="Learning rate of Adam.")
     weight_decay: NonNegativeFloat = Field(
-        0.0, description="Of AdamW: each step takes learning_rate x this of a trained weight."
+        0.0,
+        description=(
+            "Weight decay of AdamW: each step subtracts learning_rate x this x the weight."
+        ),
     )
     max_gradient_norm: PositiveFloat | None = Field(
         None, description="Clip the gradient to this global L2 norm."
@@ -41,30 +44,29 @@ class LossSettings(SettingsGroup):
     )
     clip_ratio_low: Annotated[float, Field(gt=0, le=1)] | None = Field(
         None,
-        description="With the losses ppo, cispo and gspo: clip probability ratios at 1 - this.",
+        description="With the losses ppo, cispo and gspo: clips probability ratios at 1 - this.",
     )
     clip_ratio_high: PositiveFloat | None = Field(
         None,
-        description="With the losses ppo, cispo and gspo: clip probability ratios at 1 + this.",
+        description="With the losses ppo, cispo and gspo: clips probability ratios at 1 + this.",
     )
     dual_clip: Annotated[float, Field(gt=1, allow_inf_nan=False)] | None = Field(
         None,
         description=(
-            "With the loss ppo: largest probability ratio that counts where the advantage is"
-            " negative."
+            "With the loss ppo: clips probability ratios at this where the advantage is negative."
         ),
     )
     loss_aggregation: AggregationName = Field(
         "sum",
         description=(
-            "Over the tokens of an optimiser step: their sum, their mean (token_mean), the mean"
+            "How token losses of an optimiser step are aggregated: sum, token_mean, or the mean"
             " over sequences of their token means (sequence_mean) or token sums (sequence_sum)."
         ),
     )
     entropy_coef: NonNegativeFloat = Field(
         0.0,
         description=(
-            "Weight of the entropy bonus: the entropy of each token's distribution, aggregated as"
+            "Weight of the entropy bonus: the entropy of the token distributions, aggregated as"
             " the loss and subtracted from it."
         ),
     )
@@ -80,13 +82,16 @@ class KlSettings(SettingsGroup):
     kl_in: KlPlace = Field(
         "advantage",
         description=(
-            "What the KL penalty is a term of: the advantages, relative to the batch's mean"
-            " (tinker-cookbook), or the loss."
+            "Apply the KL penalty to the advantages, relative to the batch's mean (as"
+            " tinker-cookbook), or as a term of the loss."
         ),
     )
     compute_post_kl: bool = Field(
         False,
-        description="Measure every sampled token again after the update (kl_pre_post_v1).",
+        description=(
+            "Compute the KL divergence of the update: runs every sampled token through the new"
+            " policy (kl_pre_post_v1)."
+        ),
     )
 
 
@@ -99,8 +104,8 @@ class GaeSettings(SettingsGroup):
     gae_lambda: Annotated[float, Field(ge=0, le=1)] = Field(
         1.0,
         description=(
-            "With the advantage gae: 1 compares all later rewards with a token's value, 0 the next"
-            " token's value alone."
+            "With the advantage gae: 1 compares a token's value with all later rewards, 0 only"
+            " with the next token's value."
         ),
     )
     value_learning_rate: NonNegativeFloat = Field(
@@ -109,15 +114,15 @@ class GaeSettings(SettingsGroup):
     value_clip: PositiveFloat = Field(
         0.5,
         description=(
-            "With the advantage gae: a value counts in the value loss at most this far from the one"
-            " before the update."
+            "With the advantage gae: clips value predictions to +- this around their value before"
+            " the update."
         ),
     )
     value_coef: NonNegativeFloat = Field(
         0.0,
         description=(
-            "With the advantage gae: weight of the value loss in the adapter's gradient; with 0"
-            " only the value head is trained on it."
+            "With the advantage gae: weight of the value loss in the adapter's gradient. With 0"
+            " the value loss trains only the value head."
         ),
     )
 
@@ -131,15 +136,15 @@ class PrimeSettings(SettingsGroup):
     prime_beta: PositiveFloat = Field(
         0.05,
         description=(
-            "With the advantage prime: a token's reward is this times its log-ratio of reward model"
-            " and reference."
+            "With the advantage prime: a token's reward is this times the log-ratio of reward"
+            " model and reference."
         ),
     )
     prime_process_coef: PositiveFloat = Field(
-        5.0, description="With the advantage prime: weight of the rewards of tokens."
+        5.0, description="With the advantage prime: weight of the token rewards."
     )
     prime_outcome_coef: NonNegativeFloat = Field(
-        5.0, description="With the advantage prime: weight of the rollouts' rewards."
+        5.0, description="With the advantage prime: weight of the rollout rewards."
     )
 
 

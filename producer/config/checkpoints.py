@@ -20,21 +20,21 @@ class CheckpointFields(BaseModel):
     log_path: Path | None = Field(
         None,
         description=(
-            "Folder of this training's resume states and checkpoints. Alone it names the training"
-            " that it holds."
+            "Folder of this training's resume states and checkpoints. Without training_name it"
+            " continues the training in it."
         ),
     )
     log_dir: Path | None = Field(
-        None, description="Folder in which each training has its log_path, under its name."
+        None, description="Parent folder: a training's log_path is log_dir/NAME."
     )
     save_every: NonNegativeInt = Field(
-        10, description="Steps between checkpoints; 0: only after the last step."
+        10, description="Steps between checkpoints. 0: only after the last step."
     )
     behavior_if_log_dir_exists: Literal["ask", "resume", "overwrite", "skip", "raise"] = Field(
         "ask",
         description=(
-            "When the training exists. ask: ask on a terminal, otherwise resume; overwrite: start"
-            " again as a new generation, keeping the old one."
+            "If the training exists: resume, overwrite (start a new generation, keeping the old"
+            " one), skip, raise, or ask (resume without a terminal)."
         ),
     )
 
@@ -43,9 +43,12 @@ class ReportingFields(BaseModel):
     """What is written beside the log."""
 
     num_groups_to_log: NonNegativeInt = Field(
-        1, description="Groups per step whose rollouts are written to the run's folder as text."
+        1,
+        description="Groups per step whose rollouts are also written as text to the run's folder.",
     )
     wandb_project: Name | None = Field(
         None, description="Mirror the training to this Weights & Biases project."
     )
-    wandb_name: Name | None = Field(None, description="Name of the run there; needs wandb_project.")
+    wandb_name: Name | None = Field(
+        None, description="Name of the run at Weights & Biases; needs wandb_project."
+    )

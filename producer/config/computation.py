@@ -23,15 +23,14 @@ class ComputationFields(BaseModel):
     device: Device = Field(
         "auto",
         description=(
-            "Where the policy is computed: `cpu`, `cuda` or `cuda:N`; auto: the first GPU, or the"
-            " processor without one."
+            "Where the policy runs: `cpu`, `cuda` or `cuda:N`. auto: the first GPU, else the CPU."
         ),
     )
     dtype: Literal["auto", "float32", "bfloat16"] = Field(
         "auto",
         description=(
-            "Of the policy's weights; auto: float32 on a processor, as stored on a GPU. Adapter and"
-            " optimiser are float32 always."
+            "Type of the policy's weights. auto: float32 on a CPU, as stored on a GPU. Adapter"
+            " and optimiser are always float32."
         ),
     )
     cpu_threads: int | None = Field(
@@ -39,31 +38,30 @@ class ComputationFields(BaseModel):
         ge=1,
         le=1024,
         description=(
-            "On a processor: threads of one operation of a policy of more than 50 M weights, whose"
-            " last bits follow from their number; a smaller one has one. Without it as many as the"
-            " machine that begins the training chooses (its cores, or OMP_NUM_THREADS); recorded,"
-            " and the same when it continues elsewhere."
+            "On a CPU: threads per operation, for policies of more than 50 M weights; smaller"
+            " ones use one. The last bits of results depend on it, so it is recorded and kept when"
+            " the training continues elsewhere."
         ),
     )
     gradient_checkpointing: Literal["auto", "on", "off"] = Field(
         "auto",
         description=(
-            "Compute activations again in the backward pass instead of keeping them; auto: when"
-            " they would take more than half of the memory available. The result is the same."
+            "Recompute activations in the backward pass to save memory; the result is the same."
+            " auto: if they would take more than half of the available memory."
         ),
     )
     screen_cache_bytes: int | None = Field(
         None,
         ge=0,
         lt=2**63,
-        description="Features of screens that are kept, in bytes; without it 2 GiB.",
+        description="Size of the cache of screen features, in bytes.",
     )
     kv_cache_bytes: int | None = Field(
         None,
         ge=0,
         lt=2**63,
         description=(
-            "KV caches of running episodes that are kept, in bytes; those above are computed again"
-            " at their next turn. Without it all are kept."
+            "Size of the KV caches of running episodes, in bytes. What exceeds it is recomputed"
+            " at the next turn."
         ),
     )

@@ -42,18 +42,19 @@ class ContinualFields(BaseModel):
     skill_sequence: SkillSequence | None = Field(
         None,
         description=(
-            "Train these skills one after another: select,insert,delete. After each one success is"
+            "Train these skills one after another: select,insert,delete. After each, success is"
             " measured on every skill of the evaluation tasks."
         ),
     )
-    steps_per_skill: PositiveInt = Field(20, description="Steps that each skill is trained for.")
+    steps_per_skill: PositiveInt = Field(20, description="Training steps of each skill.")
     replay_share: Annotated[float, Field(ge=0, lt=1)] = Field(
-        0.0, description="Share of the training tasks that are drawn from earlier skills' tasks."
+        0.0, description="Share of training tasks drawn from earlier skills."
     )
     replay_sessions: Annotated[int, Field(ge=0, le=256)] = Field(
         0,
         description=(
-            "Newest right sessions of the training's own past that every first prompt shows."
+            "Number of past sessions in every first prompt: the newest correct ones of the"
+            " training."
         ),
     )
 

@@ -25,16 +25,15 @@ class EpisodeFields(BaseModel):
     max_recent_turns: Annotated[PositiveInt | None, BeforeValidator(read_none)] = Field(
         5,
         description=(
-            "Past turns that the policy sees beside the instruction and the screen: at least so"
-            " many and fewer than twice as many, because older ones are dropped in blocks, so that"
-            " turns stay one training sequence. none: all of them."
+            "Past turns in the prompt. With N it shows N to 2N-1 turns; the oldest N are dropped"
+            " together, which keeps the turns one training sequence. none: all of them."
         ),
     )
     step_completions: NonNegativeInt = Field(
         0,
         description=(
-            "Text-to-SQL: label each step of a completion by the share of so many completions of"
-            " its prefix that are right (Monte Carlo), recorded with the rollout; 0: no labels."
+            "Text-to-SQL: label each step of a completion with the share of correct ones among"
+            " this many completions of its prefix (Monte Carlo). 0: no labels."
         ),
     )
     max_concurrent_rollouts: PositiveInt = Field(
@@ -43,22 +42,22 @@ class EpisodeFields(BaseModel):
     max_task_time_seconds: PositiveFloat = Field(
         1800.0,
         description=(
-            "Time limit of an episode's actions on its device; reaching it ends the episode, which"
-            " is then judged. The time that the policy takes does not count."
+            "Time limit of an episode's actions on its device, without the policy's own time. At"
+            " the limit the episode ends and is judged."
         ),
     )
     max_turn_time_seconds: PositiveFloat = Field(
         300.0,
         description=(
-            "Time limit of one call to the device, or to a reward of your own; reaching it fails"
-            " the attempt."
+            "Time limit of one call to the device or to your own reward. At the limit the attempt"
+            " fails."
         ),
     )
     validate_every_turn: bool = Field(
         True,
         description=(
-            "Ask the validator after every turn, which fills turn_first_success: one more query of"
-            " the device per turn."
+            "Run the validator after every turn to record turn_first_success. Costs one device"
+            " query per turn."
         ),
     )
     reward: Annotated[str, AfterValidator(check_reward_name)] = Field(
@@ -71,18 +70,21 @@ class EpisodeFields(BaseModel):
     reward_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = Field(
         None,
         description=(
-            "sha256 of the file of your own reward function; recorded, so that the training"
-            " continues with the same function only."
+            "sha256 of the file of your own reward function. Recorded: the training continues"
+            " only with the same file."
         ),
     )
     reward_correct: FiniteFloat = Field(
-        CORRECT, description="With the reward dbbench: of a session that is right and completed."
+        CORRECT,
+        description=(
+            "With the reward dbbench: reward of a completed session with the right result."
+        ),
     )
     reward_incorrect: FiniteFloat = Field(
-        INCORRECT, description="With the reward dbbench: of any other session."
+        INCORRECT, description="With the reward dbbench: reward of any other session."
     )
     reward_timeout: FiniteFloat = Field(
-        TIMEOUT, description="With the reward dbbench: of a session that reached its last round."
+        TIMEOUT, description="With the reward dbbench: reward of a session that ran out of rounds."
     )
     turn_cost: NonNegativeFloat = Field(0.0, description="Reward subtracted for each turn.")
     parse_error_cost: NonNegativeFloat = Field(
@@ -96,11 +98,13 @@ class FailureFields(BaseModel):
     failure_policy: Literal["retry", "fail_fast", "min_viable_group"] = Field(
         "retry",
         description=(
-            "When a rollout fails: retry with a new device, stop the run (fail_fast), or continue"
+            "When a rollout fails: retry on a new device, stop the run (fail_fast), or continue"
             " with the rest of its group (min_viable_group)."
         ),
     )
-    max_attempts: PositiveInt = Field(3, description="Attempts per rollout with retry.")
+    max_attempts: PositiveInt = Field(
+        3, description="Attempts per rollout, with failure_policy retry."
+    )
     min_group_size: PositiveInt = Field(
-        2, description="Scored rollouts that a group needs; with fewer it fails."
+        2, description="Scored rollouts that a group needs; a group with fewer fails."
     )

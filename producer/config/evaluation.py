@@ -21,7 +21,7 @@ class EvaluationFields(BaseModel):
     """When and how the policy is evaluated."""
 
     eval_every: NonNegativeInt = Field(
-        10, description="Steps between evaluations; 0: only after the last step."
+        10, description="Steps between evaluations. 0: only after the last step."
     )
     eval_episodes: PositiveInt = Field(
         100, description="Episodes per evaluation, spread over its tasks."
@@ -31,12 +31,12 @@ class EvaluationFields(BaseModel):
     )
     eval_sampled_episodes: NonNegativeInt = Field(
         0,
-        description=(
-            "Episodes of a second evaluation at each point, sampled at temperature 1; 0: none."
-        ),
+        description="Episodes of a second evaluation, sampled at temperature 1. 0: none.",
     )
     skip_baseline: bool = Field(False, description="Do not evaluate before the first step.")
-    baseline_only: bool = Field(False, description="Stop after the evaluation before step 1.")
+    baseline_only: bool = Field(
+        False, description="Stop after the evaluation before the first step."
+    )
 
     @property
     def num_baselines(self) -> int:

@@ -25,45 +25,45 @@ class BatchFields(BaseModel):
     num_steps: NonNegativeInt = Field(100, description="Training steps in total.")
     groups_per_batch: BatchPart = Field(10, description="Groups per training step.")
     group_size: BatchPart = Field(
-        4, description="Rollouts per group: attempts at the same task, compared with each other."
+        4,
+        description=(
+            "Rollouts per group: attempts at the same task, which are compared with each other."
+        ),
     )
     max_steps_off_policy: PositiveInt | None = Field(
         None,
         description=(
-            "Collect later steps' rollouts while a step is trained: a rollout may be up to so many"
-            " policy versions old when it is trained on. Without it every rollout is of the newest"
-            " version."
+            "Collect rollouts of later steps during an update. A rollout may be this many policy"
+            " versions old when it is trained on."
         ),
     )
     stream_minibatch: bool = Field(
         False,
         description=(
-            "Begin a step's gradients while rollouts still run: as soon as all groups of a"
-            " minibatch have ended. The weights change after the last rollout, as without it."
+            "Start a step's gradients while rollouts still run, once all groups of a minibatch"
+            " have ended. The weights change only after the last rollout."
         ),
     )
     num_minibatches: PositiveInt | None = Field(
         None,
         description=(
-            "With stream_minibatch: minibatches per optimiser step, equal shares of the groups in"
-            " their order; without it each group is one."
+            "With stream_minibatch: minibatches per optimiser step, as equal shares of the groups"
+            " in order."
         ),
     )
     learning_rate_schedule: Literal["constant", "cosine"] = Field(
         "constant",
         description=(
-            "After the warm-up: constant, or falling along half a cosine to"
-            " min_learning_rate_ratio at the last step; num_steps is then fixed."
+            "After the warm-up: constant, or half a cosine down to min_learning_rate_ratio at the"
+            " last step, which fixes num_steps."
         ),
     )
     min_learning_rate_ratio: Annotated[float, Field(ge=0, le=1)] = Field(
-        0.0, description="With the schedule cosine: share of the learning rate that is left."
+        0.0, description="With the schedule cosine: final share of the learning rate."
     )
     learning_rate_warmup_steps: NonNegativeInt = Field(
         0,
-        description=(
-            "Training steps over which the learning rate rises linearly: step n has n/N of it."
-        ),
+        description="Training steps N of the linear warm-up: step n has n/N of the learning rate.",
     )
     advantage: AdvantageName = Field(
         "mean_centered",
@@ -79,18 +79,18 @@ class BatchFields(BaseModel):
     baseline: BaselineName = Field(
         "none",
         description=(
-            "With the advantage reinforce: taken off the reward; nothing, the moving average of"
-            " earlier steps' rewards, or the mean of the group."
+            "With the advantage reinforce: subtracted from the reward: nothing, a moving average"
+            " of earlier steps' mean rewards, or the group's mean."
         ),
     )
     baseline_momentum: Annotated[float, Field(ge=0, lt=1)] = Field(
         0.9,
-        description="With the baseline moving: how much of it a step's mean reward leaves.",
+        description="With the baseline moving: share of the old average that a step keeps.",
     )
     remove_constant_reward_groups: bool = Field(
         True,
         description=(
-            "Do not train on groups whose rewards are all equal; they are recorded as dropped. Off"
+            "Drop groups with all rewards equal from training; they are recorded as dropped. Off"
             " by default with the advantages gae, remax and reinforce, which do not compare within"
             " a group."
         ),

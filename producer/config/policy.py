@@ -52,33 +52,31 @@ class PolicyFields(BaseModel):
     base_url: str | None = Field(
         None,
         description=(
-            "Sample from this OpenAI-compatible server, such as http://localhost:8000/v1; the key"
-            " is that of OPENAI_API_KEY. For cua-train evaluate only."
+            "Sample from this OpenAI-compatible server, such as http://localhost:8000/v1, with"
+            " the key in OPENAI_API_KEY. Only for cua-train evaluate."
         ),
     )
     train_type: Literal["lora", "full"] = Field(
         "lora",
         description=(
-            "What is trained: LoRA adapters, or all weights of the language model (full), in"
-            " float32; checkpoints are then whole policies."
+            "Train LoRA adapters, or all weights of the language model in float32 (full)."
+            " Checkpoints of full are whole policies."
         ),
     )
     lora_rank: PositiveInt = Field(32, description="Rank of the LoRA adapters.")
     lora_alpha: PositiveFloat | None = Field(
-        None, description="Scale of the LoRA adapters: they are multiplied by lora_alpha/lora_rank."
+        None,
+        description="Scale of the LoRA adapters, which are multiplied by lora_alpha / lora_rank.",
     )
     lora_dropout: Annotated[float, Field(ge=0, lt=1)] = Field(
         0.0,
-        description=(
-            "Probability that an adapter's input is dropped in the passes of an update; sampling"
-            " drops nothing."
-        ),
+        description="Dropout of an adapter's input during updates; sampling uses none.",
     )
     target_modules: TargetModules | None = Field(
         None,
         description=(
-            "What of the language model is adapted: all, attention, mlp, or a JSON list of names"
-            ' (["q_proj", "v_proj"]) or regular expressions. All and mlp include experts.'
+            "Adapted modules of the language model: all, attention, mlp, or a JSON list of names"
+            ' (["q_proj", "v_proj"]) or regular expressions. all and mlp include experts.'
         ),
     )
     load_checkpoint_path: Path | None = Field(
@@ -90,10 +88,10 @@ class PolicyFields(BaseModel):
     renderer_name: RendererName = Field(
         "auto",
         description=(
-            "Format of prompts and actions: qwen_mobile or qwen_computer (Qwen's official"
-            " tools), qwen (a short prompt of ours), recipe (the tools action, wait and finish),"
-            " compact (the demo policy's calls), openai (OpenAI's computer use, for a policy of"
-            " base_url), or auto (compact for the demo policy, else qwen_mobile)."
+            "Format of prompts and actions: qwen_mobile or qwen_computer (Qwen's official tools),"
+            " qwen (our own short prompt), recipe (the CUA recipe's tools), compact (the demo"
+            " policy's calls), openai (OpenAI's computer use, only with base_url), or auto"
+            " (compact for the demo policy, else qwen_mobile)."
         ),
     )
     max_tokens: PositiveInt = Field(2048, description="Maximum length of a completion, in tokens.")
@@ -101,13 +99,13 @@ class PolicyFields(BaseModel):
     top_p: Annotated[float, Field(gt=0, le=1)] = Field(
         1.0,
         description=(
-            "In training draw among the likeliest tokens of this probability together. Log-probs"
-            " are those of the whole distribution, as in verl."
+            "Nucleus sampling in training: draw from the most likely tokens with this total"
+            " probability. Log-probs are those of the whole distribution, as in verl."
         ),
     )
     oracle_noise: Annotated[float, Field(ge=0, le=1)] = Field(
         0.3, description="Share of random actions of the policy `oracle`."
     )
     ablate: Literal["none", "blank-screenshots"] = Field(
-        "none", description="Control experiment: show the policy blank screenshots."
+        "none", description="Control experiment: replace the policy's screenshots by blank ones."
     )

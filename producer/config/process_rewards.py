@@ -20,44 +20,44 @@ class ProcessRewardFields(BaseModel):
         ),
     )
     rm_coef: NonNegativeFloat = Field(
-        1.0, description="With a process_reward_model: weight of its scores in a token's reward."
+        1.0, description="With a process_reward_model: weight of its scores in token rewards."
     )
     reward_model_sees_results: bool = Field(
         False,
         description=(
-            "With a process_reward_model: execute each step, and give the model its result as a"
-            " comment below it. Of use to a model that was trained on such steps."
+            "With a process_reward_model: execute each step and show the model the result as a"
+            " comment. For models that were trained on such steps."
         ),
     )
     verifier_coef: NonNegativeFloat = Field(
-        1.0, description="With a core_function: weight of the outcome in a token's reward."
+        1.0, description="With a core_function: weight of the outcome in token rewards."
     )
     core_function: str | None = Field(
         None,
         min_length=1,
         description=(
-            "Advantages of tokens in place of `advantage`: a function of docs/token_advantages.md"
-            " (such as compute_grpo_process_advantage_avg_unique) or of core_algos."
+            "Token advantages in place of `advantage`: a function from docs/token_advantages.md"
+            " (such as compute_grpo_process_advantage_avg_unique) or from core_algos."
         ),
     )
     core_algos: str | None = Field(
         None,
         min_length=1,
-        description="File or module of yours that is searched for the core_function first.",
+        description="Your own file or module, searched first for the core_function.",
     )
     core_algos_sha256: str | None = Field(
         None,
         pattern=r"^[0-9a-f]{64}$",
         description=(
-            "sha256 of the file of core_algos; recorded, so that the training continues with the"
-            " same functions only."
+            "sha256 of the file of core_algos. Recorded: the training continues only with the"
+            " same file."
         ),
     )
     reward_module: str | None = Field(
         None,
         min_length=1,
         description=(
-            "File or module of yours that registers a reward function, a reward manager, or both"
+            "Your own file or module that registers a reward function, a reward manager, or both"
             " (docs/text_to_sql.md)."
         ),
     )
@@ -65,31 +65,26 @@ class ProcessRewardFields(BaseModel):
         None,
         pattern=r"^[0-9a-f]{64}$",
         description=(
-            "sha256 of the file of reward_module; recorded, so that the training continues with the"
-            " same rewards only."
+            "sha256 of the file of reward_module. Recorded: the training continues only with the"
+            " same file."
         ),
     )
     reward_function: str | None = Field(
         None,
         min_length=1,
         description=(
-            "Outcome of a completion in place of its executed rows: a registered function; without"
-            " it the one that reward_module registers."
+            "Registered function for a completion's outcome, in place of its executed rows."
         ),
     )
     reward_manager: str | None = Field(
         None,
         min_length=1,
-        description=(
-            "Rewards of a completion's tokens: a registered manager; without it the one that"
-            " reward_module registers."
-        ),
+        description="Registered manager for token rewards.",
     )
     reward_port: Annotated[int, Field(ge=1, le=65535)] | None = Field(
         None,
         description=(
-            "Passed as `port` to a reward function or manager of yours, which may ask a service"
-            " there."
+            "Passed as `port` to your own reward function or manager, for a service that it calls."
         ),
     )
 

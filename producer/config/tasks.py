@@ -40,14 +40,14 @@ class TaskFields(BaseModel):
     judge: Judge | None = Field(
         None,
         description=(
-            "Who judges custom tasks without a validator: agent (its own report), none (nobody; for"
-            " evaluation tasks only), or the URL of an OpenAI-compatible endpoint."
+            "Judge of custom tasks without a validator: agent (its own report), none (not judged;"
+            " only for evaluation tasks), or the URL of an OpenAI-compatible endpoint."
         ),
     )
     judge_model: str | None = Field(
         None,
         min_length=1,
-        description="Model that the judge's endpoint is asked for; none: the only one it lists.",
+        description="Model name at the judge's endpoint.",
     )
     environment: EnvironmentName = Field(
         DEFAULT_AGENT,
@@ -60,12 +60,9 @@ class TaskFields(BaseModel):
     dbbench_database: ServerWithoutPassword | None = Field(
         None,
         description=(
-            "Where sessions of dbbench have their databases: mysql://USER@HOST:PORT of a MySQL or"
-            " MariaDB server whose USER may create databases and users; the password is in"
-            " CUA_DBBENCH_PASSWORD. None: SQLite in this process's own children."
+            "MySQL or MariaDB server for sessions of dbbench, mysql://USER@HOST:PORT. USER must"
+            " be allowed to create databases and users; the password is in CUA_DBBENCH_PASSWORD."
         ),
     )
     box_type: Literal["android"] = Field("android", description="Type of device.")
-    seed: Seed = Field(
-        0, description="Seed of everything random: device states, sampling, weights."
-    )
+    seed: Seed = Field(0, description="Seed of all randomness: device states, sampling, weights.")
