@@ -33,8 +33,7 @@ def demo(*, seed: int | None, seeds: str | None, as_json: bool) -> None:
     Prints their executed accuracy on held-out databases, and that of the best of 8 samples. The
     same command continues after it was stopped.
     """
-    from producer.fine_tuning.sql_demo import SqlDemo
-    from producer.fine_tuning.sql_demo_recipe import SqlDemoRecipe
+    from producer.fine_tuning.sql_demo import SqlDemo, SqlDemoRecipe
     from producer.training.open_policy import require_torch
 
     chosen = _seeds(seed, seeds)

@@ -161,7 +161,7 @@ def rl(
         from producer.fine_tuning.output import check_output
 
         check_output(folder, name or "")
-    from producer.fine_tuning.adapter_output import write_adapter
+    from producer.fine_tuning.output import write_adapter
     from producer.training.run import run
 
     hint = ContinueHint()

@@ -1,4 +1,4 @@
-"""The folder of a finished training's result: it appears complete or not at all."""
+"""Writes the folder of a training's result, all or nothing."""
 
 import json
 import shutil
@@ -8,21 +8,21 @@ from typing import Final
 
 from producer.durable import sync_folder, write_durably
 from producer.errors import UsageError
+from producer.resume.resume_state import checkpoint_folder
+from producer.training.checkpoints import file_sha256, weights_file
+from producer.training.summary import Summary
 from producer.training.writable import check_writable
 
 MARK: Final = "training.json"
 
 
 def output_folder(output_dir: Path | None, run_folder: Path) -> Path:
-    """Where the result goes."""
+    """Folder of the result."""
     return run_folder / "model" if output_dir is None else output_dir
 
 
 def check_output(folder: Path, training_name: str) -> None:
-    """UsageError when the result cannot be written there, or what is there is not ours to replace.
-
-    Only a folder that does not exist, is empty, or holds this training's result may be written.
-    """
+    """UsageError unless the folder is new, empty, or holds this training's result."""
     if folder.exists() and not folder.is_dir():
         message = f"output_dir: {folder} is a file; choose another"
         raise UsageError(message)
@@ -43,7 +43,7 @@ def check_output(folder: Path, training_name: str) -> None:
 
 
 def owner_of(folder: Path) -> str | None:
-    """The training whose result the folder holds; None: it holds none."""
+    """Name of the training with its result in this folder, or None."""
     try:
         return str(json.loads((folder / MARK).read_text(encoding="utf-8"))["training_name"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -51,7 +51,7 @@ def owner_of(folder: Path) -> str | None:
 
 
 def write_output(folder: Path, training_name: str, export: Callable[[Path], str]) -> None:
-    """Replace the folder by what `export` writes into a new one beside it."""
+    """Replace the folder by what `export` writes into a temporary one."""
     making = folder.with_name(f".making-{folder.name}")
     shutil.rmtree(making, ignore_errors=True)
     making.parent.mkdir(parents=True, exist_ok=True)
@@ -62,3 +62,17 @@ def write_output(folder: Path, training_name: str, export: Callable[[Path], str]
         shutil.rmtree(folder)
     making.rename(folder)
     sync_folder(folder.parent)
+
+
+def write_adapter(summary: Summary, folder: Path | None) -> Path:
+    """Copy the adapter of the last step to `folder`, or to `model` in the training's folder."""
+    run_folder = Path(summary.log_path)
+    output = output_folder(folder, run_folder)
+    saved = checkpoint_folder(run_folder, summary.generation, summary.steps)
+
+    def export(making: Path) -> str:
+        shutil.copytree(saved, making)
+        return file_sha256(weights_file(making))
+
+    write_output(output, summary.training_name, export)
+    return output

@@ -1,12 +1,13 @@
-"""A text-to-SQL data set as conversations: the prompt that a policy is asked, and its gold.
+"""A text-to-SQL data set as conversations: prompts and gold answers.
 
-Written as the environment `text_to_sql` asks and the codec of that name answers, so that what is
-learned is what is sampled later.
+The environment `text_to_sql` and its codec write them in the same form as in sampling.
 """
 
 import logging
+import re
 from pathlib import Path
-from typing import NamedTuple
+from random import Random
+from typing import Final, NamedTuple
 
 from producer.agents.text_to_sql.codec import SYSTEM_PROMPT, TextToSqlCodec
 from producer.agents.text_to_sql.data.databases import database_sha256
@@ -17,6 +18,8 @@ from producer.supervised.sequences import Message
 from schemas.actions import Answer
 
 logger = logging.getLogger(__name__)
+
+_FORGOTTEN: Final = re.compile(r" (?:WHERE|ORDER BY) [^()]*(?=\))")
 
 
 class AnsweredQuestion(NamedTuple):
@@ -59,3 +62,28 @@ def read_answered(folder: Path, system: str | None) -> list[AnsweredQuestion]:
         identity = f"{group} {database_sha256(question.database)} {messages!r}"
         found.append(AnsweredQuestion(messages, group, identity))
     return found
+
+
+def with_mistakes(
+    answered: list[AnsweredQuestion], share: float, random: Random
+) -> list[dict[str, list[dict[str, str]]]]:
+    """The conversations as rows for `cua-train sql sft`, some as careless annotators write them.
+
+    About this `share` of the answers with a condition or an order inside a step lacks the first of
+    them. Imitation then learns to forget as often; rewards of executed rows can unlearn it.
+    """
+    return [
+        {
+            "messages": [
+                {"role": message.role, "content": _mistaken(message, share, random)}
+                for message in question.messages
+            ]
+        }
+        for question in answered
+    ]
+
+
+def _mistaken(message: Message, share: float, random: Random) -> str:
+    if message.role != "assistant" or random.random() >= share:
+        return message.content
+    return _FORGOTTEN.sub("", message.content, count=1)

@@ -1,13 +1,14 @@
-"""The pipeline of text-to-SQL on small policies, from data to best-of-N.
+"""The text-to-SQL pipeline on small policies, from data to best-of-N.
 
 Imitation, labelled steps, a process reward model, reinforcement by outcomes and by steps.
 
-Every training is one of the log, under a name of its own, and continues there. What a stage came to
-is kept in `stages.json` of the seed's folder, so that the same command goes on behind it.
+Each stage is a training in the log with a name of its own. `stages.json` in the seed's folder has
+the figures of completed stages; the same command continues with the next one.
 """
 
 import json
 import logging
+import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -17,20 +18,22 @@ from time import monotonic, process_time
 from typing import Any, Final
 
 from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
+from producer.agents.text_to_sql.data.layouts import read_questions
+from producer.agents.text_to_sql.data.tasks import database_statements
 from producer.config import read_config
 from producer.durable import write_durably
 from producer.errors import UsageError
-from producer.fine_tuning.adapter_output import write_adapter
 from producer.fine_tuning.executed_accuracy import chosen_accuracy
-from producer.fine_tuning.mistaken_answers import with_mistakes
 from producer.fine_tuning.named_policy import num_questions, policy_fields, questions_of
-from producer.fine_tuning.questions import read_answered
+from producer.fine_tuning.output import write_adapter
+from producer.fine_tuning.questions import read_answered, with_mistakes
 from producer.fine_tuning.run import fine_tune
-from producer.fine_tuning.sql_demo_recipe import SqlDemoRecipe
 from producer.fine_tuning.step_labels import label_steps
+from producer.process_rewards.best_of_n import Strategy
 from producer.process_rewards.best_of_n_plot import best_of_n_svg
 from producer.seeds import derived_seed
 from producer.training.run import run
+from schemas.ids import content_hash
 from schemas.installation import Installation
 
 logger = logging.getLogger(__name__)
@@ -42,6 +45,81 @@ IMITATED: Final = "imitated.json"
 """The answers that are imitated, some of them mistaken."""
 PROCESS, OUTCOME = "compute_grpo_process_advantage_avg_unique", "compute_grpo_outcome_advantage"
 Figures = dict[str, Any]
+LABEL_TOKENS = ("+", "-")
+"""Of the process reward model that is made from the network."""
+VERSION: Final = 4
+"""Raised when a change of the code changes the figures of a recipe."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlDemoRecipe:
+    """Everything that determines the figures, beside the seed."""
+
+    templates: tuple[str, ...] = (
+        *("filter", "count", "aggregate", "top", "join_filter", "group_count"),
+    )
+    """Kinds of questions."""
+    train_databases: int = 60
+    dev_databases: int = 18
+    questions_per_template: int = 4
+    """Of one database, at most: each split asks the forms that are its own."""
+    most_tables: int = 2
+    """Of one database; few, so that prompts are short."""
+    dim: int = 128
+    """Of the network, which has four layers."""
+    mistaken_share: float = 0.5
+    """Of the imitated answers: without their first step's condition or order.
+
+    Imitation learns form and names, and to forget as often; not to forget is left to rewards."""
+    sft_epochs: int = 3
+    sft_learning_rate: float = 3e-3
+    labelled_questions: int = 480
+    completions: int = 4
+    """Labelled, of each of these questions."""
+    step_completions: int = 2
+    """Of each prefix; a label is the share that is right."""
+    prm_epochs: int = 6
+    prm_learning_rate: float = 2e-3
+    """With 5e-4 it learns which questions are hard, and not which of their answers is right."""
+    rl_steps: int = 25
+    groups_per_batch: int = 16
+    group_size: int = 8
+    rl_learning_rate: float = 1e-3
+    lora_rank: int = 32
+    max_tokens: int = 64
+    n: int = 8
+    """Completions to choose from, at temperature 1."""
+    strategy: Strategy = "last"
+    """How the scores of a completion's steps become one: the last step's label is the outcome."""
+    limit: int | None = None
+    """Held-out questions; None: all."""
+
+    @property
+    def identity(self) -> str:
+        """Tells recipes apart."""
+        return content_hash([VERSION, asdict(self)])[:12]
+
+    def rl_fields(self, seed: int) -> dict[str, Any]:
+        """Fields of both reinforcement trainings."""
+        return {
+            "environment": "text_to_sql",
+            "max_turns": 1,
+            "max_tokens": self.max_tokens,
+            "num_steps": self.rl_steps,
+            "groups_per_batch": self.groups_per_batch,
+            "group_size": self.group_size,
+            "learning_rate": self.rl_learning_rate,
+            "lora_rank": self.lora_rank,
+            "loss_fn": "ppo",
+            "loss_aggregation": "token_mean",
+            "max_concurrent_rollouts": 64,
+            "eval_every": 0,
+            "eval_temperature": 0.0,
+            "save_every": 0,
+            "behavior_if_log_dir_exists": "resume",
+            "device": "cpu",
+            "seed": seed,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +185,6 @@ class SqlDemo:
         return questions_of(self.folder / "data", split, limit)
 
     def _data(self) -> Figures:
-        from producer.fine_tuning.sql_demo_policy import build_demo_policy
-
         recipe = self.recipe
         size = SyntheticSize(
             recipe.train_databases,
@@ -251,3 +327,23 @@ class SqlDemo:
                 for size in found.sizes
             ],
         }
+
+
+def build_demo_policy(folder: Path, data: Path, dim: int, seed: int) -> None:
+    """Write the initial network, which can only copy; replaces `folder`.
+
+    Its vocabulary is that of the schemas and questions, also of the held-out ones, but of no
+    held-out answer.
+    """
+    from producer.policy.torch_policy.loading import load_base
+    from producer.text_policy.build import TextPolicySize, build_text_policy
+    from producer.text_policy.initial_attention import lay_out_copying
+
+    texts = [message.content for item in read_answered(data, None) for message in item.messages]
+    for question in read_questions(data, "dev"):
+        texts += [question.question, question.evidence, *database_statements(question.database)]
+    shutil.rmtree(folder, ignore_errors=True)
+    build_text_policy(folder, texts, seed, TextPolicySize(dim=dim), extra_tokens=LABEL_TOKENS)
+    network, _ = load_base(str(folder))
+    lay_out_copying(network, seed)
+    network.save_pretrained(folder)

@@ -1,8 +1,8 @@
 """Labelled steps for a process reward model: sampled, completed and executed as rollouts.
 
-A training of its own whose only work is one evaluation: every completion is a rollout, and its
-labels are events of it. What is written is read back from the log, so that a killed labelling
-continues, and one that is complete is written again.
+A labelling is a training that only evaluates: every completion is a rollout, and its labels are
+events. The output is read back from the log: a killed labelling continues, and a complete one is
+written again.
 """
 
 import json
@@ -20,6 +20,7 @@ from producer.durable import write_durably
 from producer.emit import Emitter
 from producer.environments.environment import EnvironmentFailedError
 from producer.errors import NotFoundError, UsageError
+from producer.fine_tuning.named_policy import num_questions, questions_of
 from producer.resume.open_training import read_recorded_training
 from producer.resume.run_folder import find_run_folder
 from producer.resume.training_history import TrainingHistory
@@ -90,9 +91,7 @@ def label_steps(
         message = f"output: {output} is a folder; name a file"
         raise UsageError(message)
     check_writable(output.parent, "output")
-    source: dict[str, Any] = {"source_type": "text_to_sql", "path": str(data), "split": "train"}
-    if limit is not None:
-        source["limit"] = limit
+    source = questions_of(data, "train", limit)
     name = training_name or new_training_name(f"{Path(model_name).name}-steps", clock())
     config = read_config(
         {
@@ -102,7 +101,7 @@ def label_steps(
             "tasks": source,
             "eval_tasks": source,
             "baseline_only": True,
-            "eval_episodes": _num_questions(source) * completions_per_question,
+            "eval_episodes": num_questions(source) * completions_per_question,
             "eval_temperature": temperature,
             "temperature": temperature,
             "step_completions": step_completions,
@@ -123,14 +122,6 @@ def label_steps(
     except EnvironmentFailedError as error:
         message = f"data_path: {error}"
         raise NotFoundError(message) from error
-
-
-def _num_questions(source: dict[str, Any]) -> int:
-    try:
-        return len(load_tasks(source))
-    except UsageError as error:
-        message = f"data_path: {error}"
-        raise UsageError(message) from error
 
 
 def write_labels(

@@ -12,8 +12,7 @@ from pathlib import Path
 from producer.agents.dbbench.policy.recipe import TextRecipe
 from producer.agents.dbbench.policy.warm_up import ensure_text_policy
 from producer.fine_tuning.run import fine_tune
-from producer.fine_tuning.sql_demo import SqlDemo
-from producer.fine_tuning.sql_demo_recipe import SqlDemoRecipe
+from producer.fine_tuning.sql_demo import SqlDemo, SqlDemoRecipe
 from schemas.installation import read_installation
 
 DEMO = SqlDemoRecipe(

@@ -8,8 +8,7 @@ from random import Random
 import pytest
 
 from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
-from producer.fine_tuning.mistaken_answers import with_mistakes
-from producer.fine_tuning.questions import AnsweredQuestion, read_answered
+from producer.fine_tuning.questions import AnsweredQuestion, read_answered, with_mistakes
 from producer.process_rewards.sql_text import find_sql
 from producer.supervised.sequences import Message
 

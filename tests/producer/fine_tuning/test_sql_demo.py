@@ -9,8 +9,7 @@ import torch
 
 from producer.commands.sql_demo import accuracies
 from producer.errors import StopRequestedError, UsageError
-from producer.fine_tuning.sql_demo import STAGES, SqlDemo
-from producer.fine_tuning.sql_demo_recipe import SqlDemoRecipe
+from producer.fine_tuning.sql_demo import STAGES, SqlDemo, SqlDemoRecipe
 from schemas.installation import Installation
 
 RECIPE = SqlDemoRecipe(
