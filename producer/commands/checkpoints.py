@@ -6,13 +6,14 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import rich_click as click
 
+from producer.commands.existing import existing_training, training_names
 from producer.commands.options import (
     check_new_folder,
     examples,
@@ -26,7 +27,6 @@ from producer.errors import (
     MismatchError,
     NotFoundError,
     UsageError,
-    did_you_mean,
 )
 from producer.policy.adapter_settings import (
     ALL_WEIGHTS,
@@ -36,7 +36,6 @@ from producer.policy.adapter_settings import (
     WEIGHTS,
     read_adapter_settings,
 )
-from producer.training_name import check_training_name
 from schemas.installation import Installation, read_installation
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ def list_(name: str | None, *, as_json: bool) -> None:
     found = (
         _listed_all(installation)
         if name is None
-        else _listed(installation, _known(installation, name))
+        else _listed(installation, existing_training(installation, name))
     )
     if as_json:
         click.echo(json.dumps(rounded([_row(item) for item in found]), indent=2))
@@ -159,7 +158,7 @@ def _taken(source: str, step: int | None) -> _Taken:
     from producer.training.checkpoints import choose_checkpoint
 
     installation = read_installation(os.environ)
-    name = _known(installation, source)
+    name = existing_training(installation, source, noun="training or adapter folder")
     chosen = choose_checkpoint(_listed(installation, name), name, step)
     if (chosen.folder / ALL_WEIGHTS).is_file():
         message = (
@@ -189,29 +188,10 @@ def _base_of(adapter: Path) -> str:
     return name
 
 
-def _names(installation: Installation) -> list[str]:
-    runs = installation.runs_dir
-    if not runs.is_dir():
-        return []
-    # A link to a missing --log-path is an error of its own.
-    return sorted(path.name for path in runs.iterdir() if path.is_dir() or path.is_symlink())
-
-
-def _known(installation: Installation, name: str) -> str:
-    runs = installation.runs_dir
-    with suppress(ValueError):
-        name = check_training_name(name)
-        if (runs / name).is_dir() or (runs / name).is_symlink():
-            return name
-    hint = did_you_mean(name, _names(installation))
-    message = f"{name!r} is neither a training in {runs} nor an adapter's folder.{hint}"
-    raise NotFoundError(message)
-
-
 def _listed_all(installation: Installation) -> list["Checkpoint"]:
     """Of every readable training; logs a warning for each other one."""
     found: list[Checkpoint] = []
-    for name in _names(installation):
+    for name in training_names(installation):
         try:
             found += _listed(installation, name)
         except CuaTrainError as error:

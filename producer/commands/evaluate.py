@@ -13,9 +13,9 @@ from producer.commands.options import examples, given_training_name, with_json, 
 from producer.commands.shell import cua_project_command
 from producer.commands.stopping import exit_when_stopped
 from producer.console import print_table
-from producer.errors import NotFoundError, UsageError, did_you_mean
+from producer.errors import UsageError
 from producer.foreign_files.cua_command_line import RecipeCommand
-from schemas.installation import Installation, read_installation
+from schemas.installation import read_installation
 
 if TYPE_CHECKING:
     from producer.resume.resume_state import EvaluationSummary
@@ -75,12 +75,17 @@ def command(
     if training_name is not None and "base_url" in given:
         message = "base_url: a training has its own policy; give --model-name in place of its name"
         raise UsageError(message)
+    from producer.commands.existing import existing_training
     from producer.training.writable import check_writable
 
     installation = read_installation(os.environ)
     check_writable(installation.home, "CUA_HOME")
     if training_name is not None:
-        training_name = _existing(training_name, installation)
+        training_name = existing_training(
+            installation,
+            given_training_name(training_name),
+            otherwise=" Evaluate it on the host that trained it",
+        )
     from producer.training.manual_evaluation import evaluate
     from producer.training.success_text import success_text
 
@@ -115,16 +120,3 @@ def _as_json(summary: "EvaluationSummary") -> dict[str, Any]:
 def page_url(summary: "EvaluationSummary") -> str:
     """Its page in the monitor, at the default port."""
     return f"http://127.0.0.1:8321/eval/{summary.evaluation_id}"
-
-
-def _existing(training_name: str, installation: Installation) -> str:
-    """The name in its normal form. UsageError if invalid, NotFoundError if unknown."""
-    name = given_training_name(training_name)
-    runs = installation.runs_dir
-    # A link to a missing --log-path is an error of its own, later.
-    if not (runs / name).is_dir() and not (runs / name).is_symlink():
-        known = [path.name for path in runs.iterdir()] if runs.is_dir() else []
-        hint = did_you_mean(name, known) or " Evaluate it on the host that trained it"
-        message = f"there is no training {name!r} in {runs}.{hint}"
-        raise NotFoundError(message)
-    return name

@@ -1,16 +1,19 @@
-"""Asks what to do if the training exists (`--behavior-if-log-dir-exists ask`)."""
+"""Trainings of this home: whether one exists, and what to do about it."""
 
 import signal
 import sys
 import threading
+from contextlib import suppress
 from types import FrameType
 from typing import Literal
 
 import click
 
 from producer.config import RunConfig
+from producer.errors import NotFoundError, did_you_mean
 from producer.resume import resume_state
 from producer.resume.run_folder import find_run_folder, training_in
+from producer.training_name import check_training_name
 from schemas.installation import Installation
 
 ANSWERS: dict[str, Literal["resume", "overwrite", "skip"]] = {
@@ -75,3 +78,24 @@ def _ask(question: str) -> str:
     if interrupted.is_set():
         raise click.Abort
     return answer
+
+
+def training_names(installation: Installation) -> list[str]:
+    """Names of the trainings in this home; a link to a missing --log-path counts."""
+    runs = installation.runs_dir
+    if not runs.is_dir():
+        return []
+    return sorted(path.name for path in runs.iterdir() if path.is_dir() or path.is_symlink())
+
+
+def existing_training(
+    installation: Installation, name: str, *, noun: str = "training", otherwise: str = ""
+) -> str:
+    """The name in its normal form. NotFoundError if this home has no such training."""
+    known = training_names(installation)
+    with suppress(ValueError):
+        if check_training_name(name) in known:
+            return check_training_name(name)
+    hint = did_you_mean(name, known) or otherwise
+    message = f"there is no {noun} {name!r} in {installation.runs_dir}.{hint}"
+    raise NotFoundError(message)

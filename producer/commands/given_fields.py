@@ -1,4 +1,4 @@
-"""The fields that a command was given: those of its flags, over those of its --config file."""
+"""The fields that a command was given: its flags override its --config file."""
 
 import json
 import os
@@ -11,30 +11,39 @@ from pydantic import JsonValue
 
 from producer.commands.config_file import place, read_config_file
 from producer.commands.flags import JSON_FIELDS
-from producer.errors import UsageError
+from producer.errors import CuaTrainError, UsageError
 
 FILE_FIELDS = ("file_path", "path")
 """Of a task source."""
 FOLDERS = ("log_path", "log_dir", "load_checkpoint_path", "process_reward_model")
+MODULES = ("core_algos", "reward_module")
 EXAMPLE = '{"source_type": "demo_training"}'
+LINE_CHARACTERS = 80
 
 
 def given_fields(flags: Mapping[str, Any], config_file: Path | None) -> dict[str, Any]:
-    """Fields of the file and of the flags, which win. UsageError for what cannot be parsed.
-
-    Folders and files are made absolute, so that the training continues from any working folder.
-    """
+    """Fields of the file and of the flags, with absolute paths. UsageError."""
     given = read_config_file(config_file) if config_file is not None else {}
     for name, value in flags.items():
         if value is not None:
             given[name] = _parse_json(name, value) if name in JSON_FIELDS else value
-    given |= _with_absolute_paths(given)
-    model_name = given.get("model_name")
-    if isinstance(model_name, str) and Path(model_name).expanduser().is_dir():
-        given["model_name"] = str(_absolute(model_name))
-    elif isinstance(model_name, str) and model_name.startswith(("/", ".", "~")):
-        message = f"model_name: there is no folder {model_name}"
-        raise UsageError(message)
+    return with_absolute_paths(given)
+
+
+def with_absolute_paths(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields as they are recorded: independent of the working folder, without a password.
+
+    UsageError for a policy or adapter folder that does not exist.
+    """
+    given = dict(given)
+    for name in FOLDERS:
+        if isinstance(given.get(name), str | Path):
+            given[name] = absolute(given[name])
+    for name in MODULES:
+        if isinstance(given.get(name), str) and given[name].endswith(".py"):
+            given[name] = str(absolute(given[name]))
+    if isinstance(given.get("model_name"), str):
+        given["model_name"] = policy_path("model_name", given["model_name"])
     adapter = given.get("load_checkpoint_path")
     if isinstance(adapter, Path) and not adapter.is_dir():
         message = f"load_checkpoint_path: there is no folder {adapter}"
@@ -46,12 +55,23 @@ def given_fields(flags: Mapping[str, Any], config_file: Path | None) -> dict[str
     return given
 
 
+def policy_path(name: str, given: str, error: type[CuaTrainError] = UsageError) -> str:
+    """A policy's folder as an absolute path, or its hub id. `error` for a missing folder."""
+    path = absolute(given)
+    if path.is_dir():
+        return str(path)
+    if given.startswith(("/", ".", "~")):
+        message = f"{name}: there is no folder {given}"
+        raise error(message)
+    return given
+
+
 def _parse_json(name: str, text: str) -> JsonValue:
     try:
         value: JsonValue = json.loads(text)
     except json.JSONDecodeError as error:
         flag = "--" + name.replace("_", "-")
-        shown = text if len(text) <= 80 else text[:80] + "..."  # noqa: PLR2004  # a line of a terminal
+        shown = text if len(text) <= LINE_CHARACTERS else text[:LINE_CHARACTERS] + "..."
         message = (
             f"{flag}: {shown!r} is not valid JSON, {place(error)}; for example {flag} '{EXAMPLE}'"
         )
@@ -62,25 +82,12 @@ def _parse_json(name: str, text: str) -> JsonValue:
     return value
 
 
-def _with_absolute_paths(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The given folders, and files of the user's code."""
-    folders = {
-        name: _absolute(given[name]) for name in FOLDERS if isinstance(given.get(name), str | Path)
-    }
-    modules = {
-        name: str(_absolute(given[name]))
-        for name in ("core_algos", "reward_module")
-        if isinstance(given.get(name), str) and given[name].endswith(".py")
-    }
-    return {**folders, **modules}
-
-
 def _with_absolute_files(source: JsonValue) -> JsonValue:
     if isinstance(source, list):
         return [_with_absolute_files(item) for item in source]
     if isinstance(source, dict):
         files = {
-            name: str(_absolute(file))
+            name: str(absolute(file))
             for name in FILE_FIELDS
             if isinstance(file := source.get(name), str)
         }
@@ -88,12 +95,13 @@ def _with_absolute_files(source: JsonValue) -> JsonValue:
     return source
 
 
-def _absolute(path: str | Path) -> Path:
+def absolute(path: str | Path) -> Path:
+    """The path with ~ expanded."""
     return Path(path).expanduser().absolute()
 
 
 def _without_password(url: str) -> str:
-    """The URL without its password, which goes to the environment: the record must not hold it."""
+    """The URL without its password, which is set in the environment and never recorded."""
     try:
         parts = urlsplit(url)
     except ValueError:

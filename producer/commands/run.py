@@ -12,7 +12,7 @@ import rich_click as click
 from producer.commands.flags import ShortHelpCommand, config_flags, with_config_file
 from producer.commands.given_fields import given_fields
 from producer.commands.options import examples, with_summary_as_json, with_takeover
-from producer.commands.shell import continue_command, cua_project_command
+from producer.commands.shell import continue_command, cua_project_command, print_result
 from producer.commands.stopping import ContinueHint, exit_when_stopped
 from schemas.installation import read_installation
 
@@ -91,17 +91,10 @@ def _print_summary(summary: "Summary", *, monitor: bool) -> None:
     """`monitor`: it ran meanwhile, and the log has the command that opens it again."""
     from producer.training.success_text import summary_lines
 
-    name = summary.training_name
-    click.echo(
-        f"training {name}: {summary.status} after step {summary.steps}, {summary.seconds:.0f} s"
-    )
-    for line in summary_lines(summary):
-        click.echo(line)
-    click.echo("look at it:")
+    look = [f"{cua_project_command('psql')}  # SQL"]
     if not monitor:
-        click.echo(f"  {cua_project_command('up')}  # tables and monitor")
-    click.echo(f"  {cua_project_command('psql')}  # SQL")
-    click.echo(f"  {cua_project_command('tail', '--training', name, '-n', '20')}  # events")
+        look.insert(0, f"{cua_project_command('up')}  # tables and monitor")
+    print_result(summary, summary_lines(summary), look, note="  # events")
     if summary.unshipped_events:
         click.echo(
             f"completed here; {summary.unshipped_events:,} events wait for Kafka; once it is back,"

@@ -5,12 +5,19 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import click
+
 from schemas.installation import read_installation
+
+if TYPE_CHECKING:
+    from producer.fine_tuning.summary import FineTuningSummary
+    from producer.training.summary import Summary
 
 MODULES = {"cua-train": "producer", "cua-project": "consumers"}
 DATABASE = ("POSTGRES_HOST", "POSTGRES_PORT", "POSTGRES_DB", "POSTGRES_USER", "POSTGRES_PASSWORD")
@@ -54,6 +61,21 @@ def cua_project_command(*words: str, environ: Mapping[str, str] = os.environ) ->
     """A `cua-project` command for this installation."""
     variables = _variables(environ, database=True)
     return " ".join([*_assignments(variables), program("cua-project"), shlex.join(words)])
+
+
+def print_result(
+    result: "Summary | FineTuningSummary",
+    lines: Iterable[str],
+    look: Iterable[str] = (),
+    *,
+    note: str = "",
+) -> None:
+    """Print a training's end, `lines`, and commands to look at it: `look`, then its events."""
+    name = result.training_name
+    events = cua_project_command("tail", "--training", name, "-n", "20")
+    header = f"training {name}: {result.status} after step {result.steps}, {result.seconds:.0f} s"
+    commands = [f"  {command}" for command in (*look, f"{events}{note}")]
+    click.echo("\n".join([header, *lines, "look at it:", *commands]))
 
 
 def withheld(environ: Mapping[str, str] = os.environ, *, database: bool = True) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import rich_click as click
 
+from producer.commands.given_fields import policy_path
 from producer.commands.options import (
     COUNT,
     DEVICE,
@@ -175,9 +176,6 @@ def _named(
     source = questions_of(data_path, split, limit)
     if training_name is not None:
         return given, source, given_training_name(training_name)
-    if model_name is not None and Path(model_name).expanduser().is_dir():
-        model_name = str(Path(model_name).expanduser().absolute())
-    elif model_name is not None and model_name.startswith(("/", ".", "~")):
-        message = f"--model-name: there is no folder {model_name}"
-        raise NotFoundError(message)
-    return {"max_tokens": 512, **given, **policy_fields(model_name)}, source, None
+    assert model_name is not None  # noqa: S101  # one of them is given
+    policy = policy_fields(policy_path("--model-name", model_name, NotFoundError))
+    return {"max_tokens": 512, **given, **policy}, source, None

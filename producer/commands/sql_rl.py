@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import rich_click as click
 
@@ -24,16 +24,13 @@ from producer.commands.options import (
     with_summary_as_json,
     with_takeover,
 )
-from producer.commands.shell import cua_project_command, cua_train_command
+from producer.commands.shell import cua_train_command, print_result
 from producer.commands.sql_rl_settings import FOUR, continued, settings_of
 from producer.commands.stopping import ContinueHint, exit_when_stopped
 from producer.errors import UsageError
 from producer.foreign_files.verl_trainer import TrainerFile, is_grpo_trainer, read_grpo_trainer
 from producer.resume.run_folder import find_run_folder
 from schemas.installation import Installation, read_installation
-
-if TYPE_CHECKING:
-    from producer.training.summary import Summary
 
 logger = logging.getLogger(__name__)
 
@@ -163,6 +160,7 @@ def rl(
         check_output(folder, name or "")
     from producer.fine_tuning.output import write_adapter
     from producer.training.run import run
+    from producer.training.success_text import summary_lines
 
     hint = ContinueHint()
 
@@ -182,7 +180,8 @@ def rl(
     if as_json:
         click.echo(json.dumps({**asdict(summary), "output_dir": str(written)}))
     else:
-        _print_summary(summary, written)
+        lines = summary_lines(summary, "executed accuracy")
+        print_result(summary, [*lines, f"trained policy: {written}"])
 
 
 def _register(flags: dict[str, Any]) -> None:
@@ -233,17 +232,3 @@ def _exists(installation: Installation, name: str, flags: dict[str, Any]) -> boo
     if resume_state.find_states(folder):
         return True
     return recorded_config(installation, name) is not None
-
-
-def _print_summary(summary: "Summary", output: Path) -> None:
-    from producer.training.success_text import summary_lines
-
-    click.echo(
-        f"training {summary.training_name}: {summary.status} after step {summary.steps},"
-        f" {summary.seconds:.0f} s"
-    )
-    for line in summary_lines(summary, "executed accuracy"):
-        click.echo(line)
-    click.echo(f"trained policy: {output}")
-    click.echo("look at it:")
-    click.echo(f"  {cua_project_command('tail', '--training', summary.training_name, '-n', '20')}")

@@ -1,13 +1,12 @@
-"""From flags and a trainer's file to the configuration of a text-to-SQL training: flags win."""
+"""Settings of a text-to-SQL training from flags and verl's file; flags win."""
 
-import json
 import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from producer.agents.text_to_sql.data.verl_prompts import ENDING
-from producer.commands.given_fields import given_fields
+from producer.commands.given_fields import with_absolute_paths
 from producer.config import RunConfig
 from producer.errors import UsageError
 from producer.foreign_files.verl_trainer import TrainerFile
@@ -15,16 +14,16 @@ from producer.foreign_files.verl_trainer import TrainerFile
 logger = logging.getLogger(__name__)
 
 FOUR: Final = ("grpo", "ppo", "rloo", "prime")
-"""Algorithms with advantages of their own."""
+"""Algorithms with their own advantages."""
 DAPO: Final[dict[str, Any]] = {
     "clip_ratio_low": 0.2,
     "clip_ratio_high": 0.28,
     "dual_clip": 10.0,
     "remove_constant_reward_groups": True,
 }
-"""verl's recipe beside the advantages of grpo; the file and flags win."""
+"""verl's DAPO, with the advantages of grpo; the file and flags win."""
 OWN_REWARDS: Final = ("reward_module", "reward_function", "reward_manager")
-"""Without any of them rewards are executed here, and no service is asked at a file's port."""
+"""Without any of them, rewards are executed here and the file's port is ignored."""
 OWN_ADVANTAGES: Final = ("ppo", "prime")
 """RewardSQL calls a file's core_function for grpo alone."""
 DEFAULTS: Final[dict[str, Any]] = {
@@ -36,7 +35,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     "loss_aggregation": "token_mean",
     "remove_constant_reward_groups": False,
 }
-"""As verl trains; the file and flags win."""
+"""verl's defaults; the file and flags win."""
 
 
 def settings_of(
@@ -49,7 +48,7 @@ def settings_of(
 ) -> dict[str, Any]:
     """Fields of the configuration of a new training. UsageError, NotFoundError.
 
-    `flags`: fields of the configuration, without those that were not given.
+    `flags`: only the given fields.
     """
     from producer.fine_tuning.named_policy import policy_fields
 
@@ -75,21 +74,14 @@ def settings_of(
     given |= _questions(folder, of_file["val_files"], given)
     given |= _advantages(chosen, file, flags, given)
     given |= _length(given, flags, file, epochs or of_file["epochs"], is_flag=epochs is not None)
-    return _absolute(given)
+    return with_absolute_paths({k: v for k, v in given.items() if v is not None})
 
 
 def continued(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of the configuration of a training that goes on: the log has the others."""
+    """Fields of the configuration of a training that continues; the log has the others."""
     from producer.fine_tuning.named_policy import policy_fields
 
-    return _absolute({**flags, **policy_fields(flags.get("model_name"))})
-
-
-def _absolute(given: dict[str, Any]) -> dict[str, Any]:
-    sources: dict[str, Any] = {
-        name: json.dumps(given[name]) for name in ("tasks", "eval_tasks") if name in given
-    }
-    return given_fields({**given, **sources}, None)
+    return with_absolute_paths({**flags, **policy_fields(flags.get("model_name"))})
 
 
 def _folder(data_path: Path | None, files: object, file: TrainerFile | None) -> Path:
@@ -117,7 +109,7 @@ def _folder(data_path: Path | None, files: object, file: TrainerFile | None) -> 
 
 
 def _questions(folder: Path, val_files: object, given: dict[str, Any]) -> dict[str, Any]:
-    """Training questions, and those that evaluations ask: all of dev, unless fewer are asked."""
+    """Training questions and evaluation questions: by default all of dev."""
     from producer.fine_tuning.named_policy import held_out_split, num_questions, questions_of
 
     tasks = questions_of(folder, "train")
@@ -137,7 +129,7 @@ def _questions(folder: Path, val_files: object, given: dict[str, Any]) -> dict[s
 def _advantages(
     algorithm: str, file: TrainerFile | None, flags: Mapping[str, Any], given: dict[str, Any]
 ) -> dict[str, Any]:
-    """The core function, or ppo's values: by the command line, the file, the algorithm."""
+    """The core function or the advantage, by flags, then the file, then the algorithm."""
     from producer.algorithms.core_functions import UnknownFunctionError, choose_core_function
     from producer.process_rewards.registry import public_names
     from producer.process_rewards.user_module import is_stand_in, load_user_module
@@ -195,7 +187,7 @@ def _length(
     *,
     is_flag: bool,
 ) -> dict[str, Any]:
-    """Steps, those of the warm-up, and optimiser steps of each."""
+    """Number of steps, of warm-up steps and of optimiser steps per step."""
     from producer.fine_tuning.named_policy import num_questions
 
     groups = int(given.get("groups_per_batch", RunConfig.model_fields["groups_per_batch"].default))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from producer.commands.config_file import read_config_file
+from producer.commands.given_fields import absolute, policy_path
 from producer.commands.options import (
     COUNT,
     DEVICE,
@@ -26,9 +27,9 @@ from producer.commands.options import (
     with_summary_as_json,
     with_takeover,
 )
-from producer.commands.shell import cua_project_command, cua_train_command
+from producer.commands.shell import cua_train_command, print_result
 from producer.commands.stopping import ContinueHint, exit_when_stopped
-from producer.errors import UsageError, did_you_mean
+from producer.errors import NotFoundError, UsageError, did_you_mean
 from producer.fine_tuning.settings import Objective
 from producer.foreign_files.rewardsql_models import read_original
 from schemas.installation import read_installation
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 COMPLETIONS = click.IntRange(1, 1000)
-FOLDERS = ("model_name", "output_dir", "log_path")
 PAIRWISE_FIELDS = frozenset({"chosen_key", "rejected_key"})
 PROCESS_FIELDS = frozenset({"input_key", "label_key", "placeholder_token", "reward_tokens"})
 
@@ -220,20 +220,17 @@ def _has_flash_attention() -> bool:
 
 def _make_absolute(given: dict[str, Any], names: Mapping[str, str]) -> None:
     """Make paths absolute, to continue from any working folder. UsageError."""
-    for name in FOLDERS:
-        value = given.get(name)
-        if not isinstance(value, str):
-            continue
-        path = Path(value).expanduser()
-        if name != "model_name" or path.is_dir():
-            given[name] = str(path.absolute())
-        elif value.startswith(("/", ".", "~")):
-            message = f"{names.get(name, name)}: there is no folder {value}"
-            raise UsageError(message)
+    if isinstance(given.get("model_name"), str):
+        given["model_name"] = policy_path(
+            names.get("model_name", "model_name"), given["model_name"]
+        )
+    for name in ("output_dir", "log_path"):
+        if isinstance(given.get(name), str):
+            given[name] = str(absolute(given[name]))
     paths = given.get("data_path")
     paths = [paths] if isinstance(paths, str) else paths
     if isinstance(paths, list) and all(isinstance(path, str) for path in paths):
-        given["data_path"] = [str(Path(path).expanduser().absolute()) for path in paths]
+        given["data_path"] = [str(absolute(path)) for path in paths]
 
 
 @click.command(
@@ -289,9 +286,8 @@ def label_steps(*, as_json: bool, takeover: bool, **options: Any) -> None:
     from producer.fine_tuning.step_labels import label_steps as label
 
     for name in ("data_path", "output"):
-        options[name] = options[name].expanduser().absolute()
-    if Path(options["model_name"]).expanduser().is_dir():
-        options["model_name"] = str(Path(options["model_name"]).expanduser().absolute())
+        options[name] = absolute(options[name])
+    options["model_name"] = policy_path("--model-name", options["model_name"], NotFoundError)
     words = [
         f"--{name.replace('_', '-')}={value}"
         for name, value in options.items()
@@ -326,21 +322,21 @@ def label_steps(*, as_json: bool, takeover: bool, **options: Any) -> None:
 
 
 def _print_summary(summary: "FineTuningSummary") -> None:
-    click.echo(
-        f"training {summary.training_name}: {summary.status} after step {summary.steps},"
-        f" {summary.seconds:.0f} s"
-    )
-    click.echo(
-        f"examples: {summary.examples} trained on, {summary.held_out} held out,"
-        f" {summary.left_out} too long"
-    )
-    for name, before, after in (
+    figures = (
         ("loss", summary.loss_before, summary.loss_after),
         ("accuracy", summary.accuracy_before, summary.accuracy_after),
         ("AUC", summary.auc_before, summary.auc_after),
-    ):
-        if before is not None and after is not None:
-            click.echo(f"held-out {name}: {before:.4f} before, {after:.4f} after")
-    click.echo(f"trained policy: {summary.output_dir}")
-    click.echo("look at it:")
-    click.echo(f"  {cua_project_command('tail', '--training', summary.training_name, '-n', '20')}")
+    )
+    print_result(
+        summary,
+        [
+            f"examples: {summary.examples} trained on, {summary.held_out} held out,"
+            f" {summary.left_out} too long",
+            *(
+                f"held-out {name}: {before:.4f} before, {after:.4f} after"
+                for name, before, after in figures
+                if before is not None and after is not None
+            ),
+            f"trained policy: {summary.output_dir}",
+        ],
+    )
