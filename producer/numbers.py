@@ -1,5 +1,6 @@
-"""Numbers that a field may hold."""
+"""Types of fields: numbers, and lists of names."""
 
+import json
 from typing import Annotated
 
 from pydantic import Field
@@ -15,9 +16,22 @@ NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 NONE = "none"
-"""How a flag and TOML, which have no null, say None."""
+"""None in a flag or in TOML, which have no null."""
 
 
 def read_none(given: object) -> object:
-    """None for the word; everything else as it is."""
+    """None for the word; other values unchanged."""
     return None if given == NONE else given
+
+
+def read_names(given: object, separator: str | None = None) -> object:
+    """A text as a list of names: a JSON list, or names between separators. ValueError."""
+    if not isinstance(given, str):
+        return given
+    if not given.startswith("["):
+        return [name.strip() for name in given.split(separator)] if separator else [given]
+    try:
+        return json.loads(given)
+    except ValueError as error:
+        message = f"{given!r} is not a JSON list of names ({error})"
+        raise ValueError(message) from error

@@ -2,13 +2,13 @@
 
 import json
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue
 
-from producer.errors import UsageError
+from producer.errors import UsageError, did_you_mean
 from producer.foreign_files.agent_peft import is_agent_peft, read_agent_peft
 
 YAML_ENDINGS = (".yaml", ".yml")
@@ -18,14 +18,37 @@ class _RepeatedFieldError(ValueError):
     """The file has a field twice; one of them would be ignored."""
 
 
-def read_config_file(path: Path) -> dict[str, Any]:
+def read_config_file(path: Path, omit: Iterable[str] = ()) -> dict[str, Any]:
     """The file's fields: JSON unless it is called *.toml, *.yaml or *.yml.
 
-    Reads an assignment of Agent-PEFT with the files that it imports. UsageError for an unreadable
-    file and for a repeated field.
+    Without the fields to `omit` (`section.field`). Reads an assignment of Agent-PEFT with the files
+    that it imports. UsageError for an unreadable file and for a repeated field.
     """
     fields = _read(path)
+    for name in omit:
+        _omit(fields, name, path)
     return read_agent_peft(path, _read) if is_agent_peft(fields) else fields
+
+
+def given_file(path: Path | None, omit: Iterable[str]) -> dict[str, Any]:
+    """As `read_config_file`; no fields without a file. UsageError for `omit` without one."""
+    if path is not None:
+        return read_config_file(path, omit)
+    if omit:
+        message = "--omit: requires --config"
+        raise UsageError(message)
+    return {}
+
+
+def _omit(fields: dict[str, Any], name: str, path: Path) -> None:
+    *sections, last = name.split(".")
+    section = fields
+    for key in sections:
+        section = section[key] if isinstance(section.get(key), dict) else {}
+    if last not in section:
+        message = f"--omit: {path.name} has no field {name!r}.{did_you_mean(name, fields)}"
+        raise UsageError(message)
+    del section[last]
 
 
 def _read(path: Path) -> dict[str, Any]:

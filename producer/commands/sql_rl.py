@@ -10,7 +10,7 @@ from typing import Any
 
 import rich_click as click
 
-from producer.commands.config_file import read_config_file
+from producer.commands.config_file import given_file
 from producer.commands.existing import resolve_existing
 from producer.commands.flags import field_flag
 from producer.commands.options import (
@@ -200,21 +200,14 @@ def _trainer_file(
     path: Path | None, omit: tuple[str, ...], algorithm: str | None, flags: dict[str, Any]
 ) -> TrainerFile | None:
     """The settings of verl's file. Fields of our own file go into `flags`: then None."""
+    fields = given_file(path, omit)
     if path is None:
-        if omit:
-            message = "--omit: requires --config"
-            raise UsageError(message)
         return None
-    fields = read_config_file(path)
     if is_grpo_trainer(fields):
-        file = read_grpo_trainer(path, fields, omit=omit, algorithm=algorithm)
+        file = read_grpo_trainer(path, fields, algorithm=algorithm)
         for line in file.remarks():
             logger.warning("%s: %s", path.name, line)
         return file
-    for name in omit:
-        if fields.pop(name, None) is None:
-            message = f"--omit: {path.name} has no field {name!r}"
-            raise UsageError(message)
     for name, value in fields.items():
         flags.setdefault(name, value)
     return None

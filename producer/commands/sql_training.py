@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from producer.commands.config_file import read_config_file
+from producer.commands.config_file import given_file
 from producer.commands.given_fields import absolute, policy_path
 from producer.commands.options import (
     COUNT,
@@ -29,7 +29,7 @@ from producer.commands.options import (
 )
 from producer.commands.shell import cua_train_command, print_result
 from producer.commands.stopping import ContinueHint, exit_when_stopped
-from producer.errors import NotFoundError, UsageError, did_you_mean
+from producer.errors import NotFoundError
 from producer.fine_tuning.settings import Objective
 from producer.foreign_files.rewardsql_models import read_original
 from schemas.installation import read_installation
@@ -117,7 +117,7 @@ def sft(*, config_file: Path | None, omit: tuple[str, ...], **flags: Any) -> Non
     Fields of the file that are unknown or without effect are named on stderr. A value that cannot
     be honoured is an error.
     """
-    _train("sft", _file(config_file, omit), flags)
+    _train("sft", given_file(config_file, omit), flags)
 
 
 @click.command(
@@ -149,23 +149,11 @@ def reward_model(
     A process reward model learns at each step's marker whether the completion is right so far, from
     hard labels (+ and -) or soft ones (a probability).
     """
-    fields = _file(config_file, omit)
+    fields = given_file(config_file, omit)
     is_pairwise = kind == "pairwise" or (
         kind is None and PAIRWISE_FIELDS & fields.keys() and not PROCESS_FIELDS & fields.keys()
     )
     _train("pairwise_reward" if is_pairwise else "process_reward", fields, flags)
-
-
-def _file(config_file: Path | None, omit: tuple[str, ...]) -> dict[str, Any]:
-    """The file's fields without those to omit. UsageError."""
-    fields = {} if config_file is None else read_config_file(config_file)
-    for name in omit:
-        if name not in fields:
-            known = did_you_mean(name, fields)
-            message = f"--omit: the file has no field {name!r}.{known}"
-            raise UsageError(message)
-        del fields[name]
-    return fields
 
 
 def _train(objective: Objective, fields: Mapping[str, Any], flags: dict[str, Any]) -> None:

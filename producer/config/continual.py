@@ -1,24 +1,10 @@
 """Fields of the configuration: skills trained one after another, and past sessions shown again."""
 
-import json
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
-from producer.numbers import PositiveInt
-
-
-def _read_skills(given: object) -> object:
-    """`a,b` or a JSON list, as a flag gives them, as a list."""
-    if not isinstance(given, str):
-        return given
-    if given.startswith("["):
-        try:
-            return json.loads(given)
-        except ValueError as error:
-            message = f"{given!r} is not a JSON list of skills ({error})"
-            raise ValueError(message) from error
-    return [name.strip() for name in given.split(",")]
+from producer.numbers import PositiveInt, read_names
 
 
 def _check_skills(skills: tuple[str, ...]) -> tuple[str, ...]:
@@ -32,7 +18,9 @@ def _check_skills(skills: tuple[str, ...]) -> tuple[str, ...]:
 
 
 SkillSequence = Annotated[
-    tuple[str, ...], BeforeValidator(_read_skills), AfterValidator(_check_skills)
+    tuple[str, ...],
+    BeforeValidator(lambda given: read_names(given, ",")),
+    AfterValidator(_check_skills),
 ]
 
 

@@ -1,25 +1,11 @@
 """Fields of the configuration: the policy and how it samples."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
-from producer.numbers import NonNegativeFloat, PositiveFloat, PositiveInt
-
-
-def _read_targets(given: object) -> object:
-    """A single word or a JSON list, as a flag gives them, as a list."""
-    if not isinstance(given, str):
-        return given
-    if not given.startswith("["):
-        return [given]
-    try:
-        return json.loads(given)
-    except ValueError as error:
-        message = f"{given!r} is not a JSON list of names ({error})"
-        raise ValueError(message) from error
+from producer.numbers import NonNegativeFloat, PositiveFloat, PositiveInt, read_names
 
 
 def _check_named(targets: tuple[str, ...]) -> tuple[str, ...]:
@@ -30,7 +16,7 @@ def _check_named(targets: tuple[str, ...]) -> tuple[str, ...]:
 
 
 TargetModules = Annotated[
-    tuple[str, ...], BeforeValidator(_read_targets), AfterValidator(_check_named)
+    tuple[str, ...], BeforeValidator(read_names), AfterValidator(_check_named)
 ]
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
+from producer.config.reward import same_sha256
 from producer.numbers import NonNegativeFloat
 from producer.process_rewards.user_module import load_user_module, source_sha256
 
@@ -90,7 +91,7 @@ class ProcessRewardFields(BaseModel):
 
 
 def module_hash(field: str, name: str | None, expected: str | None) -> str | None:
-    """The hash to record of a user's module; None without one. ValueError if it has changed."""
+    """The hash of a user's module, None without one. ValueError if it has changed."""
     if name is None:
         return None
     try:
@@ -98,10 +99,4 @@ def module_hash(field: str, name: str | None, expected: str | None) -> str | Non
     except ValueError as error:
         message = f"{field}: {error}"
         raise ValueError(message) from error
-    if expected not in {None, found}:
-        message = (
-            f"{field}_sha256: {name} has changed, from sha256 {expected} to {found}; restore it,"
-            " or begin a new training"
-        )
-        raise ValueError(message)
-    return found
+    return same_sha256(field, name, found, expected)

@@ -1,13 +1,16 @@
-"""The field `reward`: a name or a function of the user's, found before anything is recorded."""
+"""The field `reward`: a name, or the user's own function, loaded before anything is recorded."""
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from producer.agents import AGENTS
 from producer.errors import did_you_mean
 from producer.rewards import LIMIT_S, REWARDS, Reward, find_reward, source_sha256
 
+if TYPE_CHECKING:
+    from producer.config.run_config import RunConfig
+
 AGENT_REWARDS = {name: make for agent in AGENTS.values() for name, make in agent.rewards.items()}
-"""Name -> reward of one agent, which has settings of its own."""
+"""Name -> reward of one agent, with its own settings."""
 REWARD_NAMES = (*REWARDS, *AGENT_REWARDS)
 
 
@@ -26,36 +29,12 @@ def check_reward_name(name: str) -> str:
 def named_reward(name: str, limit_s: float = LIMIT_S) -> Reward:
     """The reward of this name with its default settings. ValueError.
 
-    `limit_s`: of a call of a function of the user's.
+    `limit_s`: time limit of a call of the user's function.
     """
     return AGENT_REWARDS[name](None) if name in AGENT_REWARDS else find_reward(name, limit_s)
 
 
-class RewardFields(Protocol):
-    """The fields of the configuration that decide the reward."""
-
-    @property
-    def reward(self) -> str:
-        """A name or package.module:function."""
-
-    @property
-    def reward_correct(self) -> float:
-        """Of a session."""
-
-    @property
-    def reward_incorrect(self) -> float:
-        """Of a session."""
-
-    @property
-    def reward_timeout(self) -> float:
-        """Of a session."""
-
-    @property
-    def max_turn_time_seconds(self) -> float:
-        """Limit of a call of a function of the user's."""
-
-
-def configured_reward(config: RewardFields) -> Reward:
+def configured_reward(config: "RunConfig") -> Reward:
     """The reward of a run. ValueError."""
     if (make := AGENT_REWARDS.get(config.reward)) is not None:
         return make(config)
@@ -63,20 +42,21 @@ def configured_reward(config: RewardFields) -> Reward:
 
 
 def checked_sha256(name: str, expected: str | None) -> str | None:
-    """The hash to record: of the file that holds the function, None for a reward by name.
-
-    ValueError when it is not the expected one.
-    """
+    """The hash of the function's file, None for a built-in reward. ValueError if it has changed."""
     if ":" not in name:
         if expected is not None:
             message = f"reward_sha256: has no effect on the reward {name}; omit it"
             raise ValueError(message)
         return None
-    found = source_sha256(name)
+    return same_sha256("reward", f"the file of {name}", source_sha256(name), expected)
+
+
+def same_sha256(field: str, file: str, found: str, expected: str | None) -> str:
+    """`found`. ValueError if another hash is expected; None: none is."""
     if expected not in {None, found}:
         message = (
-            f"reward_sha256: the file of {name} has changed, from sha256 {expected} to {found};"
-            " restore it, or begin a new training"
+            f"{field}_sha256: {file} has changed, from sha256 {expected} to {found}; restore it, or"
+            " begin a new training"
         )
         raise ValueError(message)
     return found

@@ -212,24 +212,16 @@ class FineTuningConfig(BaseModel):
 
     def recipe(self, log_path: Path) -> Recipe:
         """The settings that have columns of their own."""
-        return Recipe(
-            log_path=str(log_path),
-            model_name=self.model_name,
-            lora_rank=self.lora_rank if self.train_type == "lora" else None,
-            learning_rate=self.learning_rate,
-            batch_size=self.batch_size,
-            group_size=1,
-            groups_per_batch=self.batch_size,
-            max_tokens=0,
-            temperature=0.0,
-            kl_penalty_coef=0.0,
-            num_substeps=1,
-            max_turns=1,
-            seed=self.seed,
-            box_type="database",
-            renderer_name=None,
-            wandb_project=self.wandb_project,
-        )
+        shared = ("model_name", "learning_rate", "batch_size", "seed", "wandb_project")
+        own = {name: getattr(self, name) for name in shared}
+        one_turn = {"group_size": 1, "num_substeps": 1, "max_turns": 1, "max_tokens": 0}
+        unused = {"temperature": 0.0, "kl_penalty_coef": 0.0, "box_type": "database"}
+        other = {
+            "log_path": str(log_path),
+            "lora_rank": self.lora_rank if self.train_type == "lora" else None,
+            "groups_per_batch": self.batch_size,
+        }
+        return Recipe.model_validate({**own, **one_turn, **unused, **other})
 
     def continuing(self, recorded: dict[str, JsonValue], *, overwrite: bool) -> Self:
         """As `TrainingConfig.continuing`."""

@@ -55,10 +55,10 @@ def is_grpo_trainer(fields: Mapping[str, Any]) -> bool:
 
 
 def read_grpo_trainer(
-    path: Path, fields: dict[str, Any], *, omit: tuple[str, ...] = (), algorithm: str | None = None
+    path: Path, fields: dict[str, Any], *, algorithm: str | None = None
 ) -> TrainerFile:
     """The settings; `algorithm` overrides the file's. UsageError lists every problem."""
-    flat = _without(flattened(resolved(fields, path.name), TABLE), omit, path)
+    flat = flattened(resolved(fields, path.name), TABLE)
     flat = {name: value for name, value in flat.items() if value not in (None, {})}
     for name, own in ALIASES.items():
         if name in flat:
@@ -76,21 +76,6 @@ def read_grpo_trainer(
         lines = [f"--config: {path} cannot be honoured (--omit FIELD leaves one out):"]
         raise UsageError("\n  ".join([*lines, *read.problems]))
     return read
-
-
-def _without(flat: Flat, omit: tuple[str, ...], path: Path) -> Flat:
-    """The fields without those to omit. UsageError."""
-    for name in omit:
-        left = {
-            field: value
-            for field, value in flat.items()
-            if field != name and not field.startswith(f"{name}.")
-        }
-        if len(left) == len(flat):
-            message = f"--omit: {path.name} has no field {name!r}"
-            raise UsageError(message)
-        flat = left
-    return flat
 
 
 def _unmet(flat: Flat) -> dict[str, str]:

@@ -18,10 +18,12 @@ from producer.foreign_files.verl_trainer import (
 PUBLISHED = (Path(__file__).parents[2] / "data/recipes/rewardsql/grpo_trainer.yaml").read_text()
 
 
-def read(tmp_path: Path, text: str = PUBLISHED, **more: Any) -> TrainerFile:
+def read(
+    tmp_path: Path, text: str = PUBLISHED, omit: tuple[str, ...] = (), **more: Any
+) -> TrainerFile:
     path = tmp_path / "grpo_trainer.yaml"
     path.write_text(text)
-    fields = read_config_file(path)
+    fields = read_config_file(path, omit)
     assert is_grpo_trainer(fields)
     return read_grpo_trainer(path, fields, **more)
 
