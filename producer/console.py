@@ -1,6 +1,6 @@
-"""What people look at: tables on stdout, progress bars on stderr.
+"""Tables on stdout, progress bars on stderr.
 
-rich is imported when something is drawn. It honours NO_COLOR.
+Imports rich only to draw. rich honours NO_COLOR.
 """
 
 import sys
@@ -12,10 +12,10 @@ from producer.log_lines import is_for_people
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows on stdout: drawn by rich on a terminal, aligned text elsewhere.
+    """Print rows on stdout: drawn by rich on a terminal, otherwise as aligned text.
 
-    Columns of numbers are aligned to the right; None is an empty cell. The first column names the
-    row: it is broken into lines only where it would take half of the terminal.
+    Numbers are aligned to the right; None is an empty cell. The first column wraps only if it would
+    take half of the terminal.
     """
     values = [list(row) for row in rows]
     is_number = [
@@ -58,12 +58,12 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
 
 
 def rounded(value: object) -> object:
-    """The value with numbers of six decimals, or six digits below 1: more of a mean is noise."""
+    """Floats rounded to six decimals, below 1 to six digits; also inside lists and dicts."""
     match value:
         case float():
             return float(f"{value:.6g}") if abs(value) < 1 else round(value, 6)
         case dict():
-            return {name: rounded(one) for name, one in value.items()}
+            return {name: rounded(item) for name, item in value.items()}
         case list():
             return [rounded(item) for item in value]
         case _:
@@ -71,27 +71,27 @@ def rounded(value: object) -> object:
 
 
 class ProgressBar:
-    """A bar with a short note behind it. Draws nothing where nobody would see it."""
+    """A progress bar with a note. Without a terminal it draws nothing."""
 
     def __init__(self, draw: Callable[[int, str], None] | None = None) -> None:
         self._draw = draw
 
     @property
     def is_drawn(self) -> bool:
-        """Whether anybody sees it."""
+        """False without a terminal."""
         return self._draw is not None
 
     def advance(self, amount: int = 1, note: str = "") -> None:
-        """Move on by `amount` and replace the note."""
+        """Advance by `amount` and replace the note."""
         if self._draw is not None:
             self._draw(amount, note)
 
 
 @contextmanager
 def progress_bar(description: str, total: int) -> Iterator[ProgressBar]:
-    """Show a bar of `total` units on stderr while the context is open; it disappears at the end.
+    """A bar of `total` units on stderr while the context is open.
 
-    Nothing is drawn without a terminal, with --quiet or with --log-format json.
+    Draws nothing without a terminal, with --quiet or with --log-format json.
     """
     if not (sys.stderr.isatty() and is_for_people()):
         yield ProgressBar()
@@ -103,7 +103,7 @@ def progress_bar(description: str, total: int) -> Iterator[ProgressBar]:
     text, note_text = TextColumn("{task.description}"), TextColumn("{task.fields[note]}")
     columns = (text, BarColumn(), MofNCompleteColumn(), Remaining(), note_text)
     console = Console(stderr=True)
-    # stdout is for data: a line printed there must not be moved to stderr.
+    # Lines printed on stdout must not move to stderr.
     with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
         bar = progress.add_task(description, total=total, note="")
         yield ProgressBar(lambda amount, note: progress.update(bar, advance=amount, note=note))

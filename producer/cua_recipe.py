@@ -1,9 +1,9 @@
-"""Functions of the CUA recipe under their names there, for code that imports them.
+"""Functions of the CUA recipe under their original names.
 
     from producer.cua_recipe import convert_openai_responses_to_message, load_demo_training_tasks
 
 The recipe's own modules, `vision_utils` and `task_loader` of `tinker_cookbook.recipes.cua_rl`, need
-tinker; these need nothing but cua-train.
+tinker; these do not.
 """
 
 import base64
@@ -30,16 +30,16 @@ class Part(TypedDict):
 
 
 class Message(TypedDict):
-    """A message as tinker-cookbook's renderers take it."""
+    """A message for tinker-cookbook's renderers."""
 
     role: str
     content: str | list[Part]
 
 
 def convert_openai_responses_to_message(openai_message: Mapping[str, Any]) -> Message:
-    """A message of the Responses or Chat Completions API as tinker-cookbook's.
+    """Convert a message of the Responses or Chat Completions API to tinker-cookbook's.
 
-    A message of a single text has that text as its content. ValueError for another part.
+    A single text becomes the content itself. ValueError for parts other than text and images.
     """
     content = openai_message.get("content", [])
     given = [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -67,7 +67,7 @@ def _part(given: Mapping[str, Any]) -> Part:
 
 
 def load_image_from_data_uri(data_uri: str) -> "Image.Image":
-    """The picture of a `data:image/...;base64,` URI. ValueError for another URI."""
+    """Decode a `data:image/...;base64,` URI. ValueError for another URI."""
     from PIL import Image
 
     if not data_uri.startswith("data:"):

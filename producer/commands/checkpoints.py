@@ -1,4 +1,4 @@
-"""`cua-train checkpoints`: list what is kept, copy an adapter out, merge it into its base."""
+"""`cua-train checkpoints`: lists checkpoints, exports an adapter, merges it into its base."""
 
 import json
 import logging

@@ -62,7 +62,7 @@ def settings_of(
         chosen, given = "grpo", {**DEFAULTS, **DAPO, **read, **flags}
     if not any(given.get(name) for name in OWN_REWARDS) and "reward_port" not in flags:
         given.pop("reward_port", None)
-    # Only once: `flags` may name an adapter, whose base is then the policy.
+    # If it names an adapter, the adapter's base is the policy.
     if "model_name" not in given:
         message = "--model-name: name the policy to train: a folder or a Hugging Face id"
         raise UsageError(message)

@@ -232,7 +232,7 @@ def _make_absolute(given: dict[str, Any], names: Mapping[str, str]) -> None:
 @option("--model-name", "Policy to sample from.", metavar="NAME|FOLDER", required=True)
 @option(
     "--data-path",
-    "Data set in BIRD's or Spider's layout; the questions of its split `train` are asked.",
+    "Data set in BIRD's or Spider's layout; asks the questions of its split `train`.",
     FOLDER,
     required=True,
 )

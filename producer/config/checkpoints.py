@@ -40,7 +40,7 @@ class CheckpointFields(BaseModel):
 
 
 class ReportingFields(BaseModel):
-    """What is written beside the log."""
+    """What is written in addition to the log."""
 
     num_groups_to_log: NonNegativeInt = Field(
         1,

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from producer.numbers import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 SAMPLED_TEMPERATURE = 1.0
-"""Of the evaluation beside a greedy one."""
+"""Temperature of the second evaluation."""
 
 
 class EvaluationPass(NamedTuple):

@@ -139,7 +139,7 @@ class RunConfig(ConfigFields):
         return self
 
     def _normalise_url(self) -> list[str]:
-        """Fill in the normal form of `base_url`; what is wrong with it."""
+        """Replace `base_url` by its normal form; its problem, if any."""
         if self.base_url is not None:
             try:
                 object.__setattr__(self, "base_url", check_url(self.base_url, KEY_VARIABLE))
@@ -148,7 +148,7 @@ class RunConfig(ConfigFields):
         return []
 
     def _set_reward_sha256(self) -> list[str]:
-        """Fill in the hashes of the user's files; what is wrong with them."""
+        """Set the hashes of the user's files; their problem, if any."""
         try:
             sha256 = checked_sha256(self.reward, self.reward_sha256)
             core_sha256 = module_hash("core_algos", self.core_algos, self.core_algos_sha256)
@@ -265,12 +265,12 @@ def read_continued(
     generation.
     """
     fields = read_fields(given)
-    whole = with_later_fields(recorded)
+    full = with_later_fields(recorded)
     if not overwrite:
         # The schedule ends at the last step.
-        is_cosine = whole["learning_rate_schedule"] == "cosine"
-        check_same(whole, fields, CHANGEABLE - {"num_steps"} if is_cosine else CHANGEABLE)
-    config = read_config({**inherited(whole, fields), **fields})
+        is_cosine = full["learning_rate_schedule"] == "cosine"
+        check_same(full, fields, CHANGEABLE - {"num_steps"} if is_cosine else CHANGEABLE)
+    config = read_config({**inherited(full, fields), **fields})
     config._explicit = frozenset(fields)
     return config
 

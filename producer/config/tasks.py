@@ -1,4 +1,4 @@
-"""Fields of the configuration: what is asked, and of which device."""
+"""Fields of the configuration: tasks, their judge and the environment."""
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -18,8 +18,8 @@ else:
 def _without_password(url: str) -> str:
     if parse_server_url(url).password:
         message = (
-            "the URL must not hold a password, because it is recorded; give it in the environment"
-            " variable CUA_DBBENCH_PASSWORD"
+            "the URL must not contain a password, because it is recorded; set"
+            " CUA_DBBENCH_PASSWORD instead"
         )
         raise ValueError(message)
     return url
@@ -29,7 +29,7 @@ ServerWithoutPassword = Annotated[str, AfterValidator(_without_password)]
 
 
 class TaskFields(BaseModel):
-    """What is asked, and of which device."""
+    """Tasks, their judge and the environment."""
 
     tasks: JsonValue = Field(
         None, description="Training tasks: a task source or a list of task sources."

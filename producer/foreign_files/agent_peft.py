@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 Section = dict[str, Any]
 
 IMPORT: Final = "import"
-"""In any section: a list of files whose fields it takes."""
+"""In any section: a list of files to take fields from."""
 DEFAULT: Final = "default"
 COMPONENTS: Final = ("task", "agent", "language_model", "callback")
 """Kinds of components; the section `KIND_dict` defines those of a kind."""
@@ -123,7 +123,7 @@ def read_agent_peft(path: Path, parse: Callable[[Path], Section]) -> Section:
     read = assignment.read
     if unknown := sorted(read.unknown):
         named = ", ".join(unknown)
-        logger.warning("%s: these fields are not known and are ignored: %s", path.name, named)
+        logger.warning("%s: unknown fields, ignored: %s", path.name, named)
     read.left = read.without_effect
     for line in read.remarks():
         logger.info("%s: %s", path.name, line)

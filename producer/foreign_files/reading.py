@@ -1,7 +1,7 @@
-"""Reads a file of another project by a table: what each of its fields means here.
+"""Reads a file of another project by a table of its fields.
 
-A field without effect is noted with the reason, an unknown field as such; neither is an error. A
-value that cannot be honoured is a problem.
+Unknown fields and fields without effect are noted with the reason. A value that cannot be honoured
+is a problem.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ UNUSABLE: Final = "cannot be honoured; use one of {names}"
 NO_CHOICE: Final = "is not one of {names}"
 
 Convert = Callable[[Any], Any]
-"""From the file's value to ours; None: nothing follows. ValueError: it cannot be honoured."""
+"""The file's value -> ours, or None for no setting. ValueError if it cannot be honoured."""
 
 
 class Noted(NamedTuple):
@@ -26,45 +26,45 @@ class Noted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A field is ours, or without effect."""
+    """How one field is read."""
 
     ours: str = ""
-    """The field it becomes; empty: none."""
+    """Our field; empty: none."""
     convert: Convert | None = None
     when: str = ""
     """The condition under which it has an effect; empty: always."""
     default: Any = None
-    """The other project's own value where the file has none, and the condition holds."""
+    """The other project's default, if the condition holds."""
     why: str = ""
-    """Why it is without effect; empty: it is honoured."""
+    """Why it has no effect; empty: it is honoured."""
 
 
 Table = dict[str, Row]
-"""Dotted name -> row. A name that ends with `.` is everything below it that has no row."""
+"""Dotted name -> row. A name ending in `.` stands for all fields below it without a row."""
 
 
 def same(ours: str, convert: Convert | None = None, *, when: str = "", default: Any = None) -> Row:
-    """The field is one of ours, with the same value or a converted one."""
+    """A field with the same or a converted value here."""
     return Row(ours, convert, when, default)
 
 
 def one_of(ours: str, values: dict[Any, Any], problem: str = UNUSABLE, **more: Any) -> Row:
-    """As `same`; the file's values, and what each is here (None: nothing follows)."""
+    """As `same`, from the file's values to ours (None: no setting)."""
     return same(ours, chosen(values, problem), **more)
 
 
 def only(*values: Any, instead: str) -> Row:
-    """The values that mean what is done anyway; `instead`: what to do about another."""
+    """A field with only these values, which are our behaviour; `instead`: advice for others."""
     return one_of("", dict.fromkeys(values), f"cannot be honoured: {instead}")
 
 
 def switch() -> Row:
-    """A field that decides about others, by the format's conditions."""
+    """A field that only switches conditions of the format."""
     return Row()
 
 
 def without_effect(sections: dict[str, dict[str, str]]) -> Table:
-    """Rows of fields from which nothing follows: section -> why -> names between blanks."""
+    """Rows of ignored fields: section -> reason -> names between blanks."""
     return {
         f"{section}{name}": Row(why=why)
         for section, reasons in sections.items()
@@ -74,7 +74,7 @@ def without_effect(sections: dict[str, dict[str, str]]) -> Table:
 
 
 def chosen(values: dict[Any, Any], problem: str = UNUSABLE) -> Convert:
-    """From the file's word to ours. `problem` of another word, with {names} for those there are."""
+    """The conversion by a table. `problem` describes another value; {names} are the known ones."""
 
     def convert(value: Any) -> Any:
         for known, meaning in values.items():
@@ -87,7 +87,7 @@ def chosen(values: dict[Any, Any], problem: str = UNUSABLE) -> Convert:
 
 
 def number(value: Any) -> float:
-    """A finite number, also as text."""
+    """A finite number or its text."""
     try:
         read = nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -99,19 +99,19 @@ def number(value: Any) -> float:
 
 
 def count(value: Any) -> int:
-    """A whole number above 0, also as text."""
+    """An integer of at least 1 or its text."""
     try:
         read = number(value)
     except ValueError:
         read = 0.0
     if read < 1 or not read.is_integer():
-        message = f"{value!r} is not a whole number above 0"
+        message = f"{value!r} is not an integer of at least 1"
         raise ValueError(message)
     return int(read)
 
 
 def flattened(fields: Mapping[str, Any], table: Table, prefix: str = "") -> dict[str, Any]:
-    """Dotted name -> value. A field with a row is whole; so is a section without fields."""
+    """Dotted name -> value; fields with a row and empty sections are not split."""
     flat: dict[str, Any] = {}
     for key, value in fields.items():
         name = f"{prefix}{key}"
@@ -124,31 +124,31 @@ def flattened(fields: Mapping[str, Any], table: Table, prefix: str = "") -> dict
 
 @dataclass(slots=True)
 class Reading:
-    """What the fields of a file mean here."""
+    """Settings read from a file."""
 
     given: dict[str, Any] = field(default_factory=dict)
     """Our fields."""
     names: dict[str, str] = field(default_factory=dict)
-    """Our field -> the name that the file has for it."""
+    """Our field -> its name in the file."""
     left: dict[str, str] = field(default_factory=dict)
-    """Name of a field that is not honoured as it is -> why."""
+    """Field that is not honoured as given -> reason."""
     problems: list[str] = field(default_factory=list)
-    """Each begins with the name of its field."""
+    """Each starts with its field."""
 
     @property
     def unknown(self) -> list[str]:
-        """Names of the fields that have no row."""
+        """Fields without a row."""
         return [name for name, why in self.left.items() if why == UNKNOWN]
 
     @property
     def without_effect(self) -> dict[str, str]:
-        """Name of a known field that is not honoured -> why."""
+        """Known field that is not honoured -> reason."""
         return {name: why for name, why in self.left.items() if why != UNKNOWN}
 
     def read(
         self, flat: Mapping[str, Any], table: Table, unmet: Mapping[str, str] | None = None
     ) -> None:
-        """Read fields by their rows. `unmet`: condition that does not hold -> why."""
+        """Read fields by their rows. `unmet`: condition that does not hold -> reason."""
         unmet = unmet or {}
         for name, value in flat.items():
             if value is None:
@@ -166,7 +166,7 @@ class Reading:
                 self._read_field(name, row.default, row, unmet)
 
     def take(self, name: str, ours: str, value: object) -> None:
-        """Keep a value for one of our fields; two that differ are a problem."""
+        """Set one of our fields; two different values are a problem."""
         if ours in self.given and self.given[ours] != value:
             self.problems.append(f"{name}: contradicts {self.names[ours]}; give one of them")
             return
@@ -174,7 +174,7 @@ class Reading:
         self.names[ours] = name
 
     def remarks(self) -> list[str]:
-        """What is not honoured, a line for each reason."""
+        """A line for each reason why fields are not honoured."""
         names_of: dict[str, list[str]] = {}
         for name, why in self.without_effect.items():
             names_of.setdefault(why, []).append(name)
@@ -183,7 +183,7 @@ class Reading:
             for why, names in names_of.items()
         ]
         if self.unknown:
-            lines.append(f"these fields are not known and are ignored: {', '.join(self.unknown)}")
+            lines.append(f"unknown fields, ignored: {', '.join(self.unknown)}")
         return lines
 
     def _read_field(self, name: str, value: Any, row: Row, unmet: Mapping[str, str]) -> None:
@@ -204,7 +204,7 @@ class Reading:
 
 
 def _row(name: str, table: Table) -> Row | None:
-    """The field's own row, or that of the nearest section it is in."""
+    """The field's row, or that of its nearest section."""
     if name in table:
         return table[name]
     section = name

@@ -1,8 +1,7 @@
 """Reads RewardSQL's sft_config.json and rm_config.json as they are.
 
-Each of their fields is honoured, known and without effect here, or refused by name; those for the
-speed of a cluster (ZeRO, FlashAttention, packing) are named in one line. A field that neither file
-knows is reported and ignored, as their `ignore_args_error` does.
+A field is honoured, noted as without effect, or refused by name. Fields for the speed of a cluster
+(ZeRO, FlashAttention, packing) share one line. Unknown fields are reported and ignored.
 """
 
 from collections.abc import Mapping
@@ -34,13 +33,13 @@ FASTER: Final = (
     "deepspeed_config deepspeed zero_stage adam_offload use_liger packing packing_samples"
     " micro_train_batch_size ddp_find_unused_parameters"
 )
-"""Fields that change a cluster's speed and memory, and no number on one device."""
+"""Fields that change only speed and memory of a cluster."""
 ASKED: Final = frozenset({*FASTER.split(), "flash_attn", "use_wandb"})
-"""Fields that ask for nothing when they are false, 0 or empty."""
+"""Fields without meaning when they are false, 0 or empty."""
 
 
 REASONS: Final = {
-    "the policy's own config.json says it": "model_type",
+    "the policy's config.json has it": "model_type",
     "the policy's own chat template is used": "template",
     "a fresh adapter always begins as the identity": "init_weights",
     "unknown fields are always reported and ignored": "ignore_args_error",
@@ -53,11 +52,11 @@ REASONS: Final = {
     "the run is known by its training name": "wandb_group",
     "swift's self-cognition data alone use it": "model_name model_author",
 }
-"""Why nothing follows from a field -> its names."""
+"""Reason why fields are ignored -> their names."""
 
 
 def _steps(value: Any) -> int:
-    """-1: after every epoch."""
+    """-1 means after every epoch."""
     return -1 if value == -1 else count(value)
 
 
@@ -110,15 +109,15 @@ TABLE: Final[Table] = {
 
 
 class OriginalFields(Reading):
-    """What a file of the original means."""
+    """Settings read from a file of the original."""
 
     @property
     def notes(self) -> list[str]:
-        """A line for each field that is not honoured, without those for speed."""
+        """A line for each field that is not honoured, except those for speed."""
         return [f"{name}: {why}" for name, why in self.left.items() if why != SPEED]
 
     def remarks(self) -> list[str]:
-        """What is not honoured: the fields for speed in one line, then a line for each other."""
+        """Fields that are not honoured: those for speed in one line, then one per line."""
         speed = [name for name, why in self.left.items() if why == SPEED]
         return [f"{', '.join(speed)}: {SPEED}", *self.notes] if speed else self.notes
 
@@ -128,7 +127,7 @@ def read_original(
 ) -> OriginalFields:
     """Translate a file's fields. UsageError names every field that cannot be honoured.
 
-    `objective`: a key of `TITLES`. FlashAttention is for speed alone where it is not installed.
+    `objective`: a key of `TITLES`. Without FlashAttention, its field counts as one for speed.
     """
     flash = "flash_attention_2" if has_flash_attention else Noted(None, SPEED)
     attention = {
@@ -150,7 +149,7 @@ def read_original(
 
 
 def _unmet(fields: Mapping[str, Any], objective: str) -> dict[str, str]:
-    """Condition of the table that does not hold -> why."""
+    """Condition of the table that does not hold -> reason."""
     other = f"without effect on {TITLES[objective]}"
     no_wandb = "without effect: use_wandb is not true"
     if fields.get("use_wandb"):
@@ -164,7 +163,7 @@ def _unmet(fields: Mapping[str, Any], objective: str) -> dict[str, str]:
         "sft or pairwise": (objective != "process_reward", other),
         "batch of sft": (
             objective == "sft",
-            "without effect: train_batch_size and micro_train_batch_size say it",
+            "without effect: train_batch_size sets the size of a step",
         ),
         "wandb": (fields.get("use_wandb") and find_spec("wandb") is not None, no_wandb),
     }
@@ -172,10 +171,10 @@ def _unmet(fields: Mapping[str, Any], objective: str) -> dict[str, str]:
 
 
 def _together(read: OriginalFields, objective: str) -> None:
-    """What follows from several fields."""
+    """Settings that depend on several fields."""
     given = read.given
     if {"each", "times"} & given.keys():
-        # An optimiser step takes their product; the defaults are the original's.
+        # A step takes their product; the defaults are the original's.
         size = given.pop("each", 1) * given.pop("times", 16)
         read.take("per_device_train_batch_size", "batch_size", size)
     for unit in ("save", "eval"):
@@ -184,7 +183,7 @@ def _together(read: OriginalFields, objective: str) -> None:
             del given[steps]
             read.take(steps, f"{unit}_strategy", "epoch")
         elif steps in given and objective != "sft":
-            # OpenRLHF has no strategy: a number of steps is enough.
+            # OpenRLHF has no strategy, only a number of steps.
             read.take(steps, f"{unit}_strategy", "steps")
     if given.get("train_type", "lora" if objective == "sft" else "full") == "full":
         for ours in ("lora_rank", "lora_alpha"):

@@ -88,7 +88,7 @@ def _unmet(flat: Flat) -> dict[str, str]:
         "ppo": (algorithm == "ppo", "only ppo (gae) has values"),
         "prime": (
             algorithm == "prime",
-            "only prime trains a reward model beside the policy",
+            "only prime trains a reward model",
         ),
         "cosine": (
             flat.get(f"{ACTOR}optim.warmup_style") == "cosine",

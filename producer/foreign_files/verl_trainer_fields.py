@@ -1,4 +1,4 @@
-"""What each field of RewardSQL's grpo_trainer.yaml, verl's trainer file, means here."""
+"""The fields of RewardSQL's grpo_trainer.yaml, verl's trainer file, and our settings."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -31,7 +31,7 @@ ALIASES: Final = {
     "algorithm.loss_agg_mode": f"{ACTOR}loss_agg_mode",
     f"{ACTOR}optim.lr_scheduler_type": f"{ACTOR}optim.warmup_style",
 }
-"""Names of the published file -> verl's own, which win where both are given."""
+"""Names in the published file -> verl's own, which win if both are given."""
 
 ALGORITHMS: Final = (
     "grpo ppo rloo prime dapo reinforce_plus_plus reinforce_plus_plus_baseline opo gpg grpo_passk"
@@ -72,13 +72,13 @@ def _manager(value: Any) -> str | None:
 
 def _share(value: Any) -> float:
     if not isinstance(value, int | float) or not 0 <= value <= 1:
-        message = f"{value!r} is no share"
+        message = f"{value!r} is not a number from 0 to 1"
         raise ValueError(message)
     return value
 
 
 def _every(value: Any) -> Any:
-    """-1: never."""
+    """-1 means never."""
     return 0 if value == -1 else value
 
 
@@ -185,7 +185,7 @@ HONOURED: Final[Table] = {
     "trainer.device": same("device"),
 }
 
-NO_SERVICE: Final = "completions are executed by this process; no service is asked"
+NO_SERVICE: Final = "this process executes completions, without a service"
 ONE_DEVICE: Final = "one process computes on one device, in passes that fit its memory"
 OWN_SAMPLER: Final = "the policy samples in this process, without a server"
 OWN_PROMPT: Final = "prompts are the data set's, in the policy's own chat template"
@@ -209,7 +209,7 @@ IGNORED: Final[Table] = without_effect(
         },
         POLICY: {
             "the policy is loaded by transformers": "external_lib",
-            "the policy's own config.json says it": "override_config",
+            "the policy's config.json has it": "override_config",
             "code of a policy's folder is never executed": "trust_remote_code",
             f"padding changes {SPEED}": "use_remove_padding",
             f"fused kernels change {SPEED}": "use_liger",

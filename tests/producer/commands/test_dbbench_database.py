@@ -38,7 +38,7 @@ def test_a_url_without_a_password_leaves_the_environment_alone(
     ("fields", "reason"),
     [
         ({"dbbench_database": "mysql://root@h"}, "only of environment dbbench"),
-        ({"dbbench_database": URL, "environment": "dbbench"}, "must not hold a password"),
+        ({"dbbench_database": URL, "environment": "dbbench"}, "must not contain a password"),
         ({"dbbench_database": "sqlite:///x", "environment": "dbbench"}, "mysql://USER@HOST:PORT"),
     ],
 )

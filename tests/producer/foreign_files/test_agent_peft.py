@@ -148,7 +148,7 @@ def test_unknown_fields_are_named_and_those_without_effect_with_the_reason(
     (warning,) = [
         record.getMessage() for record in caplog.records if record.levelno == logging.WARNING
     ]
-    assert warning.endswith("not known and are ignored: colour, language_model.quantum")
+    assert warning.endswith("unknown fields, ignored: colour, language_model.quantum")
     said = " ".join(record.getMessage() for record in caplog.records)
     for name in ("device_map", "system_prompt", "do_sample", "callback_0", "environment_config"):
         assert name in said

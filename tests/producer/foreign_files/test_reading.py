@@ -59,7 +59,7 @@ def test_known_fields_are_ours_and_the_others_are_named_with_the_reason() -> Non
         "server.port": "there is none",
         "ray.cpus.each": "one device",
     }
-    assert reading.remarks()[-1] == "these fields are not known and are ignored: model.colour"
+    assert reading.remarks()[-1] == "unknown fields, ignored: model.colour"
 
 
 def test_a_default_is_taken_where_its_condition_holds() -> None:
@@ -97,7 +97,7 @@ def test_a_count_is_a_whole_number_above_0(value: object, wanted: int) -> None:
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "x", [1], None, float("nan"), float("inf")])
 def test_what_is_no_count_is_refused(value: object) -> None:
-    with pytest.raises(ValueError, match="is not a whole number above 0"):
+    with pytest.raises(ValueError, match="is not an integer of at least 1"):
         count(value)
 
 

@@ -135,8 +135,8 @@ def test_a_field_of_another_objective_is_named_and_not_used() -> None:
     ("field", "value", "message"),
     [
         ("torch_dtype", "int8", "torch_dtype: 'int8' is not supported"),
-        ("per_device_train_batch_size", 0, "per_device_train_batch_size: 0 is not a whole number"),
-        ("gradient_accumulation_steps", "x", "gradient_accumulation_steps: 'x' is not a whole"),
+        ("per_device_train_batch_size", 0, "per_device_train_batch_size: 0 is not an integer of"),
+        ("gradient_accumulation_steps", "x", "gradient_accumulation_steps: 'x' is not an integer"),
         ("attn_impl", "xformers", "attn_impl: 'xformers' is not one of sdpa, flash_attn"),
         ("num_train_epochs", 0, "num_train_epochs: 0 is out of range"),
         ("learning_rate", "fast", 'learning_rate: "fast" is not a number'),

@@ -109,7 +109,7 @@ def test_devices_are_blanked_where_it_is_asked_for(tmp_path: Path) -> None:
         ({"dbbench_database": "mysql://me@h:1"}, "dbbench_database: only of environment dbbench"),
         (
             {"environment": "dbbench", "dbbench_database": "mysql://me:secret@h:1"},
-            "dbbench_database: .*must not hold a password",
+            "dbbench_database: .*must not contain a password",
         ),
     ],
 )
