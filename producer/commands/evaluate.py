@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from producer.commands.flags import field_flag, with_config_file
+from producer.commands.flags import field_flags, with_config_file
 from producer.commands.given_fields import given_fields
-from producer.commands.options import examples, given_training_name, with_json, with_options
+from producer.commands.options import examples, given_training_name, with_json
 from producer.commands.shell import cua_project_command
 from producer.commands.stopping import exit_when_stopped
 from producer.console import print_table
@@ -25,42 +25,38 @@ EPILOG = examples(
     "$ cua-train evaluate --model-name demo --ablate blank-screenshots",
     "$ cua-train evaluate --base-url http://localhost:8000/v1 --model-name my-policy",
 )
-OF_TRAINING = "the training's, or demo's"
-EPISODE_FIELDS = (
-    *("max_turns", "max_tokens", "max_recent_turns", "max_task_time_seconds"),
-    *("max_turn_time_seconds", "max_concurrent_rollouts", "validate_every_turn", "reward"),
-    *("turn_cost", "parse_error_cost", "eval_tasks", "judge", "judge_model"),
+FIELDS = (
+    *("training_name", "model_name", "base_url", "renderer_name", "max_tokens", "ablate"),
+    *("eval_tasks", "judge", "judge_model", "seed"),
+    *("eval_episodes", "eval_temperature"),
+    *("max_turns", "max_recent_turns", "max_task_time_seconds", "max_turn_time_seconds"),
+    *("max_concurrent_rollouts", "validate_every_turn"),
+    *("reward", "turn_cost", "parse_error_cost"),
+    *("device", "kv_cache_bytes"),
 )
 
 
 @click.command(name="evaluate", cls=RecipeCommand, epilog=EPILOG)
-@field_flag("training_name", panel="Policy", default="none", text="Evaluate its newest state.")
-@field_flag(
-    "model_name",
-    panel="Policy",
-    text="Evaluate this policy instead: a folder, a Hugging Face id, `demo` or `oracle`.",
+@field_flags(
+    FIELDS,
+    default="the training's, or demo's",
+    defaults={
+        "training_name": "none",
+        "model_name": None,
+        "base_url": "none",
+        "eval_temperature": "0, greedy",
+    },
+    flags={"eval_episodes": "--episodes", "eval_temperature": "--temperature"},
+    texts={
+        "training_name": "Evaluate the newest state of this training.",
+        "model_name": "Evaluate this policy instead: a folder, a Hugging Face id, `demo` or"
+        " `oracle`.",
+        "base_url": "Sample the policy --model-name from this OpenAI-compatible server, with the"
+        " key in OPENAI_API_KEY.",
+        "eval_temperature": "Sampling temperature; 0 is greedy.",
+    },
+    panels={"training_name": "Policy"},
 )
-@field_flag(
-    "base_url",
-    panel="Policy",
-    default="none",
-    text="Sample the policy --model-name from this OpenAI-compatible server, with the key in"
-    " OPENAI_API_KEY.",
-)
-@field_flag("renderer_name", panel="Policy", default=OF_TRAINING)
-@field_flag(
-    "eval_temperature",
-    panel="Episodes",
-    flag="--temperature",
-    default="0, greedy",
-    text="Sampling temperature; 0 is greedy.",
-)
-@with_options(*(field_flag(name, panel="Episodes", default=OF_TRAINING) for name in EPISODE_FIELDS))
-@field_flag("eval_episodes", panel="Episodes", flag="--episodes", default=OF_TRAINING)
-@field_flag("seed", panel="Episodes", default=OF_TRAINING)
-@field_flag("ablate", panel="Episodes", default=OF_TRAINING)
-@field_flag("device", panel="Computation", default=OF_TRAINING)
-@field_flag("kv_cache_bytes", panel="Computation", default=OF_TRAINING)
 @with_config_file
 @with_json
 def command(

@@ -1,9 +1,9 @@
 """Command-line flags made from the fields of the configuration, and the short help of `run`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import UnionType
+from types import MappingProxyType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 import rich_click as click
@@ -11,7 +11,7 @@ from click import Context
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from producer.commands.options import DEVICE, FILE, option
+from producer.commands.options import DEVICE, FILE, Decorator, option, with_options
 from producer.config import DEMO_PRESET, NONE_IS_A_VALUE, TOPICS, RunConfig
 from producer.foreign_files.cua_command_line import RecipeCommand
 from producer.numbers import NONE
@@ -70,6 +70,8 @@ METAVARS = {
 WIDEST_CHOICE = 36
 """Characters of a metavar that fit into 80 columns; longer choices are listed in the text."""
 LONG_CHOICE = "NAME"
+PANELS = {name: panel for panel, topic in TOPICS.items() for name in topic.model_fields}
+"""Field -> panel of the help."""
 JSON_FIELDS = frozenset({"tasks", "eval_tasks"})
 COMMON: Final = frozenset(
     {
@@ -120,23 +122,42 @@ class IntegerOrNone(click.ParamType[Any]):
             self.fail(f"{value!r} is neither an integer nor {NONE}.", param, ctx)
 
 
-def config_flags(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add every flag. The command gets them as keyword arguments, None for those not given."""
-    for panel, topic in reversed(TOPICS.items()):
-        for name in reversed(topic.model_fields):
-            command = field_flag(name, panel=panel)(command)
-    return command
+def field_flags(
+    names: Iterable[str],
+    *,
+    default: str | None = None,
+    defaults: Mapping[str, str | None] = MappingProxyType({}),
+    flags: Mapping[str, str] = MappingProxyType({}),
+    texts: Mapping[str, str] = MappingProxyType({}),
+    panels: Mapping[str, str] = MappingProxyType({}),
+) -> Decorator:
+    """The flags of fields, which the command gets as keyword arguments, None for those not given.
+
+    `default` and the mappings, by field, replace what the help shows.
+    """
+    return with_options(
+        *(
+            field_flag(
+                name,
+                flags.get(name),
+                texts.get(name),
+                defaults.get(name, default),
+                panels.get(name),
+            )
+            for name in names
+        )
+    )
 
 
 def field_flag(
     name: str,
-    *,
-    panel: str,
     flag: str | None = None,
     text: str | None = None,
     default: str | None = None,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The flag of a field; arguments replace its name, its help and its default."""
+    panel: str | None = None,
+) -> Decorator:
+    """The flag of a field; arguments replace its name, help, default and panel."""
+    panel = panel or PANELS.get(name, "Options")
     field = RunConfig.model_fields[name]
     flag = flag or "--" + name.replace("_", "-")
     text = f"{text or field.description} [default: {default or shown_default(name)}]"

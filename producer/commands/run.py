@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from producer.commands.flags import ShortHelpCommand, config_flags, with_config_file
+from producer.commands.flags import PANELS, ShortHelpCommand, field_flags, with_config_file
 from producer.commands.given_fields import given_fields
 from producer.commands.options import examples, with_summary_as_json, with_takeover
 from producer.commands.shell import continue_command, cua_project_command, print_result
@@ -29,7 +29,7 @@ EPILOG = examples(
 
 
 @click.command(name="run", cls=ShortHelpCommand, epilog=EPILOG)
-@config_flags
+@field_flags(PANELS)
 @with_takeover
 @with_config_file
 @click.option(

@@ -3,7 +3,6 @@
 import json
 import logging
 import os
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import rich_click as click
 
 from producer.commands.config_file import given_file
 from producer.commands.existing import resolve_existing
-from producer.commands.flags import field_flag
+from producer.commands.flags import field_flags
 from producer.commands.options import (
     COUNT,
     FILE,
@@ -34,25 +33,18 @@ from schemas.installation import Installation, read_installation
 
 logger = logging.getLogger(__name__)
 
-FIELDS = {
-    "Policy": ("model_name", "train_type", "lora_rank", "max_tokens", "temperature"),
-    "Optimisation": (
-        *("num_steps", "groups_per_batch", "group_size", "num_substeps", "learning_rate"),
-        *("kl_penalty_coef", "kl_in", "kl_estimator", "remove_constant_reward_groups"),
-    ),
-    "Process rewards": (
-        *("core_algos", "core_function", "process_reward_model", "reward_model_sees_results"),
-        *("rm_coef", "verifier_coef"),
-        *("reward_module", "reward_function", "reward_manager", "reward_port"),
-    ),
-    "Evaluation": ("eval_every", "eval_episodes", "skip_baseline"),
-    "Computation": ("device", "max_concurrent_rollouts", "seed"),
-    "Checkpoints and resume": (
-        *("training_name", "log_path", "save_every", "behavior_if_log_dir_exists"),
-    ),
-}
-"""Panel -> fields of the configuration that have a flag."""
-OF_ANOTHER = {
+FIELDS = (
+    *("model_name", "train_type", "lora_rank", "max_tokens", "temperature", "seed"),
+    *("num_steps", "groups_per_batch", "group_size", "num_substeps", "learning_rate"),
+    *("kl_penalty_coef", "kl_in", "kl_estimator", "remove_constant_reward_groups"),
+    *("core_algos", "core_function", "process_reward_model", "reward_model_sees_results"),
+    *("rm_coef", "verifier_coef"),
+    *("reward_module", "reward_function", "reward_manager", "reward_port"),
+    *("eval_every", "eval_episodes", "skip_baseline", "max_concurrent_rollouts", "device"),
+    *("training_name", "log_path", "save_every", "behavior_if_log_dir_exists"),
+)
+"""Fields of the configuration that have a flag."""
+DEFAULTS = {
     "group_size": "8",
     "max_tokens": "512",
     "model_name": "required",
@@ -60,16 +52,6 @@ OF_ANOTHER = {
     "eval_episodes": "one for each question",
 }
 """Defaults that differ from those of `cua-train run`."""
-
-
-def _field_flags(command: Callable[..., Any]) -> Callable[..., Any]:
-    for panel, names in reversed(FIELDS.items()):
-        for name in reversed(names):
-            flag = "--reward-model" if name == "process_reward_model" else None
-            command = field_flag(name, panel=panel, flag=flag, default=OF_ANOTHER.get(name))(
-                command
-            )
-    return command
 
 
 @click.command(
@@ -102,7 +84,7 @@ def _field_flags(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @option("--output-dir", "Folder of the result.", metavar="FOLDER", shown="in the log path")
 @option("--epochs", "Passes over the questions, in place of --num-steps.", COUNT)
-@_field_flags
+@field_flags(FIELDS, defaults=DEFAULTS, flags={"process_reward_model": "--reward-model"})
 @with_takeover
 @with_summary_as_json
 def rl(

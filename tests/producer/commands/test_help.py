@@ -94,7 +94,7 @@ def test_a_field_that_is_added_has_a_flag_whatever_its_type(
     monkeypatch.setattr("producer.commands.flags.RunConfig", LaterFields)
     found = {}
     for name in LaterFields.model_fields:
-        command = click.command()(field_flag(name, panel="Later")(lambda **_given: 0))
+        command = click.command()(field_flag(name)(lambda **_given: 0))
         (option,) = [param for param in command.params if isinstance(param, RichOption)]
         found[name] = (option.opts, option.metavar)
     assert found == {
