@@ -15,7 +15,7 @@ import rich_click as click
 
 from producer.commands.existing import existing_training, training_names
 from producer.commands.options import (
-    check_new_folder,
+    check_new_output,
     examples,
     option,
     with_json,
@@ -210,7 +210,7 @@ def _listed(installation: Installation, name: str) -> list["Checkpoint"]:
 @contextmanager
 def _all_or_nothing(output: Path) -> Iterator[Path]:
     """A temporary folder; renamed to `output` on success, removed on failure."""
-    check_new_folder(output)
+    check_new_output(output)
     try:
         output.absolute().parent.mkdir(parents=True, exist_ok=True)
         making = Path(tempfile.mkdtemp(dir=output.absolute().parent, prefix=f".{output.name}-"))

@@ -14,7 +14,7 @@ from producer.commands.options import (
     FILE,
     FOLDER,
     SEED,
-    check_new_folder,
+    check_new_output,
     chosen_names,
     examples,
     option,
@@ -75,7 +75,7 @@ def generate(
     chosen: tuple[str, ...] = SKILLS
     if skills is not None:
         chosen = chosen_names(skills, SKILLS, flag="--skills", noun="skill")
-    _check_new(output)
+    check_new_output(output)
     entries = []
     with progress_bar("generating entries", num_samples) as bar:
         for entry in generated(num_samples, seed, chosen):
@@ -112,7 +112,7 @@ def import_entries(*, source: str, output: Path, as_json: bool) -> None:
             message = f"{source}: there is no such folder, and it is not a hub name (OWNER/NAME)"
             raise NotFoundError(message)
         path = downloaded(source)
-    _check_new(output)
+    check_new_output(output)
     entries = read_entries(path)
     with progress_bar("running the golds", len(entries)) as bar:
         findings: list[Finding] = []
@@ -193,7 +193,7 @@ def prepare(
     if not single_skill and input_data_path is None:
         message = "--single-skill is required: it is the only way to prepare entries"
         raise UsageError(message)
-    _check_new(output)
+    check_new_output(output)
     entries = read_entries(source)
     groups = single_skill_groups(entries, by_target=target_skill)
     kept = {skill: group for skill, group in groups.items() if len(group) >= min_per_skill}
@@ -229,19 +229,6 @@ def prepare(
         "%d of %d entries, of %d skills: %s",
         *(sum(counts.values()), len(entries), len(counts), output),
     )
-
-
-def _check_new(output: Path) -> None:
-    """As `check_new_folder`; a .json file must not exist. UsageError."""
-    if output.suffix != ".json":
-        check_new_folder(output)
-        return
-    from producer.training.writable import check_writable
-
-    check_writable(output.parent, "--output")
-    if output.exists():
-        message = f"--output: {output} exists; choose another file"
-        raise UsageError(message)
 
 
 def _report(

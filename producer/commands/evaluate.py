@@ -40,22 +40,26 @@ FIELDS = (
 @field_flags(
     FIELDS,
     default="the training's, or demo's",
-    defaults={
-        "training_name": "none",
-        "model_name": None,
-        "base_url": "none",
-        "eval_temperature": "0, greedy",
+    training_name={
+        "panel": "Policy",
+        "default": "none",
+        "text": "Evaluate the newest state of this training.",
     },
-    flags={"eval_episodes": "--episodes", "eval_temperature": "--temperature"},
-    texts={
-        "training_name": "Evaluate the newest state of this training.",
-        "model_name": "Evaluate this policy instead: a folder, a Hugging Face id, `demo` or"
-        " `oracle`.",
-        "base_url": "Sample the policy --model-name from this OpenAI-compatible server, with the"
-        " key in OPENAI_API_KEY.",
-        "eval_temperature": "Sampling temperature; 0 is greedy.",
+    model_name={
+        "default": None,
+        "text": "Evaluate this policy: a folder, a Hugging Face id, `demo` or `oracle`.",
     },
-    panels={"training_name": "Policy"},
+    base_url={
+        "default": "none",
+        "text": "Sample the policy --model-name from this OpenAI-compatible server, with the key in"
+        " OPENAI_API_KEY.",
+    },
+    eval_episodes={"flag": "--episodes"},
+    eval_temperature={
+        "flag": "--temperature",
+        "default": "0, greedy",
+        "text": "Sampling temperature; 0 is greedy.",
+    },
 )
 @with_config_file
 @with_json

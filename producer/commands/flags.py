@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType, UnionType
+from types import UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 import rich_click as click
@@ -124,28 +124,15 @@ class IntegerOrNone(click.ParamType[Any]):
 
 def field_flags(
     names: Iterable[str],
-    *,
     default: str | None = None,
-    defaults: Mapping[str, str | None] = MappingProxyType({}),
-    flags: Mapping[str, str] = MappingProxyType({}),
-    texts: Mapping[str, str] = MappingProxyType({}),
-    panels: Mapping[str, str] = MappingProxyType({}),
+    **changed: Mapping[str, str | None],
 ) -> Decorator:
     """The flags of fields, which the command gets as keyword arguments, None for those not given.
 
-    `default` and the mappings, by field, replace what the help shows.
+    `changed`: field -> arguments of `field_flag`.
     """
     return with_options(
-        *(
-            field_flag(
-                name,
-                flags.get(name),
-                texts.get(name),
-                defaults.get(name, default),
-                panels.get(name),
-            )
-            for name in names
-        )
+        *(field_flag(name, **{"default": default, **changed.get(name, {})}) for name in names)
     )
 
 

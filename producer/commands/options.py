@@ -112,11 +112,18 @@ def given_training_name(text: str, flag: str = "--training-name") -> str:
         raise UsageError(message) from None
 
 
-def check_new_folder(output: Path) -> None:
-    """UsageError if --output is not empty or cannot be made; CuaTrainError if the disk is full."""
+def check_new_output(output: Path) -> None:
+    """UsageError unless --output is a new .json file, or a new or empty folder, and writable.
+
+    CuaTrainError if the disk is full.
+    """
     from producer.training.writable import check_writable
 
-    check_writable(output, "--output")
+    is_file = output.suffix == ".json"
+    check_writable(output.parent if is_file else output, "--output")
+    if is_file and output.exists():
+        message = f"--output: {output} exists; choose another file"
+        raise UsageError(message)
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         message = f"--output: {output} exists and is not empty; choose another folder"
         raise UsageError(message)

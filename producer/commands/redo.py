@@ -8,7 +8,7 @@ import rich_click as click
 
 from producer.commands.options import (
     FOLDER,
-    check_new_folder,
+    check_new_output,
     examples,
     given_training_name,
     option,
@@ -52,7 +52,7 @@ def command(*, training_name: str, step: int, output: Path | None, as_json: bool
     """
     name = given_training_name(training_name)
     if output is not None:
-        check_new_folder(output)
+        check_new_output(output)
     from producer.training.redo import describe
     from producer.training.redo_command import redo
 

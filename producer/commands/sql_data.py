@@ -11,7 +11,7 @@ from producer.commands.options import (
     FOLDER,
     SEED,
     SPLIT,
-    check_new_folder,
+    check_new_output,
     chosen_names,
     examples,
     option,
@@ -80,7 +80,7 @@ def generate(
     if templates is not None:
         known = [template.name for template in TEMPLATES]
         chosen = chosen_names(templates, known, flag="--templates", noun="template")
-    check_new_folder(output)
+    check_new_output(output)
     wanted = SyntheticSize(train_databases, dev_databases, questions_per_template, chosen)
     written = write_synthetic(output, seed, wanted)
     if as_json:

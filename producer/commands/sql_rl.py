@@ -44,14 +44,6 @@ FIELDS = (
     *("training_name", "log_path", "save_every", "behavior_if_log_dir_exists"),
 )
 """Fields of the configuration that have a flag."""
-DEFAULTS = {
-    "group_size": "8",
-    "max_tokens": "512",
-    "model_name": "required",
-    "remove_constant_reward_groups": "no",
-    "eval_episodes": "one for each question",
-}
-"""Defaults that differ from those of `cua-train run`."""
 
 
 @click.command(
@@ -84,7 +76,15 @@ DEFAULTS = {
 )
 @option("--output-dir", "Folder of the result.", metavar="FOLDER", shown="in the log path")
 @option("--epochs", "Passes over the questions, in place of --num-steps.", COUNT)
-@field_flags(FIELDS, defaults=DEFAULTS, flags={"process_reward_model": "--reward-model"})
+@field_flags(
+    FIELDS,
+    group_size={"default": "8"},
+    max_tokens={"default": "512"},
+    model_name={"default": "required"},
+    remove_constant_reward_groups={"default": "no"},
+    eval_episodes={"default": "one for each question"},
+    process_reward_model={"flag": "--reward-model"},
+)
 @with_takeover
 @with_summary_as_json
 def rl(

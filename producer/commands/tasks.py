@@ -77,13 +77,9 @@ def _number(task_id: str) -> str:
 
 
 def _row(task: Task, leaks: dict[str, tuple[str, ...]]) -> dict[str, object]:
+    names = ("task_id", "name", "difficulty", "category", "max_steps", "split")
     return {
-        "task_id": task.task_id,
-        "name": task.name,
-        "difficulty": task.difficulty,
-        "category": task.category,
-        "max_steps": task.max_steps,
-        "split": task.split,
+        **{name: getattr(task, name) for name in names},
         "judged": task.is_judged,
         "validation_query": task.validation_query,
         "expected_result": task.expected_result,
