@@ -1,19 +1,22 @@
 """`cua-train sql rl`, `eval` and `best-of-n` on the command line: what is printed and refused."""
 
 import json
-import logging
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
-from producer.commands.sql import command
-from producer.errors import UsageError
+from tests.support.cua_train import CuaTrain, Done
 
 pytest.importorskip("torch")
+
+Call = Callable[..., Done]
+ORACLE = ("rl", "--model-name", "oracle")
+FIRST = (*ORACLE, "--training-name", "first")
+SMALL = ("--group-size", 2, "--groups-per-batch", 2, "--skip-baseline")
 
 
 @pytest.fixture(scope="module")
@@ -23,49 +26,40 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(autouse=True)
-def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cua_train: CuaTrain) -> Call:
+    """`cua-train sql` with a home of its own."""
     monkeypatch.setenv("CUA_HOME", str(tmp_path / "home"))
 
+    def sql(*words: object, expected: int = 0) -> Done:
+        return cua_train("sql", *map(str, words), expected=expected)
 
-def call(*arguments: object, fails: bool = False) -> Result:
-    done = CliRunner().invoke(command, [str(argument) for argument in arguments])
-    if not fails and done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return done
+    return sql
 
 
-def test_a_training_leaves_its_adapter_and_goes_on_by_its_name(data: Path, tmp_path: Path) -> None:
+def summary(done: Done) -> Any:
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_a_training_leaves_its_adapter_and_goes_on_by_its_name(
+    data: Path, tmp_path: Path, call: Call
+) -> None:
     """The scripted policy has no adapter; its state stands where one would."""
-    words: list[Any] = [
-        *("rl", "--model-name", "oracle", "--data-path", data, "--training-name", "first"),
-        *("--group-size", 2, "--groups-per-batch", 2, "--output-dir", tmp_path / "out"),
-        *("--epochs", 1, "--skip-baseline", "--json"),
-    ]
-    first = json.loads(call(*words).stdout.splitlines()[-1])
+    output = ("--output-dir", tmp_path / "out", "--json")
+    first = summary(call(*FIRST, *SMALL, "--data-path", data, "--epochs", 1, *output))
     assert (first["steps"], first["status"]) == (2, "completed")
     assert first["output_dir"] == str(tmp_path / "out")
     mark = json.loads((tmp_path / "out/training.json").read_text())
     assert mark["training_name"] == "first"
-    longer = call(
-        *("rl", "--training-name", "first", "--num-steps", 3, "--json"),
-        *("--output-dir", tmp_path / "out"),
-    )
-    again = json.loads(longer.stdout.splitlines()[-1])
+    again = summary(call("rl", "--training-name", "first", "--num-steps", 3, *output))
     assert (again["steps"], again["training_id"]) == (3, first["training_id"])
 
 
 def test_the_printed_command_continues_it_in_a_new_shell(
-    data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    data: Path, tmp_path: Path, call: Call
 ) -> None:
-    caplog.set_level(logging.INFO, "producer")
-    call(
-        *("rl", "--model-name", "oracle", "--data-path", data, "--training-name", "first"),
-        *("--group-size", 2, "--groups-per-batch", 2, "--num-steps", 1, "--skip-baseline"),
-    )
-    (printed,) = [
-        message for message in caplog.messages if message.startswith("continue it with: ")
-    ]
+    lines = call(*FIRST, *SMALL, "--data-path", data, "--num-steps", 1).stderr.splitlines()
+    (printed,) = [line for line in lines if line.startswith("continue it with: ")]
     home, *words = shlex.split(printed.removeprefix("continue it with: "))
     assert home == f"CUA_HOME={tmp_path / 'home'}"
     assert words[-4:] == ["sql", "rl", "--training-name", "first"]
@@ -75,55 +69,39 @@ def test_the_printed_command_continues_it_in_a_new_shell(
     ("words", "message"),
     [
         (("rl", "--omit", "data"), "--omit: requires --config"),
-        (("rl", "--model-name", "oracle"), "--data-path: name the data set's folder"),
+        (ORACLE, "--data-path: name the data set's folder"),
         (("eval",), "give either --model-name or --training-name"),
         (("best-of-n", "--reward-model", "/", "--temperature", "0"), "--temperature: 0 samples"),
     ],
 )
-def test_a_mistake_is_named(data: Path, words: tuple[str, ...], message: str) -> None:
-    given = words if words[0] == "rl" else (*words, "--data-path", str(data))
-    done = call(*given, fails=True)
-    assert isinstance(done.exception, UsageError)
-    assert message in str(done.exception)
+def test_a_mistake_is_named(data: Path, words: tuple[str, ...], message: str, call: Call) -> None:
+    given = words if words[0] == "rl" else (*words, "--data-path", data)
+    assert message in call(*given, expected=2).stderr
 
 
 def test_a_training_goes_on_by_its_name_with_a_file_of_fields_and_settings_of_its_own(
-    data: Path, tmp_path: Path
+    data: Path, tmp_path: Path, call: Call
 ) -> None:
-    begun: list[Any] = [
-        *("rl", "--model-name", "oracle", "--training-name", "first", "--skip-baseline"),
-        *(
-            "--group-size",
-            2,
-            "--groups-per-batch",
-            2,
-            "--core-function",
-            "compute_grpo_outcome_advantage",
-        ),
-    ]
+    begun = (*FIRST, *SMALL, "--core-function", "compute_grpo_outcome_advantage")
     call(*begun, "--data-path", data, "--num-steps", 1, "--verifier-coef", 2)
     fields = tmp_path / "fields.json"
     fields.write_text('{"num_steps": 2, "verifier_coef": 2}')
-    longer = call(*begun, "--config", fields, "--json")
-    assert json.loads(longer.stdout.splitlines()[-1])["steps"] == 2
-    changed = call(*begun[:5], "--verifier-coef", 3, fails=True)
-    assert "begun with other settings: verifier_coef: 2.0 -> 3.0" in str(changed.exception)
+    assert summary(call(*begun, "--config", fields, "--json"))["steps"] == 2
+    changed = call(*FIRST, "--verifier-coef", 3, expected=2)
+    assert "begun with other settings: verifier_coef: 2.0 -> 3.0" in changed.stderr
 
 
-def test_a_folder_that_holds_something_else_is_kept(data: Path, tmp_path: Path) -> None:
+def test_a_folder_that_holds_something_else_is_kept(data: Path, tmp_path: Path, call: Call) -> None:
     kept = tmp_path / "kept"
     kept.mkdir()
     (kept / "thesis.txt").write_text("mine")
-    done = call(
-        *("rl", "--model-name", "oracle", "--data-path", data, "--output-dir", kept), fails=True
-    )
-    assert "is not empty" in str(done.exception)
+    done = call(*ORACLE, "--data-path", data, "--output-dir", kept, expected=2)
+    assert "is not empty" in done.stderr
     assert [path.name for path in kept.iterdir()] == ["thesis.txt"]
     assert not (tmp_path / "home/runs").exists()
 
 
-def test_an_evaluation_prints_accuracy_by_difficulty(data: Path) -> None:
-    words = ("eval", "--model-name", "oracle", "--data-path", data, "--json")
-    found = json.loads(call(*words).stdout)
+def test_an_evaluation_prints_accuracy_by_difficulty(data: Path, call: Call) -> None:
+    found = json.loads(call("eval", "--model-name", "oracle", "--data-path", data, "--json").stdout)
     assert found["questions"] == found["by_difficulty"]["easy"]["questions"] == 2
     assert found["accuracy"] == found["by_difficulty"]["easy"]["accuracy"]
