@@ -1,6 +1,6 @@
-"""The settings of a supervised training: frozen, validated once, recorded in its first event.
+"""Settings of a supervised training: frozen, validated once, recorded in its first event.
 
-One class for the three objectives: their defaults differ (`DEFAULTS`), as the original's do.
+One class for three objectives with different defaults (`DEFAULTS`), as in RewardSQL.
 """
 
 from pathlib import Path
@@ -52,23 +52,17 @@ DEFAULTS: Final[dict[Objective, dict[str, Any]]] = {
     "process_reward": {},
     "pairwise_reward": {},
 }
-"""Where an objective's defaults are not those of the fields, which are the reward models'."""
+"""Defaults that differ from the fields' own, which are those of reward models."""
 
 CHANGEABLE: Final = frozenset(
     {
-        *(
-            "steps_per_epoch",
-            "num_steps",
-            "output_dir",
-            "log_path",
-            "device",
-            "gradient_checkpointing",
-        ),
-        *("save_strategy", "save_steps", "save_total_limit", "eval_strategy", "eval_steps"),
+        *("steps_per_epoch", "num_steps", "output_dir", "log_path", "device"),
+        *("gradient_checkpointing", "save_strategy", "save_steps", "save_total_limit"),
+        *("eval_strategy", "eval_steps"),
         *("logging_steps", "wandb_project", "attention"),
     }
 )
-"""Fields that may differ when a training is continued."""
+"""Fields that may differ when a training continues."""
 OF_ONE_PROCESS: Final = frozenset({"log_path"})
 
 
@@ -97,66 +91,83 @@ class FineTuningConfig(BaseModel):
     data_path: Annotated[tuple[Path, ...], BeforeValidator(_as_list), Field(min_length=1)] = Field(
         description="Files of examples, JSON or JSON lines, or the folder of a data set."
     )
-    data_sha256: str = Field("", description="Of those files; filled in.")
+    data_sha256: str = Field("", description="sha256 of the files of examples; computed.")
     output_dir: Path | None = Field(
-        None, description="Folder for the trained policy; without it `model` in the run's folder."
+        None, description="Folder of the trained policy. Default: `model` in the run's folder."
     )
     epochs: PositiveInt = Field(1, description="Passes over the training examples.")
-    steps_per_epoch: NonNegativeInt = Field(0, description="Of those files; filled in.")
-    learning_rate: PositiveFloat = Field(9e-6, description="Highest, of AdamW.")
-    weight_decay: NonNegativeFloat = Field(0.0, description="Of matrices; biases have none.")
+    steps_per_epoch: NonNegativeInt = Field(0, description="Optimiser steps per epoch; computed.")
+    learning_rate: PositiveFloat = Field(9e-6, description="Highest learning rate of AdamW.")
+    weight_decay: NonNegativeFloat = Field(
+        0.0, description="Weight decay of matrices; biases have none."
+    )
     adam_beta2: Share = Field(0.95, description="AdamW's second beta; its first is 0.9.")
     lr_scheduler: Literal[
         "cosine", "linear", "constant", "constant_with_warmup", "cosine_with_min_lr"
-    ] = Field("cosine", description="How the learning rate falls after the warm-up.")
-    warmup_ratio: Share = Field(0.03, description="Share of the steps in which it rises.")
-    max_gradient_norm: PositiveFloat = Field(1.0, description="Global L2 norm; clipped above.")
+    ] = Field("cosine", description="Learning rate after the warm-up.")
+    warmup_ratio: Share = Field(0.03, description="Share of the steps with a rising learning rate.")
+    max_gradient_norm: PositiveFloat = Field(
+        1.0, description="Clip the gradient to this global L2 norm."
+    )
     batch_size: PositiveInt = Field(256, description="Examples per optimiser step.")
     max_length: PositiveInt = Field(
-        8192, description="Tokens of an example; longer ones are left out, and counted."
+        8192, description="Tokens of an example; longer ones are left out and counted."
     )
-    seed: Seed = Field(42, description="Of fresh weights.")
-    data_seed: Seed = Field(42, description="Of the examples' order and of those held out.")
-    held_out_ratio: Share = Field(0.1, description="Share of examples to evaluate on.")
-    save_strategy: Every = Field("epoch", description="When a checkpoint is kept.")
+    seed: Seed = Field(42, description="Seed of fresh weights.")
+    data_seed: Seed = Field(42, description="Seed of the examples' order and of the held-out ones.")
+    held_out_ratio: Share = Field(0.1, description="Share of the examples for evaluation.")
+    save_strategy: Every = Field("epoch", description="When to keep a checkpoint.")
     save_steps: PositiveInt = Field(50, description="Steps between checkpoints.")
-    save_total_limit: PositiveInt | None = Field(None, description="Newest checkpoints kept.")
-    eval_strategy: Every = Field("epoch", description="When the held-out examples are evaluated.")
-    eval_steps: PositiveInt = Field(50, description="Steps between evaluations.")
-    logging_steps: PositiveInt = Field(1, description="Steps between lines on stderr.")
-    train_type: Literal["full", "lora"] = Field("full", description="All weights, or an adapter.")
-    lora_rank: PositiveInt = Field(8, description="Of the adapter.")
-    lora_alpha: PositiveFloat = Field(32.0, description="The adapter is scaled by alpha / rank.")
-    dtype: Literal["float32", "bfloat16"] = Field(
-        "float32", description="Of matrix products; weights and optimiser are float32."
+    save_total_limit: PositiveInt | None = Field(
+        None, description="Number of newest checkpoints to keep."
     )
-    gradient_checkpointing: bool = Field(False, description="Save memory, compute twice.")
-    attention: Literal["sdpa", "flash_attention_2"] = Field("sdpa", description="Implementation.")
-    device: Device = Field("auto", description="cpu, cuda or cuda:N; auto: a GPU if there is one.")
+    eval_strategy: Every = Field("epoch", description="When to evaluate the held-out examples.")
+    eval_steps: PositiveInt = Field(50, description="Steps between evaluations.")
+    logging_steps: PositiveInt = Field(1, description="Steps between log lines.")
+    train_type: Literal["full", "lora"] = Field(
+        "full", description="Train all weights, or an adapter."
+    )
+    lora_rank: PositiveInt = Field(8, description="Rank of the adapter.")
+    lora_alpha: PositiveFloat = Field(
+        32.0, description="Scale of the adapter, which is multiplied by lora_alpha / lora_rank."
+    )
+    dtype: Literal["float32", "bfloat16"] = Field(
+        "float32", description="Type of matrix products; weights and optimiser are float32."
+    )
+    gradient_checkpointing: bool = Field(
+        False, description="Recompute activations in the backward pass to save memory."
+    )
+    attention: Literal["sdpa", "flash_attention_2"] = Field(
+        "sdpa", description="Attention implementation."
+    )
+    device: Device = Field("auto", description="cpu, cuda or cuda:N. auto: a GPU if there is one.")
     cpu_threads: PositiveInt | None = Field(
         None,
         description=(
-            "On a processor: threads of one operation of a policy of more than 50 M weights, from"
-            " which its last bits follow; without it as many as the machine that begins the"
-            " training chooses. Recorded."
+            "On a CPU: threads per operation, for policies of more than 50 M weights. The last"
+            " bits of results depend on it, so it is recorded. Default: the machine's."
         ),
     )
-    wandb_project: str | None = Field(None, description="Mirror the figures there.")
-    use_chat_template: bool = Field(True, description="Write prompts in the policy's template.")
-    system: str | None = Field(None, description="System prompt of examples that have none.")
+    wandb_project: str | None = Field(
+        None, description="Mirror the training to this Weights & Biases project."
+    )
+    use_chat_template: bool = Field(
+        True, description="Write prompts in the policy's chat template."
+    )
+    system: str | None = Field(None, description="System prompt for examples without one.")
     placeholder_token: Annotated[str, Field(min_length=1)] = Field(
         " и", description="Marks the end of each step."
     )
     reward_tokens: Annotated[tuple[str, ...], AfterValidator(_check_two)] = Field(
         ("+", "-"), description="Tokens of a right and of a wrong step."
     )
-    input_key: str = Field("input", description="Field of the text with its step markers.")
-    label_key: str = Field("label", description="Field of the steps' labels.")
+    input_key: str = Field("input", description="Field with the text and its step markers.")
+    label_key: str = Field("label", description="Field with the labels of the steps.")
     labels: Literal["soft", "hard"] = Field(
-        "soft", description="Labels that are numbers: as they are, or right above one half."
+        "soft", description="Numeric labels: used as they are (soft), or right above 0.5 (hard)."
     )
-    chosen_key: str = Field("chosen", description="Field of the better answer.")
-    rejected_key: str = Field("rejected", description="Field of the worse answer.")
+    chosen_key: str = Field("chosen", description="Field with the better answer.")
+    rejected_key: str = Field("rejected", description="Field with the worse answer.")
 
     _explicit: frozenset[str] = PrivateAttr(default=frozenset())
 
@@ -174,11 +185,11 @@ class FineTuningConfig(BaseModel):
 
     @property
     def wandb_name(self) -> None:
-        """The run there has the training's name."""
+        """None: the run there has the training's name."""
 
     @property
     def baseline_only(self) -> bool:
-        """Never: the held-out examples are evaluated before the first step anyway."""
+        """Never: the held-out examples are always evaluated before the first step."""
         return False
 
     @property
@@ -192,7 +203,7 @@ class FineTuningConfig(BaseModel):
         return self.epochs * self.steps_per_epoch
 
     def with_data(self, *, sha256: str, steps_per_epoch: int, cpu_threads: int) -> Self:
-        """A copy that knows its examples and the number of threads that it is computed with."""
+        """A copy with the examples' hash and steps, and the number of threads."""
         return self._changed(
             data_sha256=sha256, steps_per_epoch=steps_per_epoch, cpu_threads=cpu_threads
         )
@@ -235,7 +246,7 @@ class FineTuningConfig(BaseModel):
         given = {name: own[name] for name in self._explicit if name in own}
         if not overwrite:
             check_same(recorded, given, CHANGEABLE)
-        kept = {name: one for name, one in recorded.items() if name not in OF_ONE_PROCESS}
+        kept = {name: value for name, value in recorded.items() if name not in OF_ONE_PROCESS}
         derived = {"data_sha256": self.data_sha256, "steps_per_epoch": self.steps_per_epoch}
         return type(self)._read({**kept, **given, **derived}, self._explicit)
 
@@ -254,14 +265,13 @@ def read_fine_tuning(
     recorded: dict[str, JsonValue] | None = None,
     names: dict[str, str] | None = None,
 ) -> FineTuningConfig:
-    """The settings of `given` over those `recorded` by an earlier process, over the defaults.
+    """`given` over the `recorded` settings of an earlier process, or over the defaults.
 
-    UsageError lists every problem, one per line, by the name that the user wrote: `names` gives it
-    where it is not the field's.
+    UsageError lists every problem under the name that the user gave: `names`, by field.
     """
     base = {
-        name: one
-        for name, one in (recorded or DEFAULTS[objective]).items()
+        name: value
+        for name, value in (recorded or DEFAULTS[objective]).items()
         if name not in OF_ONE_PROCESS
     }
     try:
