@@ -65,9 +65,7 @@ with_takeover = switch(
     "Continue even if another process seems to be training it.",
     "Checkpoints and resume",
 )
-with_training_name = option(
-    "--training-name", "The training.", metavar="NAME", panel="Training", required=True
-)
+with_training_name = option("--training-name", "The training.", metavar="NAME", required=True)
 with_omit = option(
     "--omit", "Ignore this field of the file. Repeatable.", metavar="FIELD", multiple=True
 )

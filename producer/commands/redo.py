@@ -28,18 +28,11 @@ EPILOG = examples(
 
 @click.command(name="redo", epilog=EPILOG)
 @with_training_name
-@option(
-    "--step",
-    "The step to train again.",
-    click.IntRange(1, 1_000_000),
-    panel="Training",
-    required=True,
-)
+@option("--step", "The step to train again.", click.IntRange(1, 1_000_000), required=True)
 @option(
     "--output",
     "Save the adapter after the step here, in PEFT's layout.",
     FOLDER,
-    panel="Output",
     shown="only compare",
 )
 @with_json

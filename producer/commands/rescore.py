@@ -40,29 +40,25 @@ EPILOG = examples(
     f"{', '.join(REWARD_NAMES)}, or your own function.",
     metavar="NAME|MODULE:FUNCTION",
     default="binary",
-    panel="Scoring",
 )
 @option(
     "--judge",
     "Judge the recorded episodes again.",
     metavar="agent|URL",
-    panel="Scoring",
     shown="keep the recorded verdicts",
 )
 @option(
     "--judge-model",
     "Model of the judge's endpoint.",
     metavar="NAME",
-    panel="Scoring",
     shown="the only one that it lists",
 )
-@option("--turn-cost", "Reward subtracted for each turn.", COST, default=0.0, panel="Scoring")
+@option("--turn-cost", "Reward subtracted for each turn.", COST, default=0.0)
 @option(
     "--parse-error-cost",
     "Reward subtracted for each action that cannot be parsed.",
     COST,
     default=0.0,
-    panel="Scoring",
 )
 @with_json
 def command(

@@ -155,15 +155,13 @@ def list_queries(*, as_json: bool) -> None:
     "--tasks file",
     "File of tasks: JSON, JSON lines, .csv, .tsv or .txt.",
     FILE,
-    panel="Tasks",
     shown="the demo tasks",
 )
-@option("--seeds num_seeds", "Simulated phones (seeds) per task.", COUNT, default=5, panel="Tasks")
+@option("--seeds num_seeds", "Simulated phones (seeds) per task.", COUNT, default=5)
 @option(
     "--task task_ids",
     "Check only this task; repeatable.",
     metavar="TASK_ID",
-    panel="Tasks",
     shown="all",
     multiple=True,
 )
@@ -236,7 +234,6 @@ def _counts(result: "Soundness") -> list[str]:
     "--tasks",
     "Training tasks: a task source or a list of them.",
     metavar="JSON",
-    panel="Tasks",
     default='{"source_type": "demo_training"}',
     shown="demo_training",
 )
@@ -244,7 +241,6 @@ def _counts(result: "Soundness") -> list[str]:
     "--eval-tasks",
     "Evaluation tasks: a task source or a list of them.",
     metavar="JSON",
-    panel="Tasks",
     default='{"source_type": "demo_eval"}',
     shown="demo_eval",
 )
