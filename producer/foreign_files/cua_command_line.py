@@ -3,6 +3,7 @@
 compute_post_kl=True            ->  --compute-post-kl
 --compute_post_kl False         ->  --no-compute-post-kl
 --renderer_name qwen3_vl        ->  --renderer_name recipe
+--gbox_api_key KEY              ->  refused, without the key
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,11 @@ SWITCHES: Final = frozenset(
     name for name, field in RunConfig.model_fields.items() if field.annotation is bool
 )
 WORDS: Final = {"true": True, "1": True, "false": False, "0": False}
+KEYS: Final = {
+    "gbox_api_key": "GBox devices are coming; today's devices are simulated and need no key",
+    "tinker_api_key": "Tinker is coming; today's policies are trained in this process",
+}
+"""Settings of services that are not supported yet -> what works today."""
 
 
 class RecipeCommand(RichCommand):
@@ -31,12 +37,15 @@ class RecipeCommand(RichCommand):
 
 
 def from_recipe(words: Sequence[str]) -> Iterator[str]:
-    """The words in our spelling; other words unchanged. UsageError for a bad true or false."""
+    """The words in our spelling; other words unchanged. UsageError for a bad switch or a key."""
     rest = list(words)
     while rest:
         word = rest.pop(0)
         name, has_value, value = word.removeprefix("--").partition("=")
         name = name.replace("-", "_")
+        if name in KEYS and (has_value or word.startswith("--")):
+            message = f"{name}: {KEYS[name]}. Leave it out"
+            raise UsageError(message)
         if name not in RunConfig.model_fields or not (has_value or word.startswith("--")):
             yield word
         elif name in SWITCHES:
