@@ -23,7 +23,7 @@ from producer.agents.android.sim.device.sim import AndroidSim
 from producer.agents.android.sim.oracle.oracles import oracle_action
 from producer.cli import COMMANDS as TRAIN_COMMANDS
 from producer.config import RunConfig
-from producer.environments.blanked import BlankedEnvironment
+from producer.environments.wrapper import BlankedEnvironment
 from producer.task import Task
 from schemas.base import Payload
 from schemas.catalogue import PAYLOADS, TOPICS
@@ -190,8 +190,7 @@ NAMES_ITS_AGENT = {
     "producer/tasks/custom.py": "a custom task's `validation_query` is one of the phone's",
     "producer/tasks/database.py": "the same of a recorded task",
     "producer/training/own_rewards.py": "rewards of steps are computed from executed SQL",
-    "producer/training/reward_trial.py": "the same",
-    "producer/training/step_scoring.py": "the same",
+    "producer/training/rubric.py": "the same",
 }
 """Modules and rooms that are about one agent -> why."""
 

@@ -76,7 +76,7 @@ def command(
         message = "base_url: a training has its own policy; give --model-name in place of its name"
         raise UsageError(message)
     from producer.commands.existing import existing_training
-    from producer.training.writable import check_writable
+    from producer.training.preflight import check_writable
 
     installation = read_installation(os.environ)
     check_writable(installation.home, "CUA_HOME")

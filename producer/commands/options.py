@@ -115,7 +115,7 @@ def check_new_output(output: Path) -> None:
 
     CuaTrainError if the disk is full.
     """
-    from producer.training.writable import check_writable
+    from producer.training.preflight import check_writable
 
     is_file = output.suffix == ".json"
     check_writable(output.parent if is_file else output, "--output")

@@ -1,6 +1,10 @@
 """An environment around another one, for what changes a part of its behaviour."""
 
-from producer.environments.environment import Environment, Observation
+import io
+
+from PIL import Image
+
+from producer.environments.environment import Environment, Observation, Screenshot
 from producer.task import Task
 from producer.validators.verdict import EndFacts, Evidence, Verdict
 from schemas.actions import Action
@@ -47,3 +51,28 @@ def unwrapped(environment: Environment) -> Environment:
     while isinstance(environment, EnvironmentWrapper):
         environment = environment.inner
     return environment
+
+
+class BlankedEnvironment(EnvironmentWrapper):
+    """Blanks the screenshots of an environment; words stay as they are."""
+
+    def __init__(self, inner: Environment) -> None:
+        super().__init__(inner)
+        self._blank: Screenshot | None = None
+
+    def open(self, task: Task, seed: int) -> Observation:
+        """A black screenshot."""
+        return self._blanked(self.inner.open(task, seed))
+
+    def act(self, action: Action) -> Observation:
+        """A black screenshot."""
+        return self._blanked(self.inner.act(action))
+
+    def _blanked(self, screenshot: Observation) -> Observation:
+        if not isinstance(screenshot, Screenshot):
+            return screenshot
+        if self._blank is None:
+            buffer = io.BytesIO()
+            Image.new("RGB", (screenshot.width_px, screenshot.height_px)).save(buffer, "PNG")
+            self._blank = Screenshot(buffer.getvalue(), screenshot.width_px, screenshot.height_px)
+        return self._blank

@@ -10,8 +10,8 @@ from producer.durable import sync_folder, write_durably
 from producer.errors import UsageError
 from producer.resume.resume_state import checkpoint_folder
 from producer.training.checkpoints import file_sha256, weights_file
+from producer.training.preflight import check_writable
 from producer.training.summary import Summary
-from producer.training.writable import check_writable
 
 MARK: Final = "training.json"
 

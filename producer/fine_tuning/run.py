@@ -32,10 +32,9 @@ from producer.resume.run_folder import (
 )
 from producer.training.lifecycle import OwnedTraining, own_training
 from producer.training.open_policy import require_torch
-from producer.training.preflight import check_home, check_services
+from producer.training.preflight import check_home, check_services, check_writable
 from producer.training.run import utc_now
 from producer.training.tracking import require_tracker
-from producer.training.writable import check_writable
 from producer.training_name import check_training_name, new_training_name
 from schemas.base import Progress
 from schemas.installation import Installation

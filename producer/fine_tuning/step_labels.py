@@ -28,9 +28,9 @@ from producer.rollouts.step_labels import SCORER
 from producer.supervised.step_marks import step_texts
 from producer.tasks.sources import load_tasks
 from producer.tasks.statements import task_facts
+from producer.training.preflight import check_writable
+from producer.training.rubric import ShowSteps, as_written, showing_results
 from producer.training.run import run, utc_now
-from producer.training.step_scoring import ShowSteps, as_written, showing_results
-from producer.training.writable import check_writable
 from producer.training_name import new_training_name
 from schemas import ids
 from schemas.catalogue import stream_kind

@@ -32,13 +32,10 @@ from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.placement import Placement, choose_placement
 from producer.policy.torch_policy.state import save_checkpoint, sync_files
 from producer.policy.torch_policy.threads import machine_threads, use_threads
-from producer.supervised.batches import steps_per_epoch
-from producer.supervised.example import Example
-from producer.supervised.fit import Fit, FitSettings, FitStep
+from producer.supervised.fit import Fit, FitSettings, FitStep, steps_per_epoch
 from producer.supervised.held_out import Figures, evaluate
-from producer.supervised.objective import CrossEntropy, LoadedNetwork
-from producer.supervised.pair_scorer import scoring_network
-from producer.supervised.pairwise_reward import BradleyTerry, TokenPair
+from producer.supervised.objective import CrossEntropy, Example, LoadedNetwork
+from producer.supervised.pairwise_reward import BradleyTerry, TokenPair, scoring_network
 from producer.supervised.precision import InBfloat16
 from producer.supervised.process_reward import MarkedSteps, StepCrossEntropy
 from producer.supervised.step_marks import label_tokens

@@ -7,7 +7,9 @@ import contextlib
 import logging
 import socket
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -27,10 +29,47 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from producer.errors import UnreachableError, UsageError
 from producer.log.interruptible import interruptible
-from producer.log.slow_answers import SlowAnswers
 from schemas.kafka_fetching import bound
 from schemas.kafka_log import FETCH_BYTES, client_settings, server_addresses
 from schemas.kafka_token import ClientCredentials
+
+logger = logging.getLogger(__name__)
+
+SAY_AFTER_S = 5.0
+SAY_AGAIN_S = 60.0
+
+
+class SlowAnswers:
+    """Waits for one server. Thread-safe: several may wait, and one message a minute is enough."""
+
+    def __init__(self, server: str) -> None:
+        """`server`: as it is called in messages."""
+        self._server = server
+        self._lock = threading.Lock()
+        self._said_at = -SAY_AGAIN_S
+
+    @contextmanager
+    def waiting(self, after_s: float = SAY_AFTER_S) -> Iterator[None]:
+        """Says so when the block takes longer than `after_s`."""
+        timer = threading.Timer(after_s, self._say, (after_s,))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _say(self, seconds: float) -> None:
+        with self._lock:
+            if time.monotonic() - self._said_at < SAY_AGAIN_S:
+                return
+            self._said_at = time.monotonic()
+        logger.warning(
+            "waiting for %s: it takes connections but has not answered for %.0f s",
+            self._server,
+            seconds,
+        )
+
 
 __all__ = [
     "CONNECT_TIMEOUT_S",

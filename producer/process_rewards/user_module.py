@@ -9,14 +9,79 @@ import hashlib
 import importlib
 import importlib.util
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Any, Final, NoReturn
 
-from producer.process_rewards.original_modules import OF_REWARDSQL, OF_VERL
+from producer.process_rewards import registry
+from producer.process_rewards.reward_batch import RewardBatch
+from producer.process_rewards.sql_reward import sql_reward_function
+from producer.process_rewards.step_and_outcome import StepAndOutcomeManager
+
+
+class VERLTrainingManager:
+    """RewardSQL's trainer, which a file may name and which does not train here."""
+
+    def __init__(self, *_given: object, **_named: object) -> None:
+        """Raises NotImplementedError."""
+        message = "VERLTrainingManager is RewardSQL's own; train with `cua-train sql rl --config`"
+        raise NotImplementedError(message)
+
+
+def default_compute_score(*_given: object, **_named: object) -> NoReturn:
+    """Stands for verl's rules of scoring. Raises NotImplementedError."""
+    message = "verl is not installed, so its rules of scoring are not known; write your own"
+    raise NotImplementedError(message)
+
+
+def _core_function(name: str) -> Callable[..., Any]:
+    """Ours of this name; its module imports torch, which registered files need not."""
+
+    def compute(*given: object, **named: object) -> object:
+        module = import_module("producer.algorithms.process_advantages")
+        return getattr(module, name)(*given, **named)
+
+    return compute
+
+
+TRAINING_MANAGER: Final = "src.trainer.training_manager"
+EXAMPLE: Final = "examples.RewardSQL.verl"
+OF_REWARDSQL: Final[dict[str, dict[str, Any]]] = {
+    TRAINING_MANAGER: {
+        "VERLTrainingManager": VERLTrainingManager,
+        "register_reward_function": registry.register_reward_function,
+        "register_reward_manager": registry.register_reward_manager,
+        "register_core_algos": registry.register_core_algos,
+        "registry": registry.registry,
+    },
+    f"{EXAMPLE}.custom": {
+        "CustomRewardManager": StepAndOutcomeManager,
+        "reward_func": sql_reward_function,
+    },
+    f"{EXAMPLE}.core_algos": {
+        name: _core_function(name)
+        for name in (
+            "compute_grpo_process_advantage_avg_unique",
+            "compute_weighted_grpo_advantage",
+            "compute_token_wise_advantage",
+        )
+    },
+}
+"""Module -> its names."""
+OF_VERL: Final[dict[str, dict[str, Any]]] = {
+    "verl": {"DataProto": RewardBatch},
+    "verl.utils.torch_functional": {},
+    "verl.utils.reward_score": {
+        "_default_compute_score": default_compute_score,
+        "default_compute_score": default_compute_score,
+    },
+}
+"""The same of verl."""
+
 
 VERL_NEEDS: Final = ("verl", "ray", "tensordict")
 """Without any of them verl cannot be imported."""

@@ -25,10 +25,9 @@ from producer.environments.worker import JobDone
 from producer.policy.policy import Completion, Policy, SampleRequest, Turn
 from producer.rollouts.devices import LeftDevices
 from producer.rollouts.episode import Episode, EpisodeSettings
-from producer.rollouts.finished_episode import FinishedEpisode
 from producer.rollouts.plan import RolloutPlan, RolloutResult
 from producer.rollouts.requests import Sampled
-from producer.rollouts.running import RunningEpisode
+from producer.rollouts.running import FinishedEpisode, RunningEpisode
 
 logger = logging.getLogger(__name__)
 

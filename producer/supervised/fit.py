@@ -5,22 +5,118 @@ with one thread), and continued from a saved state with the same bits as without
 events: who records a training calls `step`, or passes `on_step`.
 """
 
-from collections.abc import Callable, Sequence
+import hashlib
+import math
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic
+from typing import Final, Generic
 
+import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from producer.algorithms.learning_rate import ScheduleName, learning_rate_factor
+from producer.errors import MismatchError, NotFoundError
 from producer.policy.memory_demand import TOKENS_PER_MICRO_BATCH
 from producer.policy.torch_policy.logprobs import length_batches
+from producer.policy.torch_policy.state import sync_files
 from producer.seeds import derived_seed
-from producer.supervised.batches import batch_of_step, steps_per_epoch
-from producer.supervised.fit_state import FitState, hash_of, load_fit_state, save_fit_state
-from producer.supervised.gradients import MAX_GRADIENT_NORM, accumulate_gradients
 from producer.supervised.objective import Item, LoadedNetwork, Objective
-from producer.supervised.optimizers import make_optimizers, step_optimizers
+from producer.supervised.optimizers import (
+    MAX_GRADIENT_NORM,
+    accumulate_gradients,
+    make_optimizers,
+    step_optimizers,
+)
+
+_WEIGHTS: Final = "trained.safetensors"
+_OPTIMIZERS: Final = "optimizers.pt"
+
+
+@dataclass(frozen=True, slots=True)
+class FitState:
+    """Where a training stands, and what it is."""
+
+    done: int
+    """Optimiser steps."""
+    identity: str
+    """Hash of settings and items."""
+
+
+def hash_of(parts: Iterable[object]) -> str:
+    """Hex sha256 over the parts' `repr`, in order."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(f"{part!r}\n".encode())
+    return digest.hexdigest()
+
+
+def save_fit_state(
+    folder: Path,
+    named: Mapping[str, nn.Parameter],
+    optimizers: Sequence[torch.optim.Optimizer],
+    state: FitState,
+) -> None:
+    """Write the state into an existing folder; synced on return."""
+    weights = {name: one.detach().contiguous() for name, one in named.items()}
+    save_file(weights, folder / _WEIGHTS)
+    torch.save(
+        {
+            "done": state.done,
+            "identity": state.identity,
+            "optimizers": [optimizer.state_dict() for optimizer in optimizers],
+        },
+        folder / _OPTIMIZERS,
+    )
+    sync_files(folder)
+
+
+def load_fit_state(
+    folder: Path,
+    named: Mapping[str, nn.Parameter],
+    optimizers: Sequence[torch.optim.Optimizer],
+    identity: str,
+) -> FitState:
+    """Restore weights and optimisers; returns where the training stood.
+
+    NotFoundError if files are missing, MismatchError if they are of another training.
+    """
+    if not (folder / _WEIGHTS).is_file() or not (folder / _OPTIMIZERS).is_file():
+        message = f"{folder} is not a saved state: it needs {_WEIGHTS} and {_OPTIMIZERS}"
+        raise NotFoundError(message)
+    stored = torch.load(folder / _OPTIMIZERS, weights_only=True)
+    if stored["identity"] != identity:
+        message = (
+            f"the state in {folder} is of other data or settings; continue with those that the"
+            " training began with, or begin another"
+        )
+        raise MismatchError(message)
+    weights = load_file(folder / _WEIGHTS)
+    expected = {name: one.shape for name, one in named.items()}
+    if {name: one.shape for name, one in weights.items()} != expected:
+        message = f"the weights in {folder} do not fit this policy; use the one that was trained"
+        raise MismatchError(message)
+    with torch.no_grad():
+        for name, one in named.items():
+            one.copy_(weights[name])
+    for optimizer, own in zip(optimizers, stored["optimizers"], strict=True):
+        optimizer.load_state_dict(own)
+    return FitState(int(stored["done"]), identity)
+
+
+def steps_per_epoch(num_items: int, batch_size: int) -> int:
+    """Optimiser steps that see every item once; the last batch may be smaller."""
+    return math.ceil(num_items / batch_size)
+
+
+def batch_of_step(step: int, num_items: int, batch_size: int, seed: int) -> list[int]:
+    """Indices of the items of optimiser step `step`, from 0; each epoch has an order of its own."""
+    epoch, at = divmod(step, steps_per_epoch(num_items, batch_size))
+    rng = random.Random(derived_seed(seed, "epoch", epoch))  # noqa: S311  # order, not secrets
+    order = rng.sample(range(num_items), num_items)
+    return order[at * batch_size : (at + 1) * batch_size]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ from torch.nn import functional
 
 from producer.policy.torch_policy.cpu_parallel import parallel_map
 from producer.policy.torch_policy.logprobs import length_batches
-from producer.supervised.example import Example
-from producer.supervised.objective import CrossEntropy, LoadedNetwork, target_logits
+from producer.supervised.objective import CrossEntropy, Example, LoadedNetwork, target_logits
 from producer.supervised.pairwise_reward import BradleyTerry, TokenPair
 from producer.supervised.precision import autocast
 from producer.supervised.process_reward import MarkedSteps, StepCrossEntropy

@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any, Generic, Protocol
 
 from producer.emit import Emitter, StreamWriter
+from producer.emit.heartbeat import HEARTBEAT_S, heartbeat
+from producer.emit.ownership import ClaimLostError
+from producer.errors import LogBrokenError, StopRequestedError, TakenOverError
 from producer.resume import resume_state
 from producer.resume.foreign_drops import ForeignDrops
 from producer.resume.open_training import AlreadyComplete, OpenedTraining, open_training
@@ -22,14 +25,49 @@ from producer.resume.resume_state import EvaluationSummary, Manifest
 from producer.resume.run_folder import link_run_folder
 from producer.resume.training_config import ConfigT
 from producer.resume.training_lock import TrainingLock, training_lock
-from producer.training.recorded_end import recorded_end
 from producer.training.run_files import RunFiles, log_file, open_run_files
 from producer.training.tracking import Tracked, mirrored
 from schemas.base import Payload, Progress
 from schemas.checkpoint import CheckpointSaved
 from schemas.installation import Installation
 from schemas.step import StepFinished
-from schemas.training import TrainingCompleted, TrainingStarted
+from schemas.training import TrainingCancelled, TrainingCompleted, TrainingFailed, TrainingStarted
+
+
+@contextmanager
+def recorded_end(
+    opened: OpenedTraining[Any],
+    clock: Callable[[], datetime],
+    stop: threading.Event,
+    heartbeat_s: float = HEARTBEAT_S,
+) -> Iterator[None]:
+    """Beat while the block runs, and emit that it was cancelled or failed; completing is its own.
+
+    `stop` is set when another writer owns the training, and what the block then raises becomes
+    ClaimLostError: readers would refuse every further event of this process.
+    """
+    stream = opened.stream
+    lost: list[ClaimLostError] = []
+
+    def on_lost(error: ClaimLostError) -> None:
+        lost.append(error)
+        stop.set()
+
+    with heartbeat(stream, opened.monitor, on_lost, heartbeat_s):
+        try:
+            yield
+        except StopRequestedError:
+            if lost:
+                raise lost[0] from None
+            message = "stopped on request; the same command continues it"
+            stream.emit(TrainingCancelled(status_message=message, ended_at=clock()))
+            raise
+        except (LogBrokenError, TakenOverError):
+            raise
+        except Exception as error:
+            message = f"{type(error).__name__}: {error}"[:2000]
+            stream.emit(TrainingFailed(error_message=message, ended_at=clock()))
+            raise
 
 
 class Trained(Protocol):

@@ -6,13 +6,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from producer.config import RunConfig
+from producer.emit import StreamWriter
 from producer.errors import UsageError
+from producer.rollouts.plan import StatedTask
 from producer.task import Task
 from producer.tasks.sources import CheckTask, DefaultJudge, load_tasks
+from producer.tasks.statements import entry_fact, task_facts
 from producer.validators.judges import AGENT, UNJUDGED, AskModel
+from schemas.task import TaskStated
 
 if TYPE_CHECKING:
     from producer.validators.model_judge import ModelJudge
+
 
 logger = logging.getLogger(__name__)
 
@@ -156,3 +161,33 @@ def _with_judges(
     return LoadedTasks(
         named_tasks, named_tasks if is_same else [named(task) for task in eval_tasks], judge
     )
+
+
+def statements(loaded: LoadedTasks) -> list[TaskStated]:
+    """What a training states of its tasks, in this order."""
+    tasks = loaded.tasks
+    if loaded.eval_tasks is not tasks:
+        tasks = [*tasks, *loaded.eval_tasks]
+    return [task_facts(task)[0] for task in tasks]
+
+
+def state_tasks(stream: StreamWriter, tasks: Sequence[Task]) -> list[StatedTask]:
+    """Emit each task's definition. Content-addressed, so restating one changes nothing."""
+    stated: list[StatedTask] = []
+    for task in tasks:
+        task_event, validator_event = task_facts(task)
+        stream.emit(task_event)
+        if validator_event is not None:
+            stream.emit(validator_event)
+        entry_event = entry_fact(task, task_event.id)
+        if entry_event is not None:
+            stream.emit(entry_event)
+        stated.append(
+            StatedTask(
+                task,
+                task_event.id,
+                None if validator_event is None else validator_event.id,
+                None if entry_event is None else entry_event.id,
+            )
+        )
+    return stated

@@ -13,9 +13,9 @@ from producer.task import Task
 from producer.tasks.sources import CheckTask
 from producer.training.load_tasks import LoadedTasks, load_evaluation_tasks, load_run_tasks
 from producer.training.open_policy import check_unmade_demo, is_unmade, open_policy, require_torch
-from producer.training.reward_trial import try_rewards
+from producer.training.own_rewards import try_rewards
+from producer.training.rubric import Scorer, load_step_scorer
 from producer.training.skills import check_skills
-from producer.training.step_scoring import Scorer, load_step_scorer
 from producer.training.token_credit import find_core_function
 from producer.training.tracking import require_tracker
 from schemas.installation import Installation

@@ -38,18 +38,16 @@ from producer.rollouts.plan import StatedTask
 from producer.tasks.split import source_name, split_of
 from producer.training.evaluation import EvaluationPlan, OnOutcomes, run_evaluation
 from producer.training.evaluation_plans import EvaluatedTasks
-from producer.training.load_tasks import LoadedTasks, load_run_tasks
+from producer.training.load_tasks import LoadedTasks, load_run_tasks, state_tasks
 from producer.training.loaded import evaluation_tasks, load_policy
 from producer.training.open_policy import built_policy, open_policy, with_adapter_settings
 from producer.training.preflight import check_home, check_services, is_unused
 from producer.training.progress import ProgressTracker, Unit
 from producer.training.progress_bars import progress_bars
 from producer.training.progress_events import ProgressEvents
-from producer.training.rubric import make_rubric
+from producer.training.rubric import load_step_scorer, make_rubric
 from producer.training.run import utc_now
 from producer.training.session import Session
-from producer.training.stated_tasks import state_tasks
-from producer.training.step_scoring import load_step_scorer
 from producer.warm_up.training import WarmUpTraining
 from schemas import ids
 from schemas.catalogue import stream

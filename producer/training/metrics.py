@@ -10,7 +10,7 @@ from producer.config import RunConfig
 from producer.policy.learner import UpdateResult
 from producer.rollouts.plan import GroupOutcome, RolloutResult
 from producer.training.skills import success_by_skill
-from producer.training.update_settings import learning_rate_of
+from producer.training.trajectories import learning_rate_of
 from schemas.clustered_errors import TaskCount, clustered_standard_error
 
 

@@ -14,8 +14,8 @@ from producer.agents.built_policy import BuiltPolicy, OnProgress, OnWait
 from producer.algorithms.advantages import ADVANTAGES
 from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig
 from producer.endpoint_url import KEY_VARIABLE
-from producer.environments.blanked import BlankedEnvironment
 from producer.environments.environment import Environment
+from producer.environments.wrapper import BlankedEnvironment
 from producer.errors import UsageError
 from producer.policy.adapter_settings import read_adapter_settings
 from producer.policy.compute_settings import ComputeSettings

@@ -32,8 +32,7 @@ from producer.training.samples import NOT_IN_UPDATE
 from producer.training.step import next_baseline
 from producer.training.streamed_step import update_in_minibatches
 from producer.training.token_credit import advantages_of_tokens
-from producer.training.trajectories import trajectory
-from producer.training.update_settings import update_settings
+from producer.training.trajectories import trajectory, update_settings
 from schemas import ids
 from schemas.catalogue import stream
 from schemas.evaluation import EvaluationCreated

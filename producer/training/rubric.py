@@ -1,16 +1,175 @@
 """The rubric of a run: labels of steps, their scores by a reward model, a user's rewards."""
 
+import threading
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, runtime_checkable
+from uuid import UUID, uuid5
+
+from pydantic import JsonValue
+
+from producer.agents.text_to_sql.data.databases import data_folders, find_database
 from producer.config import RunConfig
-from producer.environments.environment import Environment
-from producer.policy.policy import Completion
+from producer.environments.environment import Environment, EnvironmentFailedError
+from producer.policy.policy import Completion, SampleRequest
+from producer.process_rewards.step_and_outcome import score_completion
+from producer.process_rewards.step_results import with_results
 from producer.rewards import RewardError
-from producer.rollouts.rubric import CompletionReward, Grade, Rubric
-from producer.rollouts.step_labels import label_steps
+from producer.rollouts.rubric import CompletionReward, Grade, Rubric, StepScores
+from producer.rollouts.step_labels import StepLabeller, label_steps
+from producer.seeds import derived_seed
+from producer.sql_execution import DatabaseFailedError
 from producer.task import Task
 from producer.training.own_rewards import rewarding_with
-from producer.training.step_completions import make_labeller
-from producer.training.step_scoring import Scorer, scoring_with
 from producer.validators.verdict import Verdict
+from schemas.completion import StepScore
+
+
+class Scorer(NamedTuple):
+    """A process reward model."""
+
+    name: str
+    score_steps: Callable[[str, Sequence[str]], list[float]]
+
+
+def load_step_scorer(config: RunConfig) -> Scorer | None:
+    """The configured process reward model; None: there is none. NotFoundError, UsageError."""
+    folder = config.process_reward_model
+    if folder is None:
+        return None
+    from producer.supervised.step_scorer import StepScorer
+
+    return Scorer(f"prm:{folder.name}", StepScorer.load(folder, config.device).score_steps)
+
+
+ScoreSteps = Callable[[Task, Completion], StepScores | None]
+"""Scores a completion's steps; None: it has no tokens."""
+ShowSteps = Callable[[Task, Sequence[str]], Sequence[str]]
+"""(task, steps) -> what the reward model reads in their place."""
+
+
+def as_written(_task: Task, steps: Sequence[str]) -> Sequence[str]:
+    """The steps alone: a `ShowSteps`."""
+    return steps
+
+
+def showing_results(*sources: JsonValue) -> ShowSteps:
+    """The steps with their results, from the databases of these task sources.
+
+    What it returns raises EnvironmentFailedError when the database fails or is gone.
+    """
+    folders = data_folders(*sources)
+
+    def show(task: Task, steps: Sequence[str]) -> Sequence[str]:
+        assert task.entry is not None  # noqa: S101  # tasks of this environment have one
+        name = task.entry.database or ""
+        path = find_database(folders, name, task.entry.database_sha256)
+        if path is None:
+            message = f"database {name!r} is gone, or is not as it was recorded"
+            raise EnvironmentFailedError(message)
+        try:
+            return with_results(path, steps)
+        except (DatabaseFailedError, OSError) as error:
+            raise EnvironmentFailedError(str(error)) from error
+
+    return show
+
+
+def scoring_with(
+    scorer: Scorer | None, policy: object, config: RunConfig | None = None
+) -> ScoreSteps | None:
+    """What scores the completions of this policy; None: there is no scorer, or it has no tokens.
+
+    With `reward_model_sees_results` of `config` the scorer reads each step with its result.
+    """
+    token_starts = getattr(policy, "token_starts", None)
+    if scorer is None or token_starts is None:
+        return None
+    # One at a time, so that a score does not depend on who is scored beside it.
+    lock = threading.Lock()
+    show: ShowSteps = as_written
+    if config is not None and config.reward_model_sees_results:
+        show = showing_results(config.tasks, config.eval_tasks)
+
+    def score(task: Task, completion: Completion) -> StepScores | None:
+        tokens = completion.tokens
+        if tokens is None or not tokens.completion_tokens:
+            return None
+        starts = token_starts(tokens.completion_tokens)
+
+        def score_steps(prompt: str, steps: Sequence[str]) -> list[float]:
+            read = show(task, steps)
+            with lock:
+                return scorer.score_steps(prompt, read)
+
+        scored = score_completion(task.description, completion.text, starts, score_steps)
+        return StepScores(
+            scorer.name,
+            tuple(
+                StepScore(
+                    index=index,
+                    text=text,
+                    first_token=span.first,
+                    last_token=span.last,
+                    score=value,
+                )
+                for index, (text, span, value) in enumerate(zip(*scored, strict=True))
+            ),
+        )
+
+    return score
+
+
+_SPACE = UUID("b6e0a7a0-7f4e-5c0e-9d2b-6a1f0c7c6f11")
+"""Names the episodes of completed prefixes, which are none of the log's."""
+
+
+@runtime_checkable
+class PrefixPolicy(Protocol):
+    """A policy of tokens: it continues an answer, and knows its tokens' characters."""
+
+    def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
+        """As `Policy.sample`."""
+        ...
+
+    def forget(self, episode: UUID) -> None:
+        """As `Policy.forget`."""
+        ...
+
+    def token_starts(self, tokens: Sequence[int]) -> list[int]:
+        """For each token of a completion the index of its first character."""
+        ...
+
+
+def make_labeller(config: RunConfig, policy: object) -> StepLabeller | None:
+    """Labels steps by `config.step_completions` completions of each prefix; None without them.
+
+    A prefix has the same completions in every run of the same seed and weights, whenever it is met.
+    """
+    if not config.step_completions:
+        return None
+    assert isinstance(policy, PrefixPolicy)  # noqa: S101  # the configuration is checked
+
+    def complete(task: Task, prefix: str) -> list[str]:
+        requests = [
+            SampleRequest(
+                episode=uuid5(_SPACE, f"{task.task_id}/{number}/{prefix}"),
+                task=task,
+                history=(),
+                screenshot=None,
+                temperature=config.temperature,
+                top_p=config.top_p,
+                max_tokens=config.max_tokens,
+                seed=derived_seed(config.seed, "step-completion", task.task_id, prefix, number),
+                prefix=prefix,
+            )
+            for number in range(config.step_completions)
+        ]
+        completions = policy.sample(requests)
+        for request in requests:
+            policy.forget(request.episode)
+        return [completion.text for completion in completions]
+
+    return StepLabeller(complete, policy.token_starts)
 
 
 def make_rubric(config: RunConfig, policy: object, scorer: Scorer | None) -> Rubric | None:

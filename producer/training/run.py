@@ -30,6 +30,7 @@ from producer.rollouts.engine import EnvironmentFactory
 from producer.tasks.split import source_name, split_of
 from producer.training.evaluation_plans import EvaluatedTasks
 from producer.training.lifecycle import OwnedTraining, own_training
+from producer.training.load_tasks import state_tasks, statements
 from producer.training.loaded import Loaded, load, load_policy
 from producer.training.loop import TrainingLoop, save_checkpoint
 from producer.training.open_policy import (
@@ -46,7 +47,6 @@ from producer.training.progress_events import ProgressEvents
 from producer.training.redo import remake_state
 from producer.training.rubric import make_rubric
 from producer.training.session import Session
-from producer.training.stated_tasks import state_tasks, statements
 from producer.training.summary import Summary, summarise
 from producer.training_name import new_training_name
 from producer.warm_up.training import WarmUpTraining

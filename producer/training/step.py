@@ -35,8 +35,7 @@ from producer.training.session import Session
 from producer.training.skills import tasks_of_step
 from producer.training.stale import replace_stale
 from producer.training.streamed_step import StreamedStep, begin_streamed
-from producer.training.trajectories import trajectories_of
-from producer.training.update_settings import learning_rate_of, update_settings
+from producer.training.trajectories import learning_rate_of, trajectories_of, update_settings
 from schemas import ids
 from schemas.step import (
     StepCollectionStarted,

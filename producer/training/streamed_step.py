@@ -13,8 +13,7 @@ from producer.config import RunConfig
 from producer.policy.learner import StreamedUpdate, StreamingLearner, Trajectory, UpdateResult
 from producer.rollouts.plan import GroupOutcome, GroupPlan
 from producer.training.samples import select_samples
-from producer.training.trajectories import trajectories_of
-from producer.training.update_settings import update_settings
+from producer.training.trajectories import trajectories_of, update_settings
 
 
 def minibatches_of(config: RunConfig) -> list[range]:

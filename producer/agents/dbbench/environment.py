@@ -1,14 +1,15 @@
 """One session with an entry's table: SQL in, rows as text out, judged as the entry says."""
 
 from collections.abc import Callable
-from dataclasses import replace
-from uuid import uuid4
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID, uuid4
 
 from producer.agents.dbbench.data.judging import is_right_answer
 from producer.agents.dbbench.data.setup import LIMITS, open_embedded, server_setup
 from producer.agents.dbbench.data.table_hash import table_hash
 from producer.agents.dbbench.observation import rows_text
-from producer.agents.dbbench.session_end import session_end
+from producer.codecs.codec import CONTEXT_FULL
 from producer.environments.environment import (
     ActionRefusedError,
     EnvironmentFailedError,
@@ -26,8 +27,9 @@ from producer.sql_execution.mysql_url import ServerUrl, parse_server_url
 from producer.task import Task
 from producer.validators.verdict import EndFacts, Evidence, Verdict
 from schemas.actions import Action, Answer, ExecuteSql, Terminate
+from schemas.base import Payload
 from schemas.entry import EntryContent, TableInfo
-from schemas.session import Outcome
+from schemas.session import Outcome, SessionEnded, SessionStatus
 
 OpenDatabase = Callable[[TableInfo], Database]
 """A database that holds this table alone. DatabaseFailedError, ValueError."""
@@ -179,3 +181,75 @@ def _table(entry: EntryContent) -> TableInfo:
         message = f"entry {entry.entry_id} has no table_info"
         raise EnvironmentFailedError(message)
     return entry.table_info
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnd:
+    """What is known of a session before it is judged."""
+
+    status: SessionStatus
+    answer: str | None
+    """The final answer; None: there was none."""
+    num_rounds: int
+    num_operations: int
+    num_sql_errors: int
+    error_message: str | None
+    """What was wrong with the last completion; None: nothing."""
+
+    def facts(
+        self, outcome: Outcome, table_hash: str | None, error: str | None, num_replayed: int = 0
+    ) -> "SessionFacts":
+        """With what it came to."""
+        return SessionFacts(self, outcome, table_hash, error, num_replayed)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFacts:
+    """Makes the events of a session's end, once the entry's row and the time are known."""
+
+    end: SessionEnd
+    outcome: Outcome
+    table_hash: str | None
+    error: str | None
+    num_replayed: int
+
+    def __call__(self, entry_row: UUID, judged_at: datetime) -> tuple[Payload, ...]:
+        """The session's end as an event of its rollout's stream."""
+        end = self.end
+        return (
+            SessionEnded(
+                entry_id=entry_row,
+                session_status=end.status,
+                outcome=self.outcome,
+                answer=end.answer,
+                table_hash=self.table_hash,
+                num_rounds=end.num_rounds,
+                num_operations=end.num_operations,
+                num_sql_errors=end.num_sql_errors,
+                num_replayed=self.num_replayed,
+                error_message=self.error or end.error_message,
+                ended_at=judged_at,
+            ),
+        )
+
+
+def session_end(evidence: Evidence) -> SessionEnd:
+    """How the episode with this evidence ended."""
+    answer, error = None, None
+    status: SessionStatus = "task_limit_reached"
+    for call in evidence.actions:
+        if call.tool_name == CONTEXT_FULL:
+            status, error = "agent_context_limit", call.error_message
+        elif call.error_type is not None and call.error_type != "runtime":
+            status, error = "agent_validation_failed", call.error_message
+        elif isinstance(call.action, Answer):
+            status, answer = "completed", call.action.text
+    operations = [call for call in evidence.actions if isinstance(call.action, ExecuteSql)]
+    return SessionEnd(
+        status=status,
+        answer=answer,
+        num_rounds=evidence.num_turns,
+        num_operations=len(operations),
+        num_sql_errors=sum(call.error_type == "runtime" for call in operations),
+        error_message=error,
+    )

@@ -1,15 +1,19 @@
 """One question: the policy answers with SQL, which is executed beside the gold."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
+from uuid import UUID
 
-from producer.agents.text_to_sql.completion_end import CompletionFacts, answered_sql
+from producer.bounded_text import cut_optional
 from producer.environments.environment import (
     ActionRefusedError,
     EnvironmentFailedError,
     TextObservation,
 )
+from producer.process_rewards.cocte import NotCocteError, read_cocte
 from producer.process_rewards.row_sets import (
     SMALL_FILE_BYTES,
     Comparison,
@@ -21,6 +25,8 @@ from producer.sql_execution import DatabaseFailedError, open_read_only
 from producer.task import Task
 from producer.validators.verdict import Evidence, Verdict
 from schemas.actions import Action, Answer, Terminate
+from schemas.base import Payload
+from schemas.completion import CompletionExecuted
 from schemas.entry import EntryContent
 
 FindDatabase = Callable[[EntryContent], Path | None]
@@ -130,3 +136,44 @@ def _gold(task: Task) -> str:
         message = f"task {task.task_id} has no gold SQL"
         raise EnvironmentFailedError(message)
     return sql
+
+
+def answered_sql(evidence: Evidence) -> str | None:
+    """The query that was answered with; None: there was none."""
+    answers = [
+        action.action.text for action in evidence.actions if isinstance(action.action, Answer)
+    ]
+    return answers[-1] if answers else None
+
+
+def num_steps(sql: str | None) -> int:
+    """Steps of SQL in CoCTE form; 0: it is in another form."""
+    try:
+        return len(read_cocte(sql or "").steps)
+    except NotCocteError:
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionFacts:
+    """Makes the event, once the entry's row and the time are known."""
+
+    sql: str | None
+    found: Comparison
+
+    def __call__(self, entry_row: UUID, judged_at: datetime) -> tuple[Payload, ...]:
+        """The completion's end as an event of its rollout's stream."""
+        found = self.found
+        return (
+            CompletionExecuted(
+                entry_id=entry_row,
+                sql=cut_optional(self.sql),
+                num_steps=num_steps(self.sql),
+                outcome=found.outcome,
+                outcome_reward=found.reward,
+                num_rows=found.num_rows,
+                execution_time_s=found.execution_time_s,
+                error_message=cut_optional(found.error_message),
+                executed_at=judged_at,
+            ),
+        )

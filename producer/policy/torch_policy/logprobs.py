@@ -5,13 +5,14 @@ Sequences of similar length share a micro-batch; the output layer runs on comple
 Axes: B rows, T tokens, N completion tokens, D text dimension.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
-from producer.policy.memory_demand import TOKENS_PER_MICRO_BATCH
+from producer.policy.memory_demand import FLOAT32_BYTES, LOGIT_BYTES, TOKENS_PER_MICRO_BATCH
 from producer.policy.torch_policy.forward import (
     Segment,
     hidden_states,
@@ -20,7 +21,62 @@ from producer.policy.torch_policy.forward import (
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.sequences import TokenSequence
-from producer.policy.torch_policy.token_logprobs import token_entropies, token_logprobs
+
+
+def token_logprobs(
+    output_layer: Callable[[Tensor], Tensor],
+    hidden_ND: Tensor,
+    tokens_N: Tensor,
+    *,
+    vocabulary: int,
+    temperature: float,
+    logit_bytes: int = LOGIT_BYTES,
+) -> Tensor:
+    """[N]: log-prob in float32 of each token under softmax(output_layer(hidden) / temperature).
+
+    Takes about 3 * `logit_bytes` of memory, and never less than one position at a time.
+    """
+
+    def of_chunk(chunk_ND: Tensor, chunk_N: Tensor) -> Tensor:
+        logits_NV = output_layer(chunk_ND).float() / temperature
+        return torch.log_softmax(logits_NV, dim=-1).gather(1, chunk_N[:, None])[:, 0]
+
+    return _in_chunks(of_chunk, (hidden_ND, tokens_N), vocabulary, logit_bytes)
+
+
+def token_entropies(
+    output_layer: Callable[[Tensor], Tensor],
+    hidden_ND: Tensor,
+    *,
+    vocabulary: int,
+    temperature: float,
+    logit_bytes: int = LOGIT_BYTES,
+) -> Tensor:
+    """[N]: entropy in float32 of softmax(output_layer(hidden) / temperature) at each position.
+
+    Memory as `token_logprobs`.
+    """
+
+    def of_chunk(chunk_ND: Tensor) -> Tensor:
+        logprobs_NV = torch.log_softmax(output_layer(chunk_ND).float() / temperature, dim=-1)
+        return -(logprobs_NV.exp() * logprobs_NV).sum(dim=-1)
+
+    return _in_chunks(of_chunk, (hidden_ND,), vocabulary, logit_bytes)
+
+
+def _in_chunks(
+    of_chunk: Callable[..., Tensor], given: tuple[Tensor, ...], vocabulary: int, logit_bytes: int
+) -> Tensor:
+    """`of_chunk` of a few rows at a time, which are computed again in the backward pass."""
+    rows = max(1, logit_bytes // (vocabulary * FLOAT32_BYTES))
+    if len(given[0]) <= rows:
+        return of_chunk(*given)
+    return torch.cat(
+        [
+            checkpoint(of_chunk, *chunk, use_reentrant=False, preserve_rng_state=False)
+            for chunk in zip(*(torch.split(item, rows) for item in given), strict=True)
+        ]
+    )
 
 
 def micro_batches(

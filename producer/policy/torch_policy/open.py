@@ -3,21 +3,101 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from producer.codecs.compact import COMPACT_MARK
+from producer.codecs.compact import COMPACT_MARK, CompactCodec
 from producer.codecs.format import Format
+from producer.codecs.qwen import OWN_PROMPT, QwenCodec
+from producer.codecs.qwen_tools import QwenToolCodec, Scale, ToolName, resized, tools_prompt
+from producer.codecs.recipe import RECIPE_PROMPT, RecipeCodec
 from producer.errors import UsageError
 from producer.policy.compute_settings import DEFAULT_COMPUTE, ComputeSettings
 from producer.policy.memory_demand import RunExtent
-from producer.policy.torch_policy.formats import open_format
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.learned_advantages import LEARNED, LearnedSettings
 from producer.policy.torch_policy.loading import load_network
 from producer.policy.torch_policy.memory_check import check_memory
+from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.placement import choose_placement
-from producer.policy.torch_policy.prompt_check import check_prompts
-from producer.policy.torch_policy.render import Renderer
+from producer.policy.torch_policy.render import Grid, Renderer
+from producer.policy.torch_policy.screen_encoder import num_screen_tokens
 from producer.policy.torch_policy.threads import use_threads
+
+
+def check_prompts(
+    network: Network, renderer: Renderer, extent: RunExtent, instructions: Sequence[str]
+) -> None:
+    """UsageError if an instruction, the screen and a completion exceed the policy's context.
+
+    Also if an instruction contains the image placeholder. Later turns drop the oldest instead.
+    """
+    grid = _grid(network, extent)
+    num_tokens = max(
+        (len(renderer.first_turn(instruction, grid)) for instruction in {*instructions}), default=0
+    )
+    limit = network.max_context_tokens
+    if limit is not None and num_tokens + extent.max_tokens > limit:
+        message = (
+            f"max_tokens: policy {network.name!r} takes {limit:,} tokens, but the longest first"
+            f" prompt has {num_tokens:,} and max_tokens is {extent.max_tokens:,}; choose a smaller"
+            " max_tokens or another policy"
+        )
+        raise UsageError(message)
+
+
+def _grid(network: Network, extent: RunExtent) -> Grid | None:
+    """As many tokens as the screen has; their arrangement is not counted."""
+    if network.visual is None or extent.screen_px is None:
+        return None
+    return Grid(1, num_screen_tokens(network.processor.image_processor, extent.screen_px))
+
+
+IN_PIXELS = frozenset({"qwen2_vl", "qwen2_5_vl"})
+"""Architectures that write pixels of the resized screenshot; later ones write thousandths."""
+TOOLS: dict[str, ToolName] = {"qwen_mobile": "mobile_use", "qwen_computer": "computer_use"}
+
+
+def open_format(
+    renderer_name: str, network: Network, *, is_compact: bool, screen_px: tuple[int, int] | None
+) -> Format:
+    """The format of this name; `auto` chooses by the policy. UsageError.
+
+    `screen_px`: the device's width and height, which Qwen2.5-VL is told; None: there is no screen.
+    """
+    if renderer_name == "auto":
+        renderer_name = "compact" if is_compact else "qwen_mobile"
+    match renderer_name:
+        case "compact":
+            return Format(CompactCodec(), None)
+        case "qwen":
+            return Format(QwenCodec(), OWN_PROMPT)
+        case "recipe":
+            return Format(RecipeCodec(), RECIPE_PROMPT)
+        case "qwen_mobile" | "qwen_computer":
+            return _official(TOOLS[renderer_name], network, screen_px)
+        case "openai":
+            message = "renderer_name: openai is the format of a policy of base_url; use another"
+            raise UsageError(message)
+        case _:
+            choices = "auto, compact, qwen_mobile, qwen_computer, qwen or recipe"
+            message = f"unknown renderer_name {renderer_name!r}; choose {choices}"
+            raise UsageError(message)
+
+
+def _official(tool: ToolName, network: Network, screen_px: tuple[int, int] | None) -> Format:
+    if screen_px is None or network.base.config.model_type not in IN_PIXELS:
+        return Format(QwenToolCodec(tool), tools_prompt(tool))
+    scale = _resized(network.processor.image_processor)
+    width, height = scale(*screen_px)
+    return Format(QwenToolCodec(tool, scale), tools_prompt(tool, f"{width}x{height}"))
+
+
+def _resized(images: Any) -> Scale:
+    """The size that the policy's own image processor gives a screenshot."""
+    size = images.size
+    return resized(
+        images.patch_size * images.merge_size, size["shortest_edge"], size["longest_edge"]
+    )
 
 
 def open_in_process(

@@ -15,8 +15,8 @@ from producer.commands.config_file import read_config_file
 from producer.commands.given_fields import given_fields
 from producer.config import read_config
 from producer.errors import CuaTrainError, UsageError, did_you_mean
-from producer.training import writable
-from producer.training.writable import check_writable
+from producer.training import preflight as writable
+from producer.training.preflight import check_writable
 
 Failed = Callable[..., str]
 

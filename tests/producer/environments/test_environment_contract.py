@@ -18,7 +18,6 @@ from producer.agents.android.shell_judge import JudgedByShell
 from producer.agents.android.sim.device.sim import AndroidSim
 from producer.agents.dbbench.environment import DbBenchEnvironment
 from producer.agents.text_to_sql.environment import TextToSqlEnvironment
-from producer.environments.blanked import BlankedEnvironment
 from producer.environments.environment import (
     ActionRefusedError,
     Environment,
@@ -27,6 +26,7 @@ from producer.environments.environment import (
     Screenshot,
     TextObservation,
 )
+from producer.environments.wrapper import BlankedEnvironment
 from producer.task import Task
 from schemas.actions import Answer, Click, ExecuteSql, Swipe, SystemButton, Terminate, Wait
 from schemas.entry import Column, EntryContent, TableInfo

@@ -28,7 +28,7 @@ from producer.fine_tuning.run import fine_tune
 from producer.fine_tuning.settings import Objective
 from producer.fine_tuning.summary import FineTuningSummary
 from producer.process_rewards.cocte import read_cocte
-from producer.supervised.pair_scorer import PairScorer
+from producer.supervised.pairwise_reward import PairScorer
 from producer.supervised.step_scorer import StepScorer
 from producer.training.manual_evaluation import evaluate
 from producer.training.run import run

@@ -9,9 +9,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from producer.log.kafka import KafkaLog
-from producer.log.kafka_history import KafkaHistory
+from producer.log.kafka_history import KafkaHistory, KnownTrainings
 from producer.log.kafka_partitions import spans_to_read
-from producer.log.known_trainings import KnownTrainings
 from producer.log.training_places import TrainingPlaces
 from producer.log.writer import Record, TopicPartition
 from schemas.installation import Installation

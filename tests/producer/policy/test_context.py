@@ -9,7 +9,7 @@ import pytest
 from producer.errors import UsageError
 from producer.policy.learner import Trajectory
 from producer.policy.policy import SampledTokens, Turn
-from producer.policy.torch_policy.context import anchor_of, next_anchor
+from producer.policy.torch_policy.episodes import anchor_of, next_anchor
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.logprobs import completion_logprobs
 from producer.policy.torch_policy.network import Network

@@ -11,9 +11,8 @@ from producer.codecs.format import Format
 from producer.codecs.qwen import OWN_PROMPT, QwenCodec
 from producer.codecs.qwen_tools import QwenToolCodec, tools_prompt
 from producer.errors import UsageError
-from producer.policy.torch_policy.formats import open_format
 from producer.policy.torch_policy.network import Network
-from producer.policy.torch_policy.open import open_in_process
+from producer.policy.torch_policy.open import open_format, open_in_process
 from schemas.actions import Click
 from tests.producer.policy.conftest import make_request, make_screen
 

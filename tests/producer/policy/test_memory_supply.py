@@ -5,7 +5,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from producer.policy.memory_supply import MemorySupply, host_memory
+from producer.policy.torch_policy.memory_check import MemorySupply, host_memory
 
 MIB = 2**20
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from producer.policy.torch_policy.token_logprobs import token_logprobs
+from producer.policy.torch_policy.logprobs import token_logprobs
 from tests.support.created_tensors import created_tensors
 
 EPS = torch.finfo(torch.float32).eps

@@ -10,11 +10,14 @@ from torch import nn
 from producer.policy.learner import Trajectory, UpdateResult
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network
-from producer.policy.torch_policy.logprobs import completion_states, state_entropies
+from producer.policy.torch_policy.logprobs import (
+    completion_states,
+    state_entropies,
+    token_entropies,
+)
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.optimizer import make_optimizer, optimizer_step
 from producer.policy.torch_policy.sampling import sample_tokens
-from producer.policy.torch_policy.token_logprobs import token_entropies
 from producer.policy.torch_policy.training_sequences import training_sequences
 from tests.support.update_settings import changed
 

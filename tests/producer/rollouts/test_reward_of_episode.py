@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from producer.agents.text_to_sql.completion_end import CompletionFacts
+from producer.agents.text_to_sql.environment import CompletionFacts
 from producer.emit import Emitter
 from producer.environments.worker import JobDone
 from producer.policy.policy import Completion, SampleRequest

@@ -8,7 +8,7 @@ import torch
 from transformers import PreTrainedModel
 
 from producer.policy.torch_policy.loading import load_base
-from producer.supervised.example import Example
+from producer.supervised.objective import Example
 from tests.support.checkpoints import write_checkpoint
 
 

@@ -15,10 +15,8 @@ from producer.algorithms.learning_rate import learning_rate_factor
 from producer.errors import MismatchError, NotFoundError
 from producer.policy.torch_policy.loading import load_base, load_network
 from producer.policy.torch_policy.seeded_dropout import seed_dropout
-from producer.supervised.batches import batch_of_step, steps_per_epoch
-from producer.supervised.example import Example
-from producer.supervised.fit import Fit, FitSettings, FitStep
-from producer.supervised.objective import CrossEntropy, LoadedNetwork
+from producer.supervised.fit import Fit, FitSettings, FitStep, batch_of_step, steps_per_epoch
+from producer.supervised.objective import CrossEntropy, Example, LoadedNetwork
 from tests.producer.supervised.conftest import are_equal, make_examples, weights
 
 SETTINGS = FitSettings(num_steps=6, batch_size=4, learning_rate=1e-2, warmup_steps=2)

@@ -7,8 +7,7 @@ from transformers import PreTrainedModel
 from producer.policy.torch_policy.adapters import fresh_adapter
 from producer.policy.torch_policy.architectures import ARCHITECTURES
 from producer.policy.torch_policy.loading import load_base
-from producer.supervised.example import Example
-from producer.supervised.objective import CrossEntropy
+from producer.supervised.objective import CrossEntropy, Example
 from tests.producer.supervised.conftest import make_examples
 from tests.support.checkpoints import write_checkpoint
 

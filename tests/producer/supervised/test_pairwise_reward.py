@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification
 
 from producer.policy.torch_policy.loading import open_base
-from producer.supervised.pair_scorer import scoring_network
-from producer.supervised.pairwise_reward import BradleyTerry, TokenPair, scores
+from producer.supervised.pairwise_reward import BradleyTerry, TokenPair, scores, scoring_network
 from producer.text_policy.build import TextPolicySize, build_text_policy
 
 SIZE = TextPolicySize(dim=32, layers=2, heads=2, ffn=64)

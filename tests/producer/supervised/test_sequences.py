@@ -6,7 +6,7 @@ import pytest
 
 from producer.errors import UsageError
 from producer.supervised.sequences import Message, encode_conversation
-from producer.text_policy.tokenizer import build_tokenizer
+from producer.text_policy.build import build_tokenizer
 
 TALK = (
     Message("system", "Write SQL"),

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
 from producer.policy.torch_policy.loading import load_base
-from producer.text_policy.build import build_text_policy
-from producer.text_policy.tokenizer import START, build_tokenizer
+from producer.text_policy.build import START, build_text_policy, build_tokenizer
 
 TEXTS = ["SELECT unit_price FROM orders WHERE city = 'New York';"] * 5
 TOKENIZER = build_tokenizer(TEXTS, words=["Oslo"])

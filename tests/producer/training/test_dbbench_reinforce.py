@@ -27,7 +27,7 @@ from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.open import open_in_process
 from producer.task import Task
 from producer.training.run import run
-from producer.training.update_settings import update_settings
+from producer.training.trajectories import update_settings
 from tests.support.reading import installation_at, read_all
 from tests.support.same_run import bits_of, differences
 from tests.support.text_policy import RUN, SEED, SKILLS, build_knowing_policy, known_sessions

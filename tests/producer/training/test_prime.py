@@ -18,8 +18,7 @@ from producer.policy.learner import RolloutOutcome
 from producer.training import redo as redo_module
 from producer.training.redo_command import redo
 from producer.training.run import run
-from producer.training.trajectories import trajectory
-from producer.training.update_settings import update_settings
+from producer.training.trajectories import trajectory, update_settings
 from schemas.installation import Installation
 from tests.support.same_run import bits_of, differences
 from tests.support.small_run import small

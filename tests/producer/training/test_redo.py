@@ -16,7 +16,7 @@ from producer.config import RunConfig
 from producer.errors import NotFoundError, StopRequestedError
 from producer.training.redo_command import redo
 from producer.training.run import run
-from producer.training.update_settings import update_settings
+from producer.training.trajectories import update_settings
 from schemas.installation import Installation
 from tests.producer.policy.conftest import SIZE, TEXTS
 from tests.support.same_run import bits_of, differences

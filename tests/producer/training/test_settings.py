@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from producer.config import read_config
-from producer.environments.blanked import BlankedEnvironment
+from producer.environments.wrapper import BlankedEnvironment
 from producer.training.open_policy import open_policy
 from producer.training.run import run
 from schemas.installation import Installation

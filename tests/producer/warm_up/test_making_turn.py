@@ -5,7 +5,7 @@ import threading
 import time
 from pathlib import Path
 
-from producer.warm_up.making_turn import making_turn
+from producer.warm_up.ensure import making_turn
 from tests.support.stopped_process import stopped_process
 
 

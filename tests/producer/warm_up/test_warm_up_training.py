@@ -14,8 +14,7 @@ from producer.emit import Emitter
 from producer.emit.emitter import now_utc
 from producer.emit.stream import StreamWriter
 from producer.errors import StopRequestedError
-from producer.warm_up.making_progress import MakingProgress
-from producer.warm_up.making_turn import making_turn
+from producer.warm_up.ensure import MakingProgress, making_turn
 from producer.warm_up.training import WarmUpTraining
 from schemas import ids
 from schemas.catalogue import stream

@@ -21,7 +21,7 @@ from producer.agents.android.policy.examples import Example
 from producer.agents.android.policy.patch_labels import NO_LABEL
 from producer.agents.android.policy.schedule import SCREENS_PER_BATCH, learning_rate_factor
 from producer.agents.android.policy.vocabulary import NUM_COORDINATES
-from producer.supervised.gradients import accumulate_gradients, set_learning_rate
+from producer.supervised.optimizers import accumulate_gradients, set_learning_rate
 
 SCREENS_PER_MICRO_BATCH = 16
 

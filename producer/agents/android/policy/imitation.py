@@ -20,8 +20,7 @@ from producer.agents.android.policy.grounding import GroundingSampler, TrainingS
 from producer.agents.android.policy.recipe import ImitationPhase
 from producer.agents.android.policy.schedule import learning_rate_factor
 from producer.policy.torch_policy.cpu_parallel import parallel_map
-from producer.supervised.gradients import accumulate_gradients
-from producer.supervised.optimizers import make_optimizers, step_optimizers
+from producer.supervised.optimizers import accumulate_gradients, make_optimizers, step_optimizers
 
 ROWS_PER_MICRO_BATCH = 6
 INITIAL_QK_NORM = 1.7

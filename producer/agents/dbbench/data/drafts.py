@@ -6,24 +6,199 @@ Every order is total: it ends with a column that no two rows share.
 from collections.abc import Callable
 from typing import Final
 
-from producer.agents.dbbench.data import filter_drafts, group_drafts, order_drafts
-from producer.agents.dbbench.data.scene import Draft, Scene
+from producer.agents.dbbench.data import group_drafts
+from producer.agents.dbbench.data.scene import Draft, Scene, fill
+from producer.agents.dbbench.data.words import ALIASES, TABLE_ALIASES
+
+
+def order_by_single(scene: Scene) -> Draft:
+    """Few rows, in the order of the unique number."""
+    condition, where = scene.condition()
+    key, (direction, words) = scene.unique.name, scene.direction()
+    return Draft(
+        f"SELECT name FROM {scene.theme.table} WHERE {condition} ORDER BY {key} {direction}",
+        f"What are the names of the {scene.theme.table} where {where}, sorted by {key} {words}?",
+    )
+
+
+def _order_by_two(scene: Scene, *, same: bool) -> Draft:
+    condition, where = scene.condition()
+    first, second = scene.other.name, scene.unique.name
+    (one, one_words), (two, two_words) = scene.direction(), scene.direction()
+    while (one == two) is not same:
+        two, two_words = scene.direction()
+    table = scene.theme.table
+    return Draft(
+        f"SELECT name FROM {table} WHERE {condition} ORDER BY {first} {one}, {second} {two}",
+        f"What are the names of the {table} where {where}, sorted by {first} {one_words}, then by"
+        f" {second} {two_words}?",
+    )
+
+
+def order_by_same(scene: Scene) -> Draft:
+    """ORDER BY a, b, or both DESC."""
+    return _order_by_two(scene, same=True)
+
+
+def order_by_different(scene: Scene) -> Draft:
+    """ORDER BY a, b DESC, or the other way round."""
+    return _order_by_two(scene, same=False)
+
+
+def limit_only(scene: Scene) -> Draft:
+    """The first rows of an order."""
+    key, (direction, words) = scene.unique.name, scene.direction()
+    count, table = scene.random.randint(1, 4), scene.theme.table
+    return Draft(
+        f"SELECT name FROM {table} ORDER BY {key} {direction} LIMIT {count}",
+        f"What are the names of the first {count} {table}, sorted by {key} {words}?",
+    )
+
+
+def limit_and_offset(scene: Scene) -> Draft:
+    """Rows of an order after the first."""
+    key, (direction, words) = scene.unique.name, scene.direction()
+    count, skipped, table = (
+        scene.random.randint(1, 4),
+        scene.random.randint(1, 5),
+        scene.theme.table,
+    )
+    return Draft(
+        f"SELECT name FROM {table} ORDER BY {key} {direction} LIMIT {count} OFFSET {skipped}",
+        f"What are the names of the next {count} {table} after the first {skipped}, sorted by {key}"
+        f" {words}?",
+    )
+
+
+def column_alias(scene: Scene) -> Draft:
+    """A named column."""
+    condition, where = scene.condition()
+    column, alias = scene.unique.name, scene.random.choice(ALIASES)
+    table = scene.theme.table
+    return Draft(
+        f"SELECT {column} AS {alias} FROM {table} WHERE {condition}",
+        f"What is the {column}, as {alias}, of the {table} where {where}?",
+    )
+
+
+def table_alias(scene: Scene) -> Draft:
+    """A named table."""
+    alias, table = scene.random.choice(TABLE_ALIASES), scene.theme.table
+    condition, where = scene.condition(f"{alias}.")
+    return Draft(
+        f"SELECT {alias}.name FROM {table} AS {alias} WHERE {condition}",
+        f"With the table as {alias}, what are the names of the {table} where {where}?",
+    )
+
+
+def select(scene: Scene) -> Draft:
+    """One row of aggregates over the whole table."""
+    (first, words), table = scene.aggregate(), scene.theme.table
+    return Draft(f"SELECT {first} FROM {table}", f"What is {words} in the table {table}?")
+
+
+def insert(scene: Scene) -> Draft:
+    """One new row."""
+    (row,) = fill(scene.theme, scene.random, 1)
+    columns = ", ".join(scene.columns)
+    values = ", ".join(_literal(value) for value in row)
+    pairs = ", ".join(f"{column} {value}" for column, value in zip(scene.columns, row, strict=True))
+    table, noun = scene.theme.table, scene.theme.noun
+    return Draft(
+        f"INSERT INTO {table} ({columns}) VALUES ({values})", f"Insert a new {noun} with {pairs}."
+    )
+
+
+def delete(scene: Scene) -> Draft:
+    """Some rows, or all of them."""
+    table = scene.theme.table
+    if scene.has_luck(0.3):
+        return Draft(f"DELETE FROM {table}", f"Delete all {table}.")
+    condition, words = scene.condition()
+    return Draft(f"DELETE FROM {table} WHERE {condition}", f"Delete the {table} where {words}.")
+
+
+def update(scene: Scene) -> Draft:
+    """One column of some rows, or of all of them."""
+    table, assignment, words = scene.theme.table, *_assignment(scene)
+    if scene.has_luck(0.3):
+        return Draft(f"UPDATE {table} SET {assignment}", f"Set {words} of all {table}.")
+    condition, where = scene.condition()
+    return Draft(
+        f"UPDATE {table} SET {assignment} WHERE {condition}",
+        f"Set {words} of the {table} where {where}.",
+    )
+
+
+def _assignment(scene: Scene) -> tuple[str, str]:
+    if scene.has_luck():
+        group = scene.group()
+        value = scene.random.choice(group.values)
+        return f"{group.name} = '{value}'", f"the {group.name} to {value}"
+    number = scene.random.randint(scene.other.low, scene.other.high)
+    return f"{scene.other.name} = {number}", f"the {scene.other.name} to {number}"
+
+
+def _literal(value: int | str) -> str:
+    return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+def _filtered(scene: Scene, condition: str, words: str) -> Draft:
+    """The same condition in one of the statements that have one."""
+    table = scene.theme.table
+    if scene.has_luck(0.6):
+        return Draft(
+            f"SELECT name FROM {table} WHERE {condition}",
+            f"What are the names of the {table} where {words}?",
+        )
+    if scene.has_luck():
+        return Draft(f"DELETE FROM {table} WHERE {condition}", f"Delete the {table} where {words}.")
+    assignment, change = _assignment(scene)
+    return Draft(
+        f"UPDATE {table} SET {assignment} WHERE {condition}",
+        f"Set {change} of the {table} where {words}.",
+    )
+
+
+def where_single(scene: Scene) -> Draft:
+    """WHERE a."""
+    return _filtered(scene, *scene.condition())
+
+
+def where_multiple(scene: Scene) -> Draft:
+    """WHERE a AND b, or OR."""
+    (first, first_words), (second, second_words) = scene.different_conditions(2)
+    word = scene.random.choice(("AND", "OR"))
+    return _filtered(
+        scene, f"{first} {word} {second}", f"{first_words} {word.lower()} {second_words}"
+    )
+
+
+def where_nested(scene: Scene) -> Draft:
+    """WHERE (a OR b) AND c, or the other way round."""
+    (a, a_words), (b, b_words), (c, c_words) = scene.different_conditions(3)
+    if scene.has_luck():
+        return _filtered(
+            scene, f"({a} OR {b}) AND {c}", f"{c_words} and either {a_words} or {b_words}"
+        )
+    return _filtered(scene, f"({a} AND {b}) OR {c}", f"{c_words} or both {a_words} and {b_words}")
+
 
 DRAFTS: Final[dict[str, Callable[[Scene], Draft]]] = {
-    "select": filter_drafts.select,
-    "insert": filter_drafts.insert,
-    "delete": filter_drafts.delete,
-    "update": filter_drafts.update,
-    "where_single_condition": filter_drafts.where_single,
-    "where_multiple_conditions": filter_drafts.where_multiple,
-    "where_nested_conditions": filter_drafts.where_nested,
-    "order_by_single_column": order_drafts.order_by_single,
-    "order_by_multiple_columns_same_direction": order_drafts.order_by_same,
-    "order_by_multiple_columns_different_directions": order_drafts.order_by_different,
-    "limit_only": order_drafts.limit_only,
-    "limit_and_offset": order_drafts.limit_and_offset,
-    "column_alias": order_drafts.column_alias,
-    "table_alias": order_drafts.table_alias,
+    "select": select,
+    "insert": insert,
+    "delete": delete,
+    "update": update,
+    "where_single_condition": where_single,
+    "where_multiple_conditions": where_multiple,
+    "where_nested_conditions": where_nested,
+    "order_by_single_column": order_by_single,
+    "order_by_multiple_columns_same_direction": order_by_same,
+    "order_by_multiple_columns_different_directions": order_by_different,
+    "limit_only": limit_only,
+    "limit_and_offset": limit_and_offset,
+    "column_alias": column_alias,
+    "table_alias": table_alias,
     "group_by_single_column": group_drafts.group_by_single,
     "group_by_multiple_columns": group_drafts.group_by_multiple,
     "having_single_condition_with_aggregate": group_drafts.having_single,

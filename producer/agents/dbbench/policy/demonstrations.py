@@ -19,7 +19,7 @@ from producer.policy.policy import SampleRequest, Turn
 from producer.policy.torch_policy.render import Renderer
 from producer.seeds import derived_seed
 from producer.sql_execution import Rows
-from producer.supervised.example import Example
+from producer.supervised.objective import Example
 from schemas.actions import ExecuteSql
 from schemas.entry import EntryContent
 

@@ -1,6 +1,8 @@
 """Makes the small text policy of DB Bench, or finds the one that was made before."""
 
 import json
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -10,9 +12,9 @@ from producer.agents.built_policy import OnProgress, OnStep, OnWait
 from producer.agents.dbbench.data import words
 from producer.agents.dbbench.data.generate import generate
 from producer.agents.dbbench.data.splits import split_of
+from producer.agents.dbbench.data.words import THEMES
 from producer.agents.dbbench.policy.demonstrations import Demonstration, build_examples, demonstrate
 from producer.agents.dbbench.policy.recipe import TextRecipe
-from producer.agents.dbbench.policy.renaming import renamed
 from producer.codecs.compact import COMPACT_MARK
 from producer.policy.torch_policy.loading import load_base
 from producer.seeds import derived_seed
@@ -21,6 +23,35 @@ from producer.supervised.objective import CrossEntropy
 from producer.text_policy.build import build_text_policy
 from producer.text_policy.initial_attention import lay_out_copying
 from producer.warm_up.ensure import ensure_made
+from schemas.entry import EntryContent
+
+NOUNS = {theme.table: theme.noun for theme in THEMES}
+
+
+def renamed(entry: EntryContent, words: Sequence[str], random: Random) -> EntryContent:
+    """The entry with two of `words` for its table and for a row of it.
+
+    They occur nowhere else in the entry's columns, instruction and SQL.
+    """
+    table = entry.table_info
+    if table is None or entry.sql is None:
+        return entry
+    columns = {column.name for column in table.columns}
+    used = columns | {*re.findall(r"\w+", f"{entry.instruction} {entry.sql}")}
+    name, noun = random.sample([word for word in words if word not in used], 2)
+    new = {table.name: name, NOUNS.get(table.name, table.name): noun}
+
+    def replaced(text: str) -> str:
+        return re.sub(r"\w+", lambda word: new.get(word[0], word[0]), text)
+
+    return entry.model_copy(
+        update={
+            "instruction": replaced(entry.instruction),
+            "sql": replaced(entry.sql),
+            "table_info": table.model_copy(update={"name": name}),
+        }
+    )
+
 
 MAX_TOKENS = 1000
 """Of one pass: a batch is two passes or more, which run on as many cores."""

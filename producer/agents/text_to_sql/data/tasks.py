@@ -1,5 +1,7 @@
 """Questions of a data set as tasks of one turn."""
 
+import csv
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal
@@ -10,13 +12,92 @@ from producer.agents.text_to_sql.data.database_schema import (
     read_tables,
 )
 from producer.agents.text_to_sql.data.databases import SOURCE_TYPE, database_sha256
-from producer.agents.text_to_sql.data.descriptions import read_descriptions
 from producer.agents.text_to_sql.data.layouts import DataSplit, read_questions
-from producer.agents.text_to_sql.data.prompt import prompt_text
 from producer.agents.text_to_sql.data.question import Question
+from producer.bounded_text import cut
 from producer.errors import NotFoundError, UsageError
 from producer.task import Task
 from schemas.entry import EntryContent
+
+FOLDER: Final = "database_description"
+NAME, MEANING = "original_column_name", "column_description"
+MAX_BYTES: Final = 4_000_000
+
+
+def read_descriptions(database: Path) -> dict[tuple[str, str], str]:
+    """(table, column), both in lower case -> what the column means; empty without descriptions.
+
+    BIRD's files are of several encodings and have empty cells. UsageError for a file without the
+    columns, or too large.
+    """
+    found: dict[tuple[str, str], str] = {}
+    for path in sorted((database.parent / FOLDER).glob("*.csv")):
+        for row in _rows(path):
+            name, meaning = (row.get(NAME) or "").strip(), (row.get(MEANING) or "").strip()
+            if name and meaning and meaning.lower() != name.lower():
+                found[path.stem.lower(), name.lower()] = meaning
+    return found
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        message = f"{path}: cannot be read: {error.strerror}"
+        raise UsageError(message) from error
+    if len(content) > MAX_BYTES or b"\0" in content:
+        message = f"{path}: expected a CSV file of at most {MAX_BYTES:,} bytes"
+        raise UsageError(message)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("cp1252", "replace")
+    try:
+        reader = csv.DictReader(io.StringIO(text, newline=""))
+        fields = reader.fieldnames or []
+        rows = list(reader)
+    except csv.Error as error:
+        message = f"{path}: cannot be read as CSV: {error}"
+        raise UsageError(message) from error
+    if NAME not in fields or MEANING not in fields:
+        message = f"{path}: expected the columns {NAME} and {MEANING}; found {', '.join(fields)}"
+        raise UsageError(message)
+    return rows
+
+
+MAX_PROMPT_CHARS: Final = 24_000
+"""Of the schema; 6,000 tokens and more. BIRD's longest schema has 20,000."""
+MAX_QUESTION_CHARS: Final = 4_000
+"""Of the question, and of the evidence."""
+
+
+def prompt_text(
+    statements: Sequence[str],
+    question: str,
+    evidence: str = "",
+    *,
+    max_chars: int = MAX_PROMPT_CHARS,
+) -> str:
+    """The prompt.
+
+    Statements beyond `max_chars` are left out from the first that does not fit, and their number is
+    said; so is what is cut off a longer question.
+    """
+    kept: list[str] = []
+    num_chars = 0
+    for statement in statements:
+        num_chars += len(statement) + 1
+        if num_chars > max_chars:
+            break
+        kept.append(statement)
+    if left := len(statements) - len(kept):
+        kept.append(f"-- {left} more tables are not shown")
+    parts = ["\n".join(kept)] if kept else []
+    if hint := evidence.strip():
+        parts.append(f"Evidence: {cut(hint, MAX_QUESTION_CHARS)}")
+    parts.append(f"Question: {cut(question.strip(), MAX_QUESTION_CHARS)}")
+    return "\n\n".join(parts)
+
 
 DIFFICULTIES: Final[dict[str, Literal["easy", "medium", "hard"]]] = {
     "simple": "easy",

@@ -16,8 +16,12 @@ from producer.agents.dbbench.data.tasks import task_of
 from producer.agents.dbbench.data.words import THEMES
 from producer.agents.dbbench.policy.demonstrations import demonstrate
 from producer.agents.dbbench.policy.recipe import TextRecipe, warm_up_plan
-from producer.agents.dbbench.policy.renaming import renamed
-from producer.agents.dbbench.policy.warm_up import ensure_text_policy, new_names, warm_up_sessions
+from producer.agents.dbbench.policy.warm_up import (
+    ensure_text_policy,
+    new_names,
+    renamed,
+    warm_up_sessions,
+)
 from producer.config import read_config
 from producer.errors import StopRequestedError, UsageError
 from producer.policy.gold_oracle import UNREADABLE

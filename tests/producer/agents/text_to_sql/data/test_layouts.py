@@ -245,7 +245,7 @@ def test_names_that_are_no_plain_words_are_quoted(tmp_path: Path) -> None:
 
 
 def test_a_prompt_is_bounded_and_says_so() -> None:
-    from producer.agents.text_to_sql.data.prompt import prompt_text
+    from producer.agents.text_to_sql.data.tasks import prompt_text
 
     statements = [f"CREATE TABLE t{at} (x TEXT);" for at in range(100)]
     prompt = prompt_text(statements, "q", max_chars=70)
