@@ -278,7 +278,7 @@ def _unexpected(error: Exception) -> str:
         return f"the disk is full{where}; free some space, then run the same command again"
     if message := forbidden(error):
         return message
-    # On one line: whoever runs the command shows the last one as the reason.
+    # On one line: a parent process shows the last line as the reason.
     text = " ".join(str(error).split())
     return (
         f"internal error: {type(error).__name__}: {text}; please report it. CUA_TRACEBACK=1 shows"

@@ -62,8 +62,8 @@ class OneMachine:
         """`/metrics` and `/healthz` alone; the monitor's server has them, too."""
         return MetricsPages(self._probe, self._activity)
 
-    def _beside_metrics(self, pages: Pages) -> Pages:
-        return MetricsPages(self._probe, self._activity, beside=pages)
+    def _with_metrics(self, pages: Pages) -> Pages:
+        return MetricsPages(self._probe, self._activity, others=pages)
 
     def run(
         self,
@@ -85,8 +85,8 @@ class OneMachine:
         url = resolve_database(self._environ, self._installation)
         make_ready(url, embedded=is_embedded(self._environ))
         remove_debris(url)
-        beside = self._beside_metrics
-        with open_monitor(self._environ, self._installation, listening, beside) as server:
+        add_pages = self._with_metrics
+        with open_monitor(self._environ, self._installation, listening, add_pages) as server:
             serving = threading.Thread(
                 target=server.serve_forever,
                 kwargs={"poll_interval": 0.1},

@@ -1,7 +1,7 @@
 """Cuts text that may be of any length (a device's output, a traceback) before it is recorded.
 
 An event has an upper size (`schemas.kafka_log.MAX_EVENT_BYTES`), and a run must not end because an
-environment's error message has 20 MiB. What is cut says so.
+environment's error message has 20 MiB. A text that is cut ends with a mark.
 """
 
 from itertools import islice
@@ -27,7 +27,7 @@ def cut_optional(text: str | None, max_chars: int = MAX_CHARS) -> str | None:
 def is_longer(value: object, max_chars: int) -> bool:
     """Whether the value's texts, and its numbers, are surely longer; reads no more than that.
 
-    False says nothing, but that `str(value)` takes a few times `max_chars` at most.
+    False only means that `str(value)` takes a few times `max_chars` at most.
     """
     left, waiting = max_chars, [value]
     while waiting and left >= 0:

@@ -81,7 +81,7 @@ def is_for_people() -> bool:
 
 
 def log_flags() -> list[str]:
-    """The flags with which a process beside this one logs as much as this one, in its format."""
+    """The flags with which a child process logs as much as this one, in the same format."""
     ours = logging.getLogger("producer")
     is_quiet, is_verbose = not ours.isEnabledFor(logging.INFO), ours.isEnabledFor(logging.DEBUG)
     return [

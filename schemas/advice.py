@@ -1,4 +1,4 @@
-"""An error that says what to do, as far as the command that fails can do it.
+"""An error with advice, as far as the failing command can follow it.
 
 Both sides' errors are such; what is wrong comes first.
 """
@@ -17,7 +17,7 @@ def flags_in(text: str) -> set[str]:
 
 
 class AdvisedError(Exception):
-    """A message, and ways out of what it says."""
+    """A message, and what to do about it."""
 
     def __init__(self, message: str = "", *, ways: Sequence[str] = ()) -> None:
         """`ways`: what to do, each by itself. One may name a flag, which not every command has."""

@@ -1,7 +1,7 @@
-"""What people say of a training, beside what it did; stream `annotation/<id of the training>`.
+"""What people note about a training; stream `annotation/<id of the training>`.
 
-Whoever annotates opens the stream's next epoch. It is not the training's stream, whose one writer
-is the trainer: a training may be renamed while it trains.
+A process that annotates opens the stream's next epoch. The training's own stream has one writer,
+the trainer: a training may be renamed while it trains.
 """
 
 from typing import ClassVar

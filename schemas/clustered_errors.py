@@ -3,7 +3,7 @@
 Episodes of one task are not independent: a task that is solved once is mostly solved again. So the
 task is the sampling unit (cluster-robust variance with the small-sample factor G / (G - 1); Miller,
 "Adding Error Bars to Evals", 2024, arXiv:2411.00640). With a single task the error is that over its
-episodes: it says nothing about other tasks.
+episodes: it does not cover other tasks.
 """
 
 import math

@@ -8,7 +8,7 @@ from schemas.base import Count, Id, Items, Payload, Seconds, UtcTime, Value
 
 
 class CompletionExecuted(Payload):
-    """The completion's SQL was executed beside the gold."""
+    """The completion's SQL and the gold were executed."""
 
     TYPE: ClassVar[str] = "cua.completion.executed"
 

@@ -47,7 +47,7 @@ class EntryContent(Value):
     database_sha256: str | None = None
     """text_to_sql: of the database's file, hex."""
     evidence: str | None = None
-    """text_to_sql: the hint given beside the question; None: none."""
+    """text_to_sql: the hint given with the question; None: none."""
     answer_direct: Items[Items[JsonValue]] | None = None
     """dbbench: the rows that answer a SELECT; None: the table's state is the answer."""
     answer_md5: str | None = None

@@ -34,7 +34,7 @@ def run_command_line(module: str) -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     finally:
-        # The interpreter ends: what it does there has nobody to catch an exception.
+        # The interpreter ends: no code is left to catch an exception.
         if is_heard:
             signal.signal(signal.SIGINT, _exit_at_once)
 

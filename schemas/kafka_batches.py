@@ -1,4 +1,4 @@
-"""Kafka's record batches, whatever is in them: read, or held as one record that says why not.
+"""Kafka's record batches: read, or held as one record with the reason why not.
 
 A batch that lies about its size, its number of records or their offsets would end a reader, or take
 its memory, at the same offset at every start. kafka-python makes the batches; this imports no
@@ -25,7 +25,7 @@ MOST_SHIFT = 63
 
 
 class KafkaRecord(NamedTuple):
-    """A record without its headers, which nobody of ours reads and which may be millions."""
+    """A record without its headers, which this code does not read and which may be millions."""
 
     offset: int
     timestamp: int | None
@@ -42,7 +42,7 @@ def read_batch(batch: Any) -> Iterator[KafkaRecord]:
     """The batch's records in order, read as they are taken. Never raises, but MemoryError.
 
     From the first one on that cannot be read, the rest of the batch is one record without a key at
-    the batch's last offset, which says so and is no event.
+    the batch's last offset, which has the reason and is no event.
     """
     try:
         yield from _old_records(batch) if batch.magic < FORMAT else _records(batch)
@@ -88,7 +88,7 @@ def _records(batch: Any) -> Iterator[KafkaRecord]:
         raise BatchError(CHECKSUM)
     count, last_delta = batch.records_count, batch.last_offset_delta
     if not 0 <= count <= last_delta + 1:
-        message = f"it says that {count} records have {last_delta + 1} offsets"
+        message = f"it declares {count} records with {last_delta + 1} offsets"
         raise BatchError(message)
     data = decompress(batch.compression_type, bytes(batch._buffer[HEADER_BYTES:]), MAX_BATCH_BYTES)
     base_offset, first_ms, max_ms = batch.base_offset, batch.first_timestamp, batch.max_timestamp
@@ -98,7 +98,7 @@ def _records(batch: Any) -> Iterator[KafkaRecord]:
         length, position = _varint(data, end)
         start, end = position, position + length
         if not start < end <= size or (end != size and not num_left):
-            message = "a record in it does not end where it says"
+            message = "a record in it does not have its declared length"
             raise BatchError(message)
         # One byte of attributes, of which Kafka uses none.
         passed_ms, position = _varint(data, start + 1)

@@ -107,7 +107,7 @@ def _snappy(data: bytes, limit: int) -> bytes:
 
 
 def _snappy_size(block: bytes) -> int:
-    """What a block says in its first bytes that it holds; the library holds it to that."""
+    """The size that a block declares in its first bytes; the library enforces it."""
     size = 0
     for index, byte in enumerate(block[:5]):
         size |= (byte & 0x7F) << (7 * index)
@@ -118,7 +118,7 @@ def _snappy_size(block: bytes) -> int:
 
 def _check(size: int, limit: int) -> None:
     if size > limit:
-        message = f"it holds more than {limit >> 20} MiB of records, which nobody of ours writes"
+        message = f"it holds more than {limit >> 20} MiB of records, which no writer of ours makes"
         raise DecompressionError(message)
 
 

@@ -1,6 +1,6 @@
 """Security settings of a Kafka client that cannot work, found before anything connects.
 
-Kafka-python tries a wrong one for ten seconds, and then says that the server cannot be reached.
+kafka-python tries a wrong one for ten seconds and then reports that the server is unreachable.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Index of the local log: which blocks of a partition hold records of a stream, of a training.
 
 A block is `BLOCK_OFFSETS` consecutive offsets of one partition. An entry is only ever added, and
-says no more than "look here": a reader filters the block's records. So an entry too many is
+is only a hint where to look: a reader filters the block's records. So an entry too many is
 harmless, and adding one twice is the same as once.
 
 The index covers every record below the position `head.indexed_to`. A writer of this version adds

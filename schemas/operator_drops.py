@@ -6,7 +6,7 @@ resuming trainer, which knows no database, agrees with the tables. Both ask `Dro
 questions at the same places:
 
 - a record that is next in its stream, or that cannot be read: `scope`. "record": pass over it (the
-  position moves past a readable one; nobody knows an unreadable one's place, so it stays); "rest":
+  position moves past a readable one; an unreadable one has no known place, so it stays); "rest":
   the stream is abandoned, nothing from this record on counts.
 - a stream whose records all wait behind a gap: `after_gap`. Of a waiting record among its hashes
   `StreamPosition.skip_gap`, and the record is next.
@@ -100,7 +100,7 @@ def read_decisions(path: Path) -> list[Decision]:
         content = path.read_bytes()
     except FileNotFoundError:
         return []
-    # A last line without its end was cut off while it was written, so nobody relies on it.
+    # A last line without its end was cut off while it was written: it does not count.
     *lines, _ = content.split(b"\n")
     decisions = []
     for number, line in enumerate(lines, 1):

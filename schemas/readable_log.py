@@ -1,12 +1,12 @@
 """Opens the local log's file to read it, also where this process may write nothing.
 
 SQLite reads a WAL by way of shared memory (`-shm`), which it makes where there is none. On a
-read-only mount, or in another user's folder, it cannot. What is beside the file decides then:
+read-only mount, or in another user's folder, it cannot. The files next to it decide then:
 
-- a WAL and its `-shm`: SQLite reads them as ever, whoever writes meanwhile
+- a WAL and its `-shm`: SQLite reads them as ever, also while a process writes
 - no WAL, or an empty one: the file has everything, and no process has anything else. It is read
-  as it is (`immutable`), and `is_overtaken` says when a process writes again: what was read is to
-  be thrown away then, and the file to be opened again
+  as it is (`immutable`), and `is_overtaken` is true once a process writes again: then discard what
+  was read, and open the file again
 - a WAL alone, as in a copy without its `-shm`: UnreadableLogError
 """
 
@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 
 class UnreadableLogError(Exception):
-    """The file cannot be read where it is; the text says why and what to do."""
+    """The file cannot be read where it is; the text has the reason and what to do."""
 
 
 class _Content(NamedTuple):

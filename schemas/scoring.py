@@ -1,6 +1,6 @@
 """Events of scoring a training's rollouts again; stream `scoring/<id>`, one for each time.
 
-What the training itself said of its rewards stays as it is: these stand beside it.
+The rewards that the training recorded stay as they are.
 """
 
 from typing import ClassVar

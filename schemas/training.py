@@ -77,7 +77,7 @@ class TrainingInitializing(Payload):
     STATUS: ClassVar[str | None] = "initializing"
 
     status_message: str | None = None
-    """Shown beside the status; None: nothing to add."""
+    """Details of the status; None: there are none."""
 
 
 class TrainingStarted(Payload):
@@ -90,7 +90,7 @@ class TrainingStarted(Payload):
     current_step: Count
     """Finished steps."""
     status_message: str | None = None
-    """Shown beside the status; None: nothing to add."""
+    """Details of the status; None: there are none."""
 
 
 class TrainingProgressed(Payload):
@@ -106,7 +106,7 @@ class TrainingProgressed(Payload):
     progress: Progress
     """Of the whole training."""
     status_message: str | None = None
-    """Shown beside the status; None: nothing to add."""
+    """Details of the status; None: there are none."""
 
 
 class HeartbeatSent(Payload):
@@ -124,7 +124,7 @@ class TrainingPaused(Payload):
     STATUS: ClassVar[str | None] = "paused"
 
     status_message: str
-    """Shown beside the status."""
+    """Details of the status."""
 
 
 class TrainingResumed(Payload):
@@ -145,7 +145,7 @@ class TrainingResumed(Payload):
     config: dict[str, JsonValue]
     """The whole configuration; secrets are redacted."""
     status_message: str | None = None
-    """Shown beside the status; None: nothing to add."""
+    """Details of the status; None: there are none."""
 
 
 class TrainingCompleted(Payload):
@@ -162,7 +162,7 @@ class TrainingCompleted(Payload):
     ended_at: UtcTime
     """When it ended."""
     status_message: str | None = None
-    """Shown beside the status; None: nothing to add."""
+    """Details of the status; None: there are none."""
 
 
 class TrainingFailed(Payload):
@@ -186,7 +186,7 @@ class TrainingCancelled(Payload):
     STATUS: ClassVar[str | None] = "cancelled"
 
     status_message: str
-    """Shown beside the status."""
+    """Details of the status."""
     ended_at: UtcTime
     """When it ended."""
 

@@ -85,7 +85,7 @@ class TurnTaken(Payload):
     screenshot_height_px: Count | None = None
     """Of `screenshot_before`; None without one, and in events of version 1."""
     text: str | None
-    """Text observed: on turn 1 the instruction, and what the environment says in words."""
+    """Text observed: on turn 1 the instruction, and the environment's text."""
     model_response: str
     """The completion as text."""
     tokens: TokenRecord | None

@@ -119,7 +119,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def _manifest_hash(text: bytes) -> str:
-    """Of what a manifest says, whatever the spaces and the order of names, but for its own hash."""
+    """Of a manifest's content without its own hash, whatever the spaces and the order of names."""
     said = json.loads(text)
     said.pop("sha256", None)
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()

@@ -6,7 +6,7 @@ import rich_click as click
 
 
 class PassingOn(click.RichCommand):
-    """A command whose words are another program's; ours is only its help, asked for alone."""
+    """A command that passes its arguments to another program; only --help alone is ours."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Every word as it is: psql has a -v and a -q, too."""

@@ -89,9 +89,9 @@ def command(
     archive: Path | None,
     as_json: bool,
 ) -> None:
-    """Build every table from the log beside the live ones, compare, and swap.
+    """Build every table again from the log, compare, and swap.
 
-    Readers and a running projector need not stop. What users put beside the tables (views,
+    Readers and a running projector need not stop. Objects that users added (views,
     indexes, grants, triggers, foreign keys ...) is carried over; what cannot be is named before
     anything is done. The replaced tables stay as the schema cua_previous until the next rebuild.
     Once it has begun it waits while Kafka or the database is away, and goes on where it was.

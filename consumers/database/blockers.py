@@ -10,7 +10,7 @@ from consumers.database.connection import GROUP_CLASS, Connection, Cursor
 from consumers.tables import OPS_SCHEMA, SCHEMA
 
 ENDING_MS = 5_000
-"""How long to wait until a session that was told to end is gone."""
+"""How long to wait for the end of a session that was asked to end."""
 
 SESSION = (
     "session.pid, coalesce(session.usename, 'another role'),"

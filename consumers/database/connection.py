@@ -53,7 +53,7 @@ search_path, a name without one fails instead of hitting another schema's table.
 
 WRITER_SETTINGS = {"lock_timeout": "10s", "idle_in_transaction_session_timeout": "20s"}
 """For sessions that change live tables: none waits for a lock or holds one for ever. Their
-transactions last seconds, and whoever waits longer than `lock_timeout` tries again."""
+transactions last seconds; a wait longer than `lock_timeout` is tried again."""
 
 ABANDONED_S = 20
 """Idle in a transaction of DDL, whose statements follow each other at once."""

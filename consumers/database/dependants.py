@@ -1,7 +1,7 @@
 """What other people's objects hang on our tables, found in PostgreSQL's own record of dependencies.
 
 Whatever depends on a table, its columns, constraints, indexes or row type is found, also kinds that
-nobody foresaw.
+this code does not know.
 """
 
 from typing import NamedTuple

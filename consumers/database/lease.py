@@ -2,7 +2,7 @@
 
 The lease avoids duplicate work; that nothing is applied twice is ensured by the positions alone.
 A holder that no longer renews its lease may be stopped inside a transaction, with locks that would
-keep its successor waiting: whoever takes the lease ends the holder's sessions first.
+keep its successor waiting: the new holder ends the old one's sessions first.
 """
 
 import contextlib
@@ -151,7 +151,7 @@ def describe_holder(holder: str) -> str:
 
 
 def read_lease(cursor: Cursor) -> LeaseHolder | None:
-    """Who has the lease, dead or alive; None when nobody has."""
+    """The holder of the lease, running or not; None: there is none."""
     cursor.execute(
         f"SELECT holder, {_DEAD}, extract(epoch FROM clock_timestamp() - renewed_at)::float,"
         f" acquired_at FROM {OPS_SCHEMA}.lease AS lease WHERE name = %s",

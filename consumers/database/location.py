@@ -149,7 +149,7 @@ def without_password(url: str) -> str:
 def open_watched(url: str, **settings: object) -> psycopg2.extensions.connection:
     """A psycopg2 connection whose server's silence is named. psycopg2's errors.
 
-    Its texts are UTF-8 whatever PGCLIENTENCODING or the role says. UsageError for a malformed URL;
+    Its texts are UTF-8 whatever PGCLIENTENCODING or the role sets. UsageError for a malformed URL;
     MismatchError for a database of another encoding, which would hold other characters than the
     log.
     """

@@ -35,7 +35,7 @@ def outage_of(error: BaseException) -> str | None:
 def _reason_of_loss(error: BaseException) -> str | None:
     if not _is_lost(error):
         return None
-    # Whoever uses a lost session again is only told that it is closed.
+    # A later use of a lost session only raises that it is closed.
     first, earlier = error, error.__context__
     while earlier is not None:
         if _is_lost(earlier):

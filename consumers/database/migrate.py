@@ -101,7 +101,7 @@ def _lock(connection: sa.Connection, wait_s: int) -> None:
 
 
 def schema_busy(connection: Connection) -> SchemaBusyError:
-    """The error of the schema lock being taken: says by which session."""
+    """The error for a schema lock that another session holds; names the session."""
     with connection.cursor() as cursor:
         holders = advisory_lock_holders(cursor, SCHEMA_LOCK)
     listed = f": {', '.join(map(str, holders))}" if holders else ""
@@ -110,7 +110,7 @@ def schema_busy(connection: Connection) -> SchemaBusyError:
 
 
 def database_revision(connection: sa.Connection) -> Revision:
-    """The database's revision beside those that this code has."""
+    """How the database's revision compares with those that this code has."""
     driver_connection: Connection = connection.connection.driver_connection
     with driver_connection.cursor() as cursor:
         return inspect_revision(cursor)
@@ -156,7 +156,7 @@ def migrate(
             revision.refuse()
             drop_debris(keeper)
             if revision.age is Age.CURRENT and to == "head":
-                # Nothing to migrate, so nobody to wait for.
+                # Nothing to migrate, so no session to wait for.
                 if not _has_search_path(cursor):
                     cursor.execute(SET_SEARCH_PATH)
                 _refresh_repeatable(url)
@@ -200,7 +200,7 @@ def migrate(
 def _upgrade(
     connection: sa.Connection, config: Config, script: ScriptDirectory, before: str | None, to: str
 ) -> None:
-    """Also of tables that are newer than the recorded revision says, where it is to be the head."""
+    """Also of tables that are newer than the recorded revision, where it is to be the head."""
     attempt = connection.begin_nested()
     try:
         command.upgrade(config, to)
@@ -308,7 +308,7 @@ def _has_search_path(cursor: Cursor) -> bool:
 def schema_differences(url: str) -> list[str]:
     """What a migration would have to change to match the tables' definition; empty: nothing.
 
-    Tables, indexes and constraints beside the defined ones are users', and no differences; nor is a
+    Further tables, indexes and constraints are users', and no differences; nor is a
     comment of other words, which `migrate` writes. Reads without a lock. UnreachableError.
     """
     try:

@@ -1,6 +1,6 @@
 """Mends the tables of the schema `cua_ops`, which no log can give back.
 
-The rows that are left are kept; a table whose rows say nothing any more is set aside, not dropped.
+The rows that are left are kept; a table of rows without a meaning is renamed, not dropped.
 """
 
 import logging

@@ -150,7 +150,7 @@ def _drop(connection: sa.Connection, schema: str, view: View) -> None:
             _run(connection, f"DROP VIEW IF EXISTS {name}; DROP FUNCTION IF EXISTS {name}_rows()")
     except DependentObjectsStillExist as error:
         if not connection.scalar(sa.text("SELECT to_regclass(:name)"), {"name": name}):
-            # Only the function is there, and somebody's: replacing it may do.
+            # Only the function is there, and a user's: replacing it may do.
             return
         detail = str(error.diag.message_detail or "").replace("\n", "; ")
         message = (

@@ -9,7 +9,7 @@ from consumers.tables import OPS_SCHEMA, PROJECTION_VERSION, SCHEMA
 
 
 class Age(Enum):
-    """A database beside the code."""
+    """How a database's revision compares with the code's."""
 
     EMPTY = auto()
     """It has no tables of ours."""
@@ -22,7 +22,7 @@ class Age(Enum):
 
 
 class Revision(NamedTuple):
-    """What a database says."""
+    """The recorded revision of a database."""
 
     age: Age
     found: tuple[str, ...]

@@ -1,6 +1,6 @@
-"""The schemas that rebuild and verify make beside the live one, and which of them are debris.
+"""The schemas that rebuild and verify make next to the live one, and which of them are left over.
 
-Each says in its comment what it is for and whether it is finished, and its maker's session holds an
+The comment of each states its purpose and whether it is finished, and its maker's session holds an
 advisory lock of its name: without that session an unfinished schema is debris. Schemas without our
 comment are other people's.
 """
@@ -27,7 +27,7 @@ DROP_TIMEOUT_MS = 2_000
 
 
 class SideSchema(NamedTuple):
-    """A schema of ours beside the live one."""
+    """A schema that a rebuild or a verification made."""
 
     name: str
     purpose: str
@@ -45,7 +45,7 @@ def mark(cursor: Cursor, side: SideSchema) -> None:
 
 
 def find_side_schemas(cursor: Cursor) -> list[SideSchema]:
-    """Every schema of ours beside the live one, by name."""
+    """Every schema that a rebuild or a verification made, by name."""
     cursor.execute(
         "SELECT nspname, coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE"
         " nspname !~ '^pg_' ORDER BY 1"

@@ -1,11 +1,11 @@
 """Says when PostgreSQL takes connections but answers nothing, and ends the wait after a limit.
 
 A server that is stopped (SIGSTOP, a paused container, a host that hangs) still has its TCP
-acknowledged by the kernel: without this, whoever asked it something would wait in silence, for ever
-and deaf to Ctrl-C. A thread looks at the process's sessions; when one has waited for some seconds,
-it asks the server for another session. A statement that merely takes long is never taken for
-silence: the server answers then. Where only one session's process at the server is stopped, the
-server itself says that it still waits for the statement which that session was sent long ago.
+acknowledged by the kernel: without this, a client would wait for its answer for ever, without a
+message and deaf to Ctrl-C. A thread looks at the process's sessions; when one has waited for some
+seconds, it asks the server for another session. A statement that merely takes long is never taken
+for silence: the server answers then. Where only one session's process at the server is stopped, the
+server itself reports that it still waits for a statement that was sent to it long ago.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_S = 10
-"""How long whoever connects waits for the server."""
+"""How long a new connection waits for the server."""
 LOOK_EVERY_S = 1.0
 ASK_AFTER_S = 2.0
 """Of waiting for one answer; most come within milliseconds."""
@@ -198,7 +198,7 @@ class SilenceWatch:
             return any(at == url and not one.closed for one, at in self._sessions.items())
 
     def _waiting(self, url: str) -> "tuple[list[Connection], bool]":
-        """Sessions that wait for an answer, and whether somebody connects."""
+        """Sessions that wait for an answer, and whether a connection is being made."""
         with self._lock:
             sessions = [one for one, at in self._sessions.items() if at == url]
             is_opening = url in self._opening.values()

@@ -51,7 +51,7 @@ def look_at_disk(
     for name, folder in folders.items():
         free = room(folder)
         if free is None:
-            yield warning(name, f"the room at {folder} cannot be told", "look at it with df")
+            yield warning(name, f"the room at {folder} is unknown", "look at it with df")
         elif free < TOO_LITTLE_BYTES:
             yield failed(name, f"{format_bytes(free)} free", "make room: `cua-project gc` helps")
         elif free < LITTLE_BYTES:
@@ -77,7 +77,7 @@ def look_at_ports() -> Iterator[Finding]:
 
 
 def look_at_clock() -> Iterator[Finding]:
-    """The time is plausible; the database's is compared beside the database."""
+    """The time is plausible; the database check compares it with the database's."""
     now = datetime.now(UTC)
     text = f"{now:%Y-%m-%d %H:%M:%S} UTC"
     if now < OLDEST_NOW:
@@ -109,7 +109,7 @@ def look_at_packages() -> Iterator[Finding]:
 
 
 def look_at_gpu() -> Iterator[Finding]:
-    """What nvidia-smi says; torch is not imported."""
+    """The GPUs that nvidia-smi lists; torch is not imported."""
     program = shutil.which("nvidia-smi")
     if program is None:
         yield ok("gpu", "no NVIDIA driver: training runs on the CPU")

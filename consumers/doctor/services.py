@@ -56,7 +56,7 @@ def look_at_log(installation: Installation) -> Iterator[Finding]:
 def _look_at_topics(reader: LogReader, prefix: str) -> Iterator[Finding]:
     from consumers.log.kafka import KafkaLogReader
 
-    assert isinstance(reader, KafkaLogReader)  # noqa: S101  # its kind says so
+    assert isinstance(reader, KafkaLogReader)  # noqa: S101  # of its kind
     settings = reader.topic_settings()
     if not settings:
         yield ok("topics", f"none with the prefix {prefix} yet; the first trainer makes them")

@@ -103,7 +103,7 @@ def _parts(item: Item, place: int) -> Iterator[tuple[bool, str, str]]:
         yield is_shown, *_part(part, place)
 
 
-def _part(part: Any, place: int) -> tuple[str, str]:  # noqa: ANN401  # JSON of somebody else's
+def _part(part: Any, place: int) -> tuple[str, str]:  # noqa: ANN401  # JSON of other programs
     match part:
         case {"type": "input_text" | "output_text" | "text", "text": str() as text}:
             return "text", text

@@ -11,7 +11,7 @@ from pathlib import Path
 from consumers.errors import UsageError
 
 WRITTEN = {"rollouts", "turns", "README.md"}
-"""What an export writes, beside files of lines."""
+"""What an export writes besides files of lines."""
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
     An empty folder that is there (a mounted volume, the working folder) stays itself and gets the
     files at the end. UsageError when the folder is not empty, or cannot be made, or when the
-    unfinished one beside it is not an export's.
+    unfinished one next to it is not an export's.
     """
     try:
         is_there = folder.exists()

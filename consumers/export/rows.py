@@ -98,7 +98,7 @@ FIELDS = {
     "outcome": "`correct`, `incorrect`, `unknown`; of a completion `error` and `no_sql` too",
     "answer": "a session's final answer; a completion's SQL",
     "step_scores": "JSON: a list of {scorer, steps, product, minimum, last, average}",
-    "text": "text observed; on turn 1 the instruction, then what the environment says in words",
+    "text": "text observed; on turn 1 the instruction, then the text of the environment",
     "screenshot": "before the action; null where the environment has no screen",
     "actions": (
         "JSON: a list of {tool_name, tool_args, action, error_type, error_message}; coordinates of"
@@ -162,7 +162,7 @@ def rollout_row(rollout: EndedRollout, trainings: Trainings) -> Row:
 
 
 def _sql_columns(rollout: EndedRollout, trainings: Trainings) -> Row:
-    """What an SQL agent's rollout says besides; of another one nothing."""
+    """Further fields of an SQL agent's rollout; empty for other agents."""
     session, completion = rollout.session, rollout.completion
     fact = session or completion
     if fact is None:

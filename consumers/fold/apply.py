@@ -74,7 +74,7 @@ def apply_event(
             check_restated(stream, *prepared.restated, lookups.find_owned)
         operations = prepared.operations
         if stream.subject.startswith("evaluation/") and lookups.is_step(stream.owner):
-            # Tasks, entries and validators are nobody's; everything else would be the step's.
+            # Tasks, entries and validators belong to no stream; all else would be the step's.
             operations = [operation for operation in operations if isinstance(operation, Upsert)]
         write(operations)
     except DatabaseRefusedError as error:

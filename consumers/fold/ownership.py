@@ -2,11 +2,11 @@
 
 An id that its payload's natural key gives is recomputed where the row is made (`projectors`). Every
 other step or group that an event names must be the stream's own: it has not ended and is in the
-stream's statuses, or it ended a moment ago, or its row says whose it is. So a stranger's event is
+stream's statuses, or it ended a moment ago, or its row names its stream. So a foreign event is
 parked in whatever order it comes. Ids that only point at another stream's row (a sample's rollout,
-a rollout's group) are references, and belong to whoever they belong to.
+a rollout's group) are references, and keep their own owner.
 
-One id cannot be recomputed: that of an evaluation started by hand, whose nonce no event states. Its
+One id cannot be recomputed: that of an evaluation started by hand; no event has its nonce. Its
 stream may have a step's id, and then its groups would have the ids of the step's. Such a stream has
 no rows, whether the step comes before or after it.
 """
@@ -38,7 +38,7 @@ class Entity(NamedTuple):
 
 
 FindOwned = Callable[[Stream, Sequence[Entity]], Mapping[Entity, str]]
-"""Those of these steps and groups whose rows say that the stream has created them, with their
+"""Those of these steps and groups that the stream created, according to their rows, with their
 status."""
 
 
@@ -57,7 +57,7 @@ NO_TABLES = Lookups()
 
 
 def owned_entities(stream: Stream, payload: Payload) -> list[Entity]:  # noqa: PLR0911  # one case per event
-    """What the event changes, or adds rows to, beside its own entity: the stream must own it.
+    """What the event changes, or adds rows to, besides its own entity: the stream must own it.
 
     An event with a status needs none: its transition is refused for what the stream has not
     created.

@@ -31,10 +31,10 @@ class Update(NamedTuple):
 
 
 class Upsert(NamedTuple):
-    """A content-addressed row, whoever states it in whatever order.
+    """A content-addressed row, stated by any stream in any order.
 
     Of an existing one created_at (to the minimum) and updated_at (to the maximum) change; all else
-    only where `replaces` says so.
+    only where `replaces` is true.
     """
 
     table: str
@@ -147,7 +147,7 @@ def replaces(new: Row, old: Row) -> bool:
     """Whether a content-addressed row's content takes the place of another of the same id.
 
     Proven content (no `unproven_hash`) of any; of unproven ones the smallest hash wins, so that no
-    order of arrival matters. `write.upsert_commands` says the same in SQL.
+    order of arrival matters. `write.upsert_commands` does the same in SQL.
     """
     ours, theirs = new.get(UNPROVEN), old.get(UNPROVEN)
     return ours is None or (theirs is not None and str(ours) < str(theirs))

@@ -40,13 +40,13 @@ class Stream:
     """`stream_position` has its row."""
     ended: dict[str, str] = field(default_factory=dict, compare=False)
     """`group/<uuid>` -> final status, of what has ended in this batch. Its row may not be committed
-    yet, so that the tables cannot tell whose it is."""
+    yet, so that the tables do not show which stream owns it."""
     ended_before: dict[str, str] = field(default_factory=dict, compare=False)
     """The same of the stream's batch before, which may still be in flight."""
 
     @property
     def forgets(self) -> bool:
-        """Whether what has ended leaves `statuses`, because its row says whose it is.
+        """Whether what has ended leaves `statuses`, because its row names its stream.
 
         A training has too many groups to keep them. An evaluation keeps its own: under a step's id
         (see `ownership`) it has no rows that could be asked.

@@ -1,7 +1,7 @@
 """Which trainings the records of each block of offsets name: an index of the log, not rows of it.
 
 Every record that was read counts, whatever became of it. Every block below the reader's position
-has an entry, if only an empty one: a block without one says that the index is not whole.
+has an entry, if only an empty one: a block without one means that the index is not whole.
 """
 
 import re
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from consumers.fold.parse import ParsedRecord
 
 BLOCK_OFFSETS = 128
-"""Larger blocks: fewer rows, more foreign records for whoever looks for a training. 10 million
+"""Larger blocks: fewer rows, more records of other trainings to skip. 10 million
 events have 80,000 rows of 100 bytes."""
 ANY = "*"
 """For a record that may name any training."""

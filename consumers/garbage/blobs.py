@@ -162,7 +162,7 @@ def running_since(installation: Installation) -> float | None:
     """
     began = [_began(path) for path in installation.runs_dir.glob("*/lock") if is_held(path)]
     if is_held(installation.local_log_path.with_name("shipper.lock")):
-        # Whoever ships says nothing of himself.
+        # A shipper leaves no record of itself.
         began.append(time.time() - UNKNOWN_EMITTER.total_seconds())
     return min(began, default=None)
 

@@ -1,6 +1,6 @@
 """The tables that the last rebuild replaced, which only `rebuild --rollback` needs.
 
-What users put beside or onto them is theirs: nothing is dropped while it depends on them.
+Objects that users added are theirs: nothing is dropped while one of those depends on it.
 """
 
 from typing import NamedTuple

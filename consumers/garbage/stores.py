@@ -40,7 +40,7 @@ class Store(Protocol):
         ...
 
     def delete(self, digest: bytes, older_than: float) -> bool:
-        """Delete it if nobody has written it since; whether it is gone."""
+        """Delete it if it was not written since; whether it is gone."""
         ...
 
 
@@ -122,7 +122,7 @@ class RemoteStore:
         self._root = f"{root}/sha256"
 
     def blobs(self) -> Iterator[StoredBlob]:
-        """Everything there; a blob whose age the store does not tell counts as new."""
+        """Everything there; a blob of unknown age counts as new."""
         try:
             found = self._files.find(self._root, detail=True) if self._exists() else {}
         except Exception as error:  # as above

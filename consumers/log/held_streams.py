@@ -1,7 +1,7 @@
 """Streams that stay in this machine's spool: their next record is larger than the topic takes.
 
 The shipper holds them (`schemas.local_log.HELD_DDL`) and sends them once the topic takes it. From
-that record on nothing of them is in Kafka or in the tables, so nobody else can tell.
+that record on nothing of them is in Kafka or in the tables, so no other host can know it.
 """
 
 import sqlite3

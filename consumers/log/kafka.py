@@ -149,7 +149,7 @@ class KafkaLogReader:
             if topic in now and now[topic] != self._topic_ids[topic]:
                 message = (
                     f"topic {topic} was deleted and made again while it was read: it is another log"
-                    " now. Start the command again, and it says whether that can be continued"
+                    " now. Start the command again to learn whether that can be continued"
                 )
                 raise MismatchError(message)
         return [topic for topic in topics if topic not in now]

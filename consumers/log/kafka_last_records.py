@@ -1,4 +1,4 @@
-"""Whether Kafka still has the records that somebody has read last, for all partitions at once.
+"""Whether Kafka still has the records that were read last, for all partitions at once.
 
 Kafka is asked where records of their times begin, which takes one answer and no records. Only what
 that leaves in doubt is read: topics with the producers' times, deleted records, and another log.

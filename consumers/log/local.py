@@ -184,7 +184,7 @@ class LocalLogReader:
                 break
             time.sleep(min(nap_s, left_s))
             nap_s = min(nap_s * 2, LONGEST_NAP_S)
-        # Also after records: whoever had the removed file open may write into it for ever.
+        # Also after records: a process that has the removed file open may write into it for ever.
         self._file.check()
         return records
 

@@ -105,7 +105,7 @@ class LocalLogFile:
 
 
 def files_of(path: Path) -> list[int | None]:
-    """Which files the log is, with SQLite's two beside it; nobody removes those of an open log."""
+    """Which files the log is, with SQLite's two companions, which stay while a log is open."""
     return [_inode(path.with_name(path.name + suffix)) for suffix in ("", "-wal", "-shm")]
 
 

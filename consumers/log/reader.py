@@ -31,7 +31,7 @@ class LogRecord(NamedTuple):
 
 
 class LastRecord(NamedTuple):
-    """The last record that somebody has read of a partition."""
+    """The last record of a partition that a reader has read."""
 
     next_offset: int
     """It is before this one; offsets between the two hold no record."""

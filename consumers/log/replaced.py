@@ -1,4 +1,4 @@
-"""Whether a log still has the records that somebody has read last.
+"""Whether a log still has the records that were read last.
 
 Where it has others in their place, it was restored from an older state and has grown since. Only
 the last record of each partition is looked at: those before it are then the same.

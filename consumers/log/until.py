@@ -23,9 +23,9 @@ def read_until(
 ) -> Iterator[list[LogRecord]]:
     """Every record between these offsets, some at a time, each partition in order.
 
-    After each list `reader.positions()` says how far the log was read; a list is empty when only
+    After each list `reader.positions()` is how far the log was read; a list is empty when only
     these moved, over offsets that hold no record. `meanwhile` is called before each poll.
-    UnreachableError when the log says nothing for SILENCE_LIMIT_S.
+    UnreachableError when the log does not answer for SILENCE_LIMIT_S.
     """
     behind = {at: offset for at, offset in starts.items() if offset < until[at]}
     if not behind:

@@ -33,7 +33,7 @@ class _Ours(Collector):
         self._activity = activity
 
     def collect(self) -> Iterator[Metric]:
-        """One look at log and database, and what the projector says of itself."""
+        """One look at log and database, and the projector's own state."""
         seen = self._probe.look()
         yield from _process(self._activity)
         yield from _reachable(seen)

@@ -1,4 +1,4 @@
-"""The two paths, alone or beside the monitor's pages."""
+"""`/metrics` and `/healthz`, alone or with the monitor's pages."""
 
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
@@ -13,12 +13,12 @@ PATHS = ("/metrics", "/healthz")
 
 
 class MetricsPages:
-    """Thread-safe. `beside`: pages for every other path; None: there is no other."""
+    """Thread-safe. `others`: pages for every other path; None: there is no other."""
 
-    def __init__(self, probe: Probe, activity: Activity, beside: Pages | None = None) -> None:
+    def __init__(self, probe: Probe, activity: Activity, others: Pages | None = None) -> None:
         self._activity = activity
         self._registry = registry_of(probe, activity)
-        self._beside = beside
+        self._others = others
 
     def answer(self, path: str) -> Answer:
         """The answer to a path without its query."""
@@ -26,8 +26,8 @@ class MetricsPages:
             return self._health()
         if path == "/metrics":
             return Answer(200, CONTENT_TYPE_PLAIN_0_0_4, generate_latest(self._registry))
-        if self._beside is not None:
-            return self._beside.answer(path)
+        if self._others is not None:
+            return self._others.answer(path)
         return Answer(404, TEXT, f"This server has {' and '.join(PATHS)}.\n".encode())
 
     def _health(self) -> Answer:

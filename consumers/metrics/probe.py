@@ -31,7 +31,7 @@ STATEMENT_TIMEOUT_MS = 5000
 WAIT_S = 4.0
 """Prometheus gives up on a scrape after ten seconds."""
 FOR_POSITIONS, FOR_LAG = 0.25, 0.75
-"""Parts of it: the log waits for the positions in the tables, without which it says its end alone;
+"""Parts of it: the log waits for the positions in the tables, without which only its end is known;
 the tables wait for the lag, because looking for the oldest record may take two seconds."""
 
 Positions = Mapping[TopicPartition, int]

@@ -1,4 +1,4 @@
-"""An entry of a data set beside what an agent made of it: table, gold, skills."""
+"""An entry of a data set and an agent's result for it: table, gold, skills."""
 
 import json
 from collections.abc import Mapping, Sequence

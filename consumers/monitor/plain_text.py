@@ -1,4 +1,4 @@
-"""Text of agents and data sets as a page shows it: bounded, with what nobody would see named.
+"""Text of agents and data sets as a page shows it: bounded, with invisible characters named.
 
 Whoever wrote it may be hostile or confused: a character that turns the text around would make a
 page say something else than the tables have.
@@ -33,7 +33,7 @@ def name(text: str) -> list[Node]:
 
 
 def seen(text: str, kept: frozenset[str] = frozenset()) -> list[Node]:
-    """The text with a name in the place of every character that nobody would see, but `kept`."""
+    """The text with a name in place of every invisible character but `kept`."""
     if text.isprintable():
         return [text]
     nodes: list[Node] = []

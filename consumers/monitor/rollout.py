@@ -78,7 +78,7 @@ def rollout_page(
 def _what_happened(
     session: Session, rollout: Rollout, turns: Sequence[Turn], store: ScreenshotStore
 ) -> list[Node]:
-    """The turns; of an SQL agent what they came to before, and the entry beside."""
+    """The turns; for an SQL agent their result first, and the entry next to them."""
     ended = get_session_by_rollout(session, rollout.id)
     done = get_completion_by_rollout(session, rollout.id)
     entry = _entry_of(
@@ -102,7 +102,7 @@ def _what_happened(
 
 
 def _entry_of(session: Session, rollout: Rollout, entry_id: UUID | None) -> Entry | None:
-    """What the rollout says it worked on; until it has ended the task's newest."""
+    """The entry that the rollout recorded; until it has ended, the task's newest."""
     if entry_id is not None:
         return get_entry(session, entry_id)
     entries = list_entries_by_task(session, rollout.task_id)

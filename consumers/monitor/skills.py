@@ -24,7 +24,7 @@ OPEN_CHARTS = 6
 
 
 def skills_section(session: Session, training_id: UUID) -> Node:
-    """Everything that a training's page says of skills; nothing where none were measured."""
+    """The skills part of a training's page; nothing where none were measured."""
     rows = success_by_skill(session, training_id)
     if not rows:
         return None
@@ -141,7 +141,7 @@ def _by_step(rows: Sequence[SkillSuccess]) -> Node:
 
 
 def _heat_map(matrix: SkillMatrix) -> Node:
-    """Stages below each other, skills beside each other; the last rows say what became of each."""
+    """A row per stage, a column per skill; the last rows are how each skill ended."""
     rows: list[list[Node]] = [
         [
             f"{stage}",

@@ -1,4 +1,4 @@
-"""SQL as coloured text: every token is a span of a class, what it says stays text.
+"""SQL as coloured text: every token is a span with a class, its content stays text.
 
 Whoever wrote the SQL may be hostile or confused: any text is tokens, in time linear in its length.
 """

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class Listening(NamedTuple):
-    """What a user says of the monitor's server."""
+    """A user's settings of the monitor's server."""
 
     port: int | None = None
     """None: the default one, or a free one if that is taken."""
@@ -34,11 +34,11 @@ def open_monitor(
     environ: Mapping[str, str],
     installation: Installation,
     listening: Listening,
-    beside: Callable[[Served], Served] | None = None,
+    add_pages: Callable[[Served], Served] | None = None,
 ) -> MonitorServer:
     """A server that listens but does not serve yet.
 
-    `beside`: adds pages of others to the monitor's. UsageError when the port or the address cannot
+    `add_pages`: adds other pages to the monitor's. UsageError when the port or the address cannot
     be used or the database's URL is malformed.
     """
     configured_url(environ)  # a mistake in it is reported here, not by every page
@@ -48,8 +48,8 @@ def open_monitor(
 
     store, host = ScreenshotStore(installation), listening.host
     pages: Served = Pages(open_engine, store, lambda: datetime.now(UTC), listening.refresh_s)
-    if beside is not None:
-        pages = beside(pages)
+    if add_pages is not None:
+        pages = add_pages(pages)
     last: OSError | None = None
     for port in (DEFAULT_PORT, 0) if listening.port is None else (listening.port,):
         try:
@@ -58,7 +58,7 @@ def open_monitor(
             last = error
             continue
         if not server.is_loopback:
-            logger.warning("whoever reaches %s can read every training; there is no password", host)
+            logger.warning("no password: who can reach %s can read every training", host)
         return server
     assert last is not None  # noqa: S101  # at least one port was tried
     if last.errno in {EADDRINUSE, EACCES}:

@@ -169,7 +169,7 @@ def _evaluations(baselines: Sequence[Baseline], evals: Sequence[Eval]) -> Node:
 
 
 def _scored_again(scorings: Sequence[Scoring]) -> Node:
-    """Nothing for the many trainings that nobody scored again."""
+    """Nothing for the many trainings that were not scored again."""
     if not scorings:
         return None
     rows = [

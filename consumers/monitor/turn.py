@@ -16,7 +16,7 @@ LONGEST_VALUE = 400
 
 
 def turn_section(turn: Turn, store: ScreenshotStore) -> Html:
-    """The turn beside its screenshot, or in words where the environment has no screen."""
+    """The turn next to its screenshot, or as text where the environment has no screen."""
     by_type = {observation.obs_type: observation for observation in turn.observations}
     before, text = by_type.get("screenshot_before"), by_type.get("text")
     name = f"turn-{turn.turn}"

@@ -1,4 +1,4 @@
-"""What a projector is doing now, for whoever asks from another thread (`/healthz`, `/metrics`)."""
+"""What a projector is doing now, read by other threads (`/healthz`, `/metrics`)."""
 
 import time
 from collections.abc import Callable

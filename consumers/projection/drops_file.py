@@ -57,7 +57,7 @@ def copy_drops(cursor: Cursor, path: Path) -> int:
     if not stored:
         return 0
     try:
-        # Without the lock first: mostly the file has everything, and nobody is waited for.
+        # Without the lock first: mostly the file has everything, and there is nothing to wait for.
         if not _missing(stored, path):
             return 0
         path.parent.mkdir(parents=True, exist_ok=True)

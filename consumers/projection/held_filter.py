@@ -15,7 +15,7 @@ SELECT stream FROM {schema}.held_record WHERE stream IN (
 UNION SELECT stream FROM {schema}.held_record
     WHERE stream IS NOT NULL AND position(%(named)s IN value) > 0
 """
-"""By the rows of a stream's owner, or by what a held record of the stream says."""
+"""By the rows of a stream's owner, or by a held record of the stream."""
 
 
 class HeldFilter(NamedTuple):

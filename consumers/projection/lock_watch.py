@@ -48,7 +48,7 @@ class LockWatch:
     """Watches the sessions of one group, from a thread with a session of its own.
 
     A context manager. `reason` may be read by any thread. While the database is away it does
-    nothing; whoever works with the database notices.
+    nothing; clients of the database notice.
     """
 
     def __init__(self, url: str, group: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -112,7 +112,7 @@ class LockWatch:
             for state in _states(session):
                 first = self._seen[state].first if state in self._seen else now
                 self._seen[state] = _Seen(session, first, now)
-        # Between two tries of ours nobody is waited for.
+        # Between two attempts nothing is waited for.
         self._seen = {
             state: seen for state, seen in self._seen.items() if now - seen.last <= FORGET_AFTER_S
         }

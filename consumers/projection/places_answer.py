@@ -1,4 +1,4 @@
-"""Where a training is in the log, for whoever asks: `cua-project positions`, and a trainer.
+"""Where a training is in the log, for `cua-project positions` and for trainers.
 
 Run: `python -m consumers.projection.places_answer ID`, which prints what `cua-project positions
 --training-id ID --json` does. A trainer waits for it at its start, so it goes without a command
@@ -72,15 +72,15 @@ def as_json(places: TrainingPlaces) -> str:
 
 
 def main() -> None:
-    """Print the answer; without one the last line on stderr says why, and the exit code is not 0.
+    """Print the answer; without one the last line on stderr is the reason; the exit code is not 0.
 
-    Whoever asks limits the time.
+    The caller limits the time.
     """
     try:
         places = find_places(os.environ, UUID(sys.argv[1]))
     except CuaProjectError as error:
         sys.exit(_fail(str(error), error.exit_code))
-    except Exception as error:  # noqa: BLE001  # the process's boundary: the reason is told
+    except Exception as error:  # noqa: BLE001  # the process's boundary: the reason is printed
         sys.exit(_fail(f"{type(error).__name__}: {' '.join(str(error).split())}", 1))
     sys.stdout.write(as_json(places) + "\n")
 

@@ -2,7 +2,7 @@
 
 Each is one short transaction after the other, which running projectors notice. Trying again folds a
 stream's parked records as if they had just been read, some thousands at a time; until the last of
-them is tried the stream stays parked, so that whoever is interrupted can start again.
+them is tried the stream stays parked, so that an interrupted command can be started again.
 """
 
 import time

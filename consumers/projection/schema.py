@@ -246,7 +246,7 @@ class ProjectedSchema:
             if not is_refused(error):
                 raise
             # Rows are parked one by one, so it is what is held, or a stream's state, that is
-            # refused: the record is then held without anything that it says.
+            # refused: the record is then held without its content.
             self.connection.rollback()
             self._forget()
             if len(parsed_records) > 1:

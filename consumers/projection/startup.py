@@ -1,6 +1,6 @@
-"""A service that starts before what it needs: waits for the database and the log, and says so.
+"""A service that starts before what it needs: waits for the database and the log, and logs it.
 
-A machine that boots starts `cua-project run` beside PostgreSQL and Kafka, in any order.
+A machine that boots starts `cua-project run`, PostgreSQL and Kafka in any order.
 """
 
 import threading

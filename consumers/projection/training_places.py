@@ -1,6 +1,6 @@
 """How far the tables have read the log, and where in it the records of one training are.
 
-For whoever looks for a training in Kafka, which has no index: it reads these offsets, and all that
+For readers of a training in Kafka, which has no index: they read these offsets, and all that
 the tables have not read. What the tables cannot prove to be whole is not answered.
 """
 
@@ -46,7 +46,7 @@ class PartitionPlaces(NamedTuple):
     topic: str
     partition: int
     indexed: Offsets
-    """Offsets whose trainings the tables know; of all others they know nothing."""
+    """The offsets whose trainings the tables have; those of all others are unknown."""
     found: list[Offsets]
     """Where records that name the training may be, within `indexed`; in order."""
 

@@ -90,7 +90,7 @@ def batch_commands(schema: str, batch: FoldedBatch) -> list[Command]:
 
 @contextmanager
 def _unwritable() -> Iterator[None]:
-    """UnwritableError for whatever serialising rows raises: they hold what a record says."""
+    """UnwritableError for whatever serialising rows raises: their values come from a record."""
     try:
         yield
     except MemoryError:
@@ -180,7 +180,7 @@ def update_commands(
 def upsert_commands(schema: str, table: str, rows: dict[str, Row]) -> list[Command]:
     """Content-addressed rows; of an existing one the times change (minimum, maximum).
 
-    Its content changes where `fold.rows.replaces` says so.
+    Its content changes where `fold.rows.replaces` is true.
     """
     if not rows:
         return []
@@ -226,7 +226,7 @@ def stream_commands(schema: str, streams: Iterable[Stream]) -> list[Command]:
 
 
 def block_commands(schema: str, blocks: Blocks) -> list[Command]:
-    """Trainings that blocks of the log name, beside those that are stored."""
+    """Trainings that blocks of the log name, in addition to those that are stored."""
     if not blocks:
         return []
     statement = (

@@ -28,7 +28,7 @@ def get_training_by_run_name(session: Session, run_name: str) -> Training | None
 
 
 def get_annotation(session: Session, training_id: UUID) -> Annotation | None:
-    """The training's display name, tags and note, as stated last; None: nobody stated any."""
+    """The training's display name, tags and note, as stated last; None: there is none."""
     return session.scalar(_NEWEST.where(Annotation.training_id == training_id))
 
 

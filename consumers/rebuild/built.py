@@ -61,7 +61,7 @@ def new_schema(url: str, schema: str) -> Iterator[None]:
 
 
 def drop_built(url: str, schema: str) -> None:
-    """Drop a schema that a rebuild built beside the live one.
+    """Drop a schema that a rebuild built.
 
     NotFoundError when there is none; UsageError when it is not ours to drop; CuaProjectError when
     other people's objects use it.

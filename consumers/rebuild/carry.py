@@ -1,4 +1,4 @@
-"""Plans how everything that users put beside the live tables comes over to others.
+"""Plans how the objects that users added to the live tables move to the new ones.
 
 What cannot be carried is refused by name before the replay begins, so that nothing is lost and no
 hour is wasted; it is looked at again when the tables change places.
@@ -92,7 +92,7 @@ def execute_all(cursor: Cursor, statements: list[str]) -> None:
             raise
         except Error as error:
             message = (
-                f"what users put beside the tables cannot be carried: {str(error).strip()} (in:"
+                f"an object that users added cannot be carried: {str(error).strip()} (in:"
                 f" {statement}); drop it, then run the same command again"
             )
             raise CuaProjectError(message) from None

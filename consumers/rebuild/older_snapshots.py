@@ -51,7 +51,7 @@ class OlderSnapshots:
             return []
         found = self._read(cursor)
         # One that came later sees the rows: it only looks old while an older writer has not ended.
-        # Without such a writer it has taken over somebody's older snapshot.
+        # Without such a writer it has imported another session's older snapshot.
         return [
             session
             for session, name, is_held_back in found

@@ -1,4 +1,4 @@
-"""What a swap has to do so that what users put beside our tables goes on as before."""
+"""What a swap has to do so that objects of users work as before."""
 
 from dataclasses import dataclass, field
 
@@ -20,7 +20,7 @@ class Plan:
     before: list[str] = field(default_factory=list)
     """On the target's tables, while the live ones are in use; may take long."""
     locks: list[str] = field(default_factory=list)
-    """Lock what `after` changes beside our tables, in one breath with them: readers that hold the
+    """Lock what `after` changes besides our tables, together with them: readers that hold the
     one and wait for the other would otherwise keep every attempt from succeeding."""
     relations: set[int] = field(default_factory=set)
     """PostgreSQL's oids of users' views and tables that `locks` and `after` lock."""

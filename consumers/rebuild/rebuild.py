@@ -1,4 +1,4 @@
-"""Builds the tables again from the log, beside the live ones, and puts them in their place.
+"""Builds the tables again from the log in a new schema, and swaps it for the live one.
 
 The live tables are first compared with a replay to the same positions; then the new ones catch up
 and are swapped in, whether or not anything differed. Running projectors notice by the new build id,
@@ -104,7 +104,7 @@ def compare(
     """Compare the live tables with a replay of the log to their positions; changes nothing.
 
     CuaProjectError when the log lacks its beginning, or while a migration or another rebuild runs;
-    MismatchError when the log lacks records that the tables have read, or is an empty one beside
+    MismatchError when the log lacks records that the tables have read, or is an empty one next to
     tables of another.
     """
     began = time.monotonic()
@@ -139,7 +139,7 @@ def rebuild(
 ) -> RebuildReport:
     """Replace the live tables with a replay of the log; the old ones stay as `cua_previous`.
 
-    Makes again whatever is missing of the tables, and carries what users put beside them. A
+    Makes again whatever is missing of the tables, and carries the objects that users added. A
     finished replay that could not be swapped in outlives this process, and the next call continues
     with it. `unfinished`: of an attempt that an outage ended, to continue with. `from_shorter_log`:
     also from a log that lacks records that the tables have read. Otherwise raises what `compare`
@@ -218,7 +218,7 @@ def _swap_in(
     finished: Finished,
     timeout_s: float | None,
 ) -> None:
-    """Swap, keeping up while readers are waited for; says how to go on after a failure."""
+    """Swap, keeping up while it waits for readers; an error names the way to go on."""
 
     def reach(live: Positions) -> None:
         if drops_hash(url) != finished.drops:
@@ -301,7 +301,7 @@ def _live_order(reader: LogReader, url: str) -> LiveOrder:
 
 
 def roll_back(url: str, *, swap_timeout_s: float | None = SWAP_TIMEOUT_S) -> None:
-    """Make the tables that the last rebuild replaced live again, with what users put beside them.
+    """Make the tables that the last rebuild replaced live again, with the objects that users added.
 
     NotFoundError when there are none; MismatchError when they lack something; LimitExceededError
     when sessions keep the tables locked; CuaProjectError, naming it, for what cannot be carried.

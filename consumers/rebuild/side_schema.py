@@ -1,4 +1,4 @@
-"""Schemas beside the live one, to be filled from the log: created, indexed, and dropped again."""
+"""Schemas that are filled from the log next to the live one: created, indexed, and dropped."""
 
 import logging
 from collections.abc import Iterator
@@ -140,7 +140,7 @@ def side_schema(
 
 @contextmanager
 def locked_schema(url: str, name: str) -> Iterator[Connection]:
-    """Holds the lock that says that the schema's maker lives; yields the session.
+    """Holds the lock that shows that the schema's maker is running; yields the session.
 
     SchemaBusyError when another process has it.
     """
@@ -158,7 +158,7 @@ def locked_schema(url: str, name: str) -> Iterator[Connection]:
 
 
 def drop_unless_finished(keeper: Connection, name: str) -> None:
-    """Drop an unfinished schema; the log line says what stays."""
+    """Drop an unfinished schema; logs what stays."""
     with keeper.cursor() as cursor:
         found = [side for side in find_side_schemas(cursor) if side.name == name]
     if found and not found[0].is_finished:

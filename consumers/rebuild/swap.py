@@ -222,14 +222,14 @@ def _exchange(cursor: Cursor, filled: str, awaited: Awaited) -> Plan:
 
 
 def _execute_at_once(cursor: Cursor, statements: list[str]) -> None:
-    """One round trip; when the database refuses one, the error says which."""
+    """One round trip; when the database refuses one, the error names it."""
     try:
         cursor.execute(";\n".join(statements))
     except psycopg2.OperationalError:
         raise
     except psycopg2.Error as error:
         message = (
-            f"what users put beside the tables cannot be carried: {str(error).strip()}; drop it,"
+            f"an object that users added cannot be carried: {str(error).strip()}; drop it,"
             " then run the same command again"
         )
         raise CuaProjectError(message) from None
@@ -252,7 +252,7 @@ def lock_tables(cursor: Cursor, live: list[str], others: list[str]) -> None:
 
 
 def _finish(connection: Connection, plan: Plan) -> None:
-    """What may take long and holds up nobody."""
+    """What may take long and blocks no session."""
     for statement in plan.validate:
         try:
             with connection, connection.cursor() as cursor:

@@ -148,7 +148,7 @@ def _parked_by_other_code(cursor: Cursor, schema: str) -> tuple[ReplayFilter, li
 
 
 def verify(reader: LogReader, url: str, *, progress: ReplayProgress | None = None) -> Verification:
-    """Replay beside the live tables and compare; names what is missing instead of failing on it.
+    """Replay into temporary tables and compare; names what is missing instead of failing on it.
 
     MismatchError when tables, code and log do not belong together, or when they differ and a stream
     is in several partitions in an order that is not known; CuaProjectError when the log lacks its

@@ -24,7 +24,7 @@ PAUSE_S = (0.02, 0.08)
 LONG_S = 0.2
 """A transaction older than this is waited for; younger ones are gone at the next attempt."""
 HIDDEN_S = 1.0
-"""Between attempts while the age of somebody's transaction is hidden from our role."""
+"""Between attempts while the age of another role's transaction is hidden from ours."""
 SAY_EVERY_S = 30.0
 CATCH_UP_EVERY_S = 2.0
 LISTED = 3
@@ -34,7 +34,7 @@ TERMINATE = "SELECT pg_terminate_backend(pid)"
 
 @dataclass
 class Awaited:
-    """What a swap waits for, beside locks on our tables."""
+    """What a swap waits for besides locks on our tables."""
 
     older: OlderSnapshots
     relations: frozenset[int] = frozenset()
@@ -77,7 +77,7 @@ class _Blockers(NamedTuple):
 
 
 class Patience:
-    """Waits for readers, once per swap; says for whom. Not thread-safe."""
+    """Waits for readers, once per swap; names them. Not thread-safe."""
 
     def __init__(
         self,

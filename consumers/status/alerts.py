@@ -1,4 +1,4 @@
-"""Reasons to wake somebody up: tables behind, trainings stale, records parked."""
+"""Reasons for an alert: tables behind, trainings stale, records parked."""
 
 from collections.abc import Sequence
 from datetime import timedelta

@@ -18,7 +18,7 @@ WALK_S = 0.5
 
 
 class DiskUse(NamedTuple):
-    """Bytes; None where there is none or it cannot be told."""
+    """Bytes; None where there is none or it is unknown."""
 
     log_bytes: int | None
     """The local log with its write-ahead log; None where the log is Kafka's."""
@@ -62,7 +62,7 @@ def measure_disk(installation: Installation, cursor: Cursor) -> DiskUse:
 
 
 def free_bytes(folder: Path) -> int | None:
-    """Left on the disk of a folder that may not exist yet; None when it cannot be told."""
+    """Left on the disk of a folder that may not exist yet; None when it is unknown."""
     try:
         existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
         return shutil.disk_usage(existing).free

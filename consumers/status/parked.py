@@ -83,7 +83,7 @@ class ParkedStream(NamedTuple):
     since: datetime
     """Time of its first event that could not be applied."""
     training_id: str | None
-    """None: neither a row nor a record says it."""
+    """None: neither a row nor a record has it."""
     run_name: str | None
     """As its parked record has it; None where it has none that can be read."""
 
@@ -98,7 +98,7 @@ class ParkedStreams(NamedTuple):
     unborn: list[ParkedStream]
     """Streams of trainings without a row: their own first event is parked."""
     unowned: list[str]
-    """Streams of which nothing says the training."""
+    """Streams of unknown training."""
     num_unowned: int
 
 
@@ -113,7 +113,7 @@ def load_parked(cursor: Cursor) -> ParkedStreams:
     since: dict[str, datetime] = {}
     for row in rows:
         by_record, run_name = said.get(row.stream, (None, None))
-        # A training's stream says whose it is; a record in it may name somebody else's training.
+        # A training's stream is its own; a record in it may name another training.
         is_training = row.stream.startswith("training/")
         training_id = row.training_id or (None if is_training else by_record)
         if run_name is not None and str(training_id_of(run_name)) != training_id:

@@ -1,4 +1,4 @@
-"""Who projects, as the lease says."""
+"""The running projector, according to the lease."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -12,7 +12,7 @@ class ProjectorStatus(NamedTuple):
     """The projector that holds the lease, and what the last one reported."""
 
     holder: str | None
-    """Host, process id and a nonce; None: nobody projects."""
+    """Host, process id and a nonce; None: no projector runs."""
     since: str | None
     """When it took the lease."""
     caught_up_at: str | None
@@ -22,7 +22,7 @@ class ProjectorStatus(NamedTuple):
 
 
 def load_projector(cursor: Cursor) -> ProjectorStatus:
-    """The living holder; without one, what the lease still says of the last."""
+    """The running holder; without one, the last that the lease recorded."""
     living = current_holder(cursor)
     # As JSON, so that a lease without the newer columns reads as one that has not filled them.
     cursor.execute(f"SELECT to_jsonb(lease) FROM {OPS_SCHEMA}.lease AS lease")

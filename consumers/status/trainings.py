@@ -33,7 +33,7 @@ class TrainingStatus(NamedTuple):
     parked: bool = False
     """Some of its streams no longer follow the log."""
     status_message: str | None = None
-    """Said beside the status: what a training that has not begun waits for."""
+    """Details of the status: what a training that has not begun waits for."""
     display_name: str | None = None
     """What it was renamed to; None: its name is shown."""
     tags: tuple[str, ...] = ()

@@ -73,7 +73,7 @@ class CommonColumns:
     current_phase: Mapped[OptString]
     """What it is doing within its status; NULL: no event has stated a phase (a group has none)."""
     status_message: Mapped[OptString]
-    """Said beside the status; NULL: no event has stated a message."""
+    """Details of the status; NULL: no event has stated any."""
     error_message: Mapped[OptString]
     """Why it failed; NULL: it did not."""
     start_time: Mapped[OptTime]

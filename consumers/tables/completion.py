@@ -19,7 +19,7 @@ from consumers.tables.base import (
 
 
 class Completion(Base):
-    """One completion, its SQL executed beside the gold."""
+    """One completion, with its SQL and the gold executed."""
 
     __tablename__ = "completion"
     __table_args__ = (Index(None, "entry_id"),)

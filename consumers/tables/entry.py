@@ -41,7 +41,7 @@ class Entry(Base):
     database_sha256: Mapped[OptString]
     """text_to_sql: of the database's file, hex."""
     evidence: Mapped[OptString]
-    """text_to_sql: the hint given beside the question; NULL: none."""
+    """text_to_sql: the hint given with the question; NULL: none."""
     answer_direct_json: Mapped[OptDocument]
     """dbbench: list of the rows that answer a SELECT; NULL: the table's state is the answer."""
     answer_md5: Mapped[OptString]

@@ -74,4 +74,4 @@ class OperatorDrop(Base):
     undone_at: Mapped[OptTime]
     """When it was taken back; it counts no longer."""
     undone_by: Mapped[OptString]
-    """Who took it back: user and host; NULL: nobody."""
+    """Who took it back: user and host; NULL: it was not taken back."""

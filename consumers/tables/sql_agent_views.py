@@ -105,7 +105,7 @@ SQL_AGENT_VIEWS: tuple[View, ...] = (
             Column("outcome_reward", "double precision", "What the outcome is worth."),
             Column("process_reward", "double precision", "Mean of its steps' scores."),
             Column("reward", "double precision", "Of its rollout; NULL: not scored."),
-            Column("scorer", "text", "Who judged its steps; NULL: nobody did."),
+            Column("scorer", "text", "What scored its steps; NULL: they are not scored."),
             Column("product", "double precision", "Product of the steps' scores."),
             Column("minimum", "double precision", "Lowest score of a step."),
             Column("last", "double precision", "Score of the last step."),
@@ -123,7 +123,7 @@ SQL_AGENT_VIEWS: tuple[View, ...] = (
     ),
     View(
         "sql_turn",
-        "Every SQL text that an agent executed, and what it was told.",
+        "Every SQL text that an agent executed, and the result it got.",
         (
             *_NAMES,
             Column("turn", "integer", "From 1."),

@@ -1,7 +1,7 @@
 """Views for people, in the schema of the tables they read: names, outcomes, decoded tokens.
 
 A view selects from a function of ours, whose text PostgreSQL reads when it is called: so no view
-stands in the way of whoever alters or drops a table, and a schema may be renamed. The planner puts
+blocks altering or dropping a table, and a schema may be renamed. The planner puts
 the text in place of the call, so that conditions and limits reach the tables' indexes. Who may read
 the tables may read the views. They hold nothing: verify and rebuild compare tables only.
 """
@@ -151,7 +151,7 @@ VIEWS: tuple[View, ...] = (
     *SQL_AGENT_VIEWS,
 )
 VIEW_NAMES: tuple[str, ...] = tuple(view.name for view in VIEWS)
-"""Made by us in every schema of ours; whoever carries users' views leaves these out."""
+"""Views that migrate makes in every schema of ours; a rebuild carries only users' views."""
 
 
 def functions(schema: str) -> tuple[Function, ...]:

@@ -128,7 +128,7 @@ class Output:
 
     @staticmethod
     def _is_abandoned(descriptor: int) -> bool:
-        """Whether nobody reads the pipe any more."""
+        """Whether the reader of the pipe is gone."""
         poll = select.poll()
         poll.register(descriptor, 0)
         return any(event & select.POLLERR for _, event in poll.poll(0))

@@ -55,7 +55,7 @@ class TailSession:
         cursor: Cursor | None,
         stop: Stop | None = None,
     ) -> None:
-        """`stop`: handles the signals that end it; None: nobody does."""
+        """`stop`: handles the signals that end it; None: they are not handled."""
         self._reader = reader
         self._request = request
         self._render = render

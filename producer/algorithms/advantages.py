@@ -65,7 +65,7 @@ class Advantage:
 
 @dataclass(frozen=True, slots=True)
 class LearnedWeights:
-    """Weights of an advantage, beside the policy's."""
+    """Weights of an advantage, besides the policy's."""
 
     title: str
     settings: type[GaeSettings | PrimeSettings]

@@ -33,7 +33,7 @@ system_button (button: Back, Home, Menu); open (text: package name); wait (time)
 answer (text); terminate (status: success or failure).
 Coordinates run from 0 to 1000 on each axis, from the top left. \
 Call terminate when the task is done or cannot be done."""
-"""For a policy that is not told Qwen's official schema."""
+"""For a policy without Qwen's official schema in its prompt."""
 SCALE = 1000
 CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
 TOOLS = ("mobile_use", "computer_use")

@@ -5,8 +5,8 @@ r"""The codec of the seed recipe's three tools: `action`, `wait` and `finish`.
      "target": {"element": "Settings", "coordinates": [312, 540]}}}
     </tool_call>
 
-Coordinates run from 0 to 1000 on each axis, as in Qwen3-VL. `element` says in words what is meant,
-and is recorded with the call; the place is what `coordinates` says. A `finish` with a
+Coordinates run from 0 to 1000 on each axis, as in Qwen3-VL. `element` describes the target
+in words and is recorded with the call; `coordinates` is the place. A `finish` with a
 `result_message` is an answer and the end of the episode.
 """
 

@@ -44,12 +44,12 @@ class Screenshot:
 
 @dataclass(frozen=True, slots=True)
 class TextObservation:
-    """What an environment without a screen says."""
+    """The observation of an environment without a screen."""
 
     text: str | None
     """Shown to the policy; None: nothing, and on the first turn the task's description alone."""
     error: str | None = None
-    """Why the action failed, for the record; `text` says it to the agent. None: it did not."""
+    """Why the action failed, for the record; `text` is for the agent. None: it did not."""
 
 
 Observation = Screenshot | TextObservation

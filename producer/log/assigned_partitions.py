@@ -1,7 +1,7 @@
 """How many partitions the keys of each topic are assigned to, as one process has found out.
 
 A process opens Kafka twice at its start, to send and to read. Finding out costs as much as all else
-of that, so whoever comes second waits for what the first finds.
+of that, so the second caller waits for the first one's result.
 """
 
 import threading

@@ -23,7 +23,7 @@ def assigned_partitions(num_partitions: int, keys: Mapping[int, Iterable[str]]) 
 
     `keys`: of the first records of each partition that has any; looked at only where
     `may_have_grown`. Records that others put elsewhere change nothing for a topic of another size,
-    and stop nobody: who continues such a stream is refused by itself (`split_message`).
+    and stop no trainer: continuing such a stream is refused by itself (`split_message`).
     """
     if not may_have_grown(num_partitions):
         return num_partitions

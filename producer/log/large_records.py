@@ -19,7 +19,7 @@ def send_in_order(
     restart: Callable[[], None],
     reason: Callable[[Record], str],
 ) -> list[Coordinates]:
-    """Send all, in order; what `is_large` says may be refused is sent alone.
+    """Send all, in order; records that may be refused (`is_large`) are sent alone.
 
     `restart`: called after one of the errors `too_large`, before anything more is sent. Raises
     RecordRefusedError with `reason` for the first record that is refused: those before it are sent,

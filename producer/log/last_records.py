@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 POLL_S = 0.02
 """Between reads of the shipping cursor, which another process may move."""
 SAY_AFTER_S = 1.0
-"""A longer wait says what it waits for."""
+"""A longer wait is logged with its reason."""
 STUCK_S = 0.7
 """Kafka acknowledges in milliseconds; one that does not for so long does not answer now."""
 

@@ -66,7 +66,7 @@ def open_for_writing(path: Path, stop: threading.Event | None = None) -> sqlite3
 def _create_whole(path: Path) -> None:
     """Create the file under its name with everything in it, unless another process is faster.
 
-    Without a lock: a process that is stopped meanwhile holds up nobody.
+    Without a lock: a process that is stopped meanwhile blocks no other.
     """
     making = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.new")
     try:

@@ -1,6 +1,6 @@
 """Asks the command `cua-project`: a trainer knows no database, and what the tables say helps it.
 
-It runs as a process of its own, within a time limit, and ends with whoever asked.
+It runs as a process of its own, within a time limit, and ends with its caller.
 """
 
 import os
@@ -19,7 +19,7 @@ COMMAND_LINE = ("consumers", "-q")
 
 
 class NoAnswerError(Exception):
-    """The command did not answer; the text says why."""
+    """The command did not answer; the text is the reason."""
 
 
 def ask_project(
@@ -30,7 +30,7 @@ def ask_project(
     *,
     entry: Sequence[str] = COMMAND_LINE,
 ) -> str:
-    """What `cua-project` prints for these words; `environ` beside this process's own.
+    """The output of `cua-project` with these arguments; `environ` is added to this process's own.
 
     `entry`: the module to run, for an answer that needs no command line, and its first arguments.
 

@@ -117,7 +117,7 @@ class Shipper:
     An unreachable target is retried for ever, in order, from the first unacknowledged record; one
     warning when the outage begins and one when it ends. At least once: a record may reach the
     target twice, but never before its predecessor in the stream. A local log that can no longer be
-    read ends the thread; `problem` then says why. `stop` is idempotent; what is left stays in the
+    read ends the thread; `problem` is then the reason. `stop` is idempotent; the rest stays in the
     file for the next process. A stream whose next record the target refuses stays there too, from
     that record on, with a warning; the others go on.
     """

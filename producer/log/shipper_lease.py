@@ -32,10 +32,10 @@ STALE_S = 8.0
 
 
 class _Lease(NamedTuple):
-    """What the file says."""
+    """The content of the file."""
 
     holder: str
-    """Drawn at random by whoever took it."""
+    """Drawn at random by the holder."""
     pid: int
     host: str
     is_locked: bool
@@ -122,7 +122,7 @@ class ShipperLease:
             if lease is None or lease.holder != holder:
                 return
             beat += 1
-            # On a full disk nobody else can take it either.
+            # On a full disk no other process can take it either.
             with contextlib.suppress(OSError):
                 self._write(beat, is_locked=self._try_lock())
 

@@ -114,7 +114,7 @@ class Spool:
 
     def hold(self, target: str, key: str, position: int) -> None:
         """Ship nothing of this stream from this position on."""
-        # Not before it is needed: whoever only counts waits for no write lock.
+        # Not before it is needed: counting waits for no write lock.
         self._change(HELD_DDL)
         self._change("INSERT OR REPLACE INTO held VALUES (?, ?, ?)", target, key, position)
 

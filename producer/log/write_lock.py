@@ -1,7 +1,7 @@
 """Waiting for the local log's write lock.
 
 A commit holds it for milliseconds, a process that is stopped inside one for as long as it is
-stopped. So a writer waits, says for whom, and goes on when it is free.
+stopped. So a writer waits, logs the holder, and goes on when the lock is free.
 """
 
 import logging
@@ -29,7 +29,7 @@ def when_free(
 ) -> Result:
     """What `attempt` returns; it is repeated for as long as another process holds the lock.
 
-    `attempt` leaves no transaction behind when SQLite says that the database is busy. After
+    `attempt` leaves no transaction behind when SQLite reports that the database is busy. After
     WARN_AFTER_S one warning names the holder. Raises StopRequestedError once `stop` is set while it
     waits, and what `attempt` raises.
     """

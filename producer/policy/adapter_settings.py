@@ -11,16 +11,16 @@ CONFIG: Final = "adapter_config.json"
 WEIGHTS: Final = "adapter_model.safetensors"
 """PEFT's names for the files of an adapter."""
 VALUE_HEAD: Final = "value_head.safetensors"
-"""Ours, beside them where the advantage was gae; peft does not read it."""
+"""Ours, in the same folder where the advantage was gae; peft does not read it."""
 REWARD_ADAPTER: Final = "prime"
-"""Name of the reward model's adapter, and of its folder beside them where the advantage was prime:
+"""Name of the reward model's adapter, and of its subfolder where the advantage was prime:
 in PEFT's layout."""
 OF_ADVANTAGES: Final = (VALUE_HEAD, REWARD_ADAPTER)
 """Files and folders of weights that an advantage learnt."""
 ALL_WEIGHTS: Final = "model.safetensors"
 """Of a policy that was trained whole, in the hub's layout."""
 BASE: Final = "base_policy.json"
-"""Ours, beside them: which weights the adapter belongs to."""
+"""Ours, in the same folder: which weights the adapter belongs to."""
 
 _UNSUPPORTED: Final = (
     "modules_to_save",
@@ -43,7 +43,7 @@ _PLAIN_INITS: Final = (None, True, False, "gaussian", "orthogonal")
 
 @dataclass(frozen=True, slots=True)
 class AdapterSettings:
-    """What `adapter_config.json` says of a LoRA adapter."""
+    """The settings of a LoRA adapter in `adapter_config.json`."""
 
     rank: int
     alpha: float

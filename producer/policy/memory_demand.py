@@ -19,7 +19,7 @@ LOGIT_BYTES: Final = 2**26
 PREFILL_BYTES: Final = 2**30
 """Of the activations of one prefill, for more than one prompt."""
 SCREEN_CACHE_BYTES: Final = 2**31
-"""Of the screens' features that are kept unless the configuration says otherwise."""
+"""Of the screens' features that are kept by default."""
 TURN_TEXT_TOKENS: Final = 64
 """Of what a chat template puts around a screen and an answer."""
 _MIB: Final = 2**20

@@ -1,4 +1,4 @@
-"""The interface Policy: what the environment shows or says in, completions out. Imports no torch.
+"""The interface Policy: observations in, completions out. Imports no torch.
 
 Implementations: `oracle.NoisyOracle` (scripted, no tokens), `served.ServedPolicy` (a server, no
 tokens) and `torch_policy.in_process.InProcessPolicy` (transformers).
@@ -99,7 +99,7 @@ class SampleRequest:
     policy, request and seed give the same completion, whatever else is in the batch. Not negative.
     """
     text: str | None = None
-    """What the environment says in words this turn, such as the result of a query; None: nothing.
+    """The environment's text of this turn, such as the result of a query; None: there is none.
     On the first turn it follows the task's description."""
     top_p: float = 1.0
     """Probability of the tokens that may be drawn, likeliest first; log-probs are those of all."""

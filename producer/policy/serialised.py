@@ -21,9 +21,9 @@ from producer.policy.policy import Completion, SampleRequest
 class SerialisedLearner:
     """A `Learner` whose calls reach the wrapped one, one after the other. Thread-safe.
 
-    Each completion says which version sampled it. An update lends the wrapped learner to those who
-    wait to sample, if it can (`LendingLearner`), to one at a time; else they wait for its end.
-    `version` and `forget` wait for nothing. Nobody promises the same batches, so it does not
+    Each completion has the version that sampled it. An update lends the wrapped learner to callers
+    that wait to sample, if it can (`LendingLearner`), one at a time; else they wait for its end.
+    `version` and `forget` wait for nothing. The same batches are not promised, so it does not
     repeat them.
     """
 
@@ -114,11 +114,11 @@ class SerialisedLearner:
 
     def _give_back(self) -> None:
         with self._changed:
-            # Back to the update that lent it, or to whoever comes first.
+            # Back to the update that lent it, or to the next caller.
             self._is_used, self._is_lent = self._is_lent, False
             self._changed.notify_all()
 
     def _forget_ended(self) -> None:
-        """With nobody else using the learner."""
+        """With exclusive use of the learner."""
         while self._forgotten:
             self._learner.forget(self._forgotten.popleft())

@@ -36,7 +36,7 @@ _CTE: Final = re.compile(
 
 
 class NotCocteError(ValueError):
-    """The completion is in another form. The message says what was expected and where."""
+    """The completion is in another form. The message has what was expected and where."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ DEFAULT_FUNCTION, DEFAULT_MANAGER = "sql_reward", "step_and_outcome"
 
 
 class UnknownComponentError(ValueError):
-    """No component has this name. The message says which there are."""
+    """No component has this name. The message names those that exist."""
 
 
 class Registry:

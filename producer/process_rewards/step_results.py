@@ -1,6 +1,6 @@
 """A completion's steps with what each returns when it is executed: input of a reward model.
 
-RewardSQL's `enable_EXreward`: the reward model reads the results beside the steps. There a service
+RewardSQL's `enable_EXreward`: the reward model reads the results with the steps. There a service
 writes them; ours are a comment below the step.
 """
 

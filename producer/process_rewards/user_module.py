@@ -89,7 +89,7 @@ FORM: Final = "give a .py file, or package.module from the folder that holds it"
 
 
 class _StandIn(ModuleType):
-    """A module that was not found; any other name of it is an error that says so."""
+    """A module that is not installed; any other name of it is an error that names the module."""
 
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
@@ -99,7 +99,7 @@ class _StandIn(ModuleType):
 
 
 def load_user_module(name: str) -> ModuleType:
-    """The module at a path ending in .py, or of this dotted name. ValueError says what is wrong.
+    """The module at a path ending in .py, or of this dotted name. ValueError with what is wrong.
 
     What it registers is in `registry` afterwards. A file that was changed is loaded again.
     """

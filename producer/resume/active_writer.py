@@ -34,7 +34,7 @@ def refuse_active_writer(
     """CuaTrainError when the training's last event is young and its writer is not proven dead.
 
     The caller holds the lock of `run_folder`. A log that is not shared was copied with its home:
-    nobody writes to the copy, whoever lives in the original.
+    no process writes to the copy, whatever runs in the original.
     """
     owner = stream.position.source
     if status in ENDED or owner in _writers(run_folder, of_copied=not is_log_shared):
@@ -56,7 +56,7 @@ def refuse_active_writer(
 
 
 def add_writer(run_folder: Path, source: str) -> None:
-    """Before the claim: whoever finds this source in the log and gets our lock knows it dead."""
+    """Before the claim: who reads this source in the log and gets our lock knows that it ended."""
     run_folder.mkdir(parents=True, exist_ok=True)
     path = _path(run_folder)
     with path.open("a", encoding="utf-8") as file:

@@ -6,7 +6,7 @@ ends the stream. A training needs no marker: the same command continues it.
     <home>/open/<id>.open   subject, lower bounds and which folder this is, as JSON
     <home>/open/<id>.lock   held by the owner while it lives
 
-The copy of a home has another lock, which says nothing of the owner.
+The copy of a home has another lock, which is not the owner's.
 """
 
 import json

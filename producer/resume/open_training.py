@@ -121,7 +121,7 @@ def open_training(
     log is away for `LOG_TIMEOUT_S`, StopRequestedError when `stop` is set meanwhile. `before_claim`
     loads what the configuration names and returns its tasks: a training that goes on must have the
     same (UsageError; None: not compared). What it raises leaves nothing in the log. `fetch_drops`:
-    as `read_recorded_training`. `remake_state`: makes a state again that is lost, and says whether.
+    as `read_recorded_training`. `remake_state`: makes a lost state again; returns whether it did.
     """
     recorded = read_recorded_training(emitter, run_name, run_folder, stop, fetch_drops)
     if recorded.stream.exists and not takeover:
@@ -167,7 +167,7 @@ def read_recorded_training(
 ) -> RecordedTraining:
     """The training as recorded: its own stream whole, other streams since the newest state.
 
-    `fetch_drops` fetches what operators gave up elsewhere, and says whether that is news; it is
+    `fetch_drops` fetches what operators gave up on other hosts; returns whether any is new; it is
     asked once, of a training that exists.
     """
     log = emitter.log

@@ -118,7 +118,7 @@ def end_abandoned(
                     continue
                 num_ended += _end(marker, emitter, clock)
             except MismatchError as error:
-                # This stream's trouble alone: whoever starts here has another one to write.
+                # This stream's trouble alone: the process that starts here writes another one.
                 logger.warning("a stream that a killed process left open stays so: %s", error)
             except ClaimLostError:
                 pass

@@ -82,7 +82,7 @@ def _read_into(
     """Take the records of the training's streams.
 
     MismatchError for one that cannot be read, as the tables park its stream. What others left under
-    keys that are no stream of this training stops nobody.
+    keys that are no stream of this training is no error.
     """
     own = stream("training", training_id)
     needle = str(training_id).encode()

@@ -184,7 +184,7 @@ def checkpoint_folder(run: Path, generation: int, step: int) -> Path:
 
 
 def write_config(run: Path, config: dict[str, JsonValue]) -> None:
-    """Keep the whole configuration beside the states, for whoever evaluates them."""
+    """Keep the whole configuration next to the states, for evaluations of them."""
     write_durably(run / "config.json", json.dumps(config, indent=1))
 
 

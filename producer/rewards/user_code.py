@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar, cast
 Returned = TypeVar("Returned")
 
 LIMIT_S: Final = 300.0
-"""Of a call, where no configuration says another."""
+"""Of a call, unless configured otherwise."""
 MAX_REWARD: Final = 1e12
 """Largest size of a reward: the squares of a million of them have a sum in float32."""
 NOT_THE_USERS: Final = (

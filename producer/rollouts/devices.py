@@ -1,6 +1,6 @@
 """The end of each device as it really was: released in time, released late, or leaked.
 
-An episode says what became of it; whether its device has ended is known only once `close` has
+An episode records how it ended; whether its device has ended is known only once `close` has
 returned, which for a device that hangs may be much later, or never.
 """
 

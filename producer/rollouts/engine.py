@@ -69,7 +69,7 @@ class RolloutEngine:
     ) -> None:
         """`on_begin` is called before a plan's first event; `check_stop` raises to stop the run.
 
-        `work` is called while nobody can be sampled for: it does a part of something else that
+        `work` is called while no episode can be sampled: it does a part of other work that
         needs the policy, and returns False when there was nothing to do.
         """
         self._work = work

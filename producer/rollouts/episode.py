@@ -156,7 +156,7 @@ class Episode:
                 self.device.leak(str(failure))
                 return result
             try:
-                # The next attempt's device must not exist beside this one.
+                # The next attempt's device must not exist at the same time.
                 yield from Close()
                 self.device.released()
             except EpisodeFailedError as error:

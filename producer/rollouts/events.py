@@ -103,7 +103,7 @@ def turn_taken(
 
 
 def observed_text(request: SampleRequest) -> str | None:
-    """What the turn's prompt says in words: on turn 1 the instruction first. None: nothing."""
+    """The text of the turn's prompt, on turn 1 after the instruction; None: there is none."""
     if request.history:
         return request.text
     instruction = request.task.description

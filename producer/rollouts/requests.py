@@ -177,7 +177,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Find out whether the task is solved: from whoever judges it."""
+    """Judge whether the task is solved, by the task's kind of validation."""
 
     task: Task
     evidence: Evidence

@@ -34,7 +34,7 @@ class ComparesRows(Environment, Protocol):
     """An environment of questions that are answered with SQL."""
 
     def compare(self, task: Task, sql: str | None) -> Comparison:
-        """The query's rows beside the gold's. EnvironmentFailedError."""
+        """The query's rows compared with the gold's. EnvironmentFailedError."""
         ...
 
 

@@ -19,7 +19,7 @@ def read_strict(text: str) -> JsonValue:
 
 
 def read_strict_file(file: Path) -> JsonValue:
-    """The value of a file. ValueError says in plain words what keeps it from being JSON."""
+    """The value of a file. ValueError with the reason why it is not JSON."""
     try:
         return read_strict(file.read_text(encoding="utf-8-sig"))
     except OSError as error:

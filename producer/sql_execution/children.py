@@ -116,7 +116,7 @@ class Child:
 
 
 def _write(descriptor: int, content: bytes, deadline_s: float) -> None:
-    """TimeoutError; OSError from a pipe that nobody reads any more."""
+    """TimeoutError; OSError from a pipe without a reader."""
     left = memoryview(content)
     with selectors.DefaultSelector() as selector:
         selector.register(descriptor, selectors.EVENT_WRITE)
@@ -155,7 +155,7 @@ class Children:
         self._idle: defaultdict[int, list[Child]] = defaultdict(list)
 
     def borrow(self, memory_bytes: int) -> Child:
-        """A child that nobody uses; a new one if there is none. DatabaseFailedError."""
+        """An idle child; a new one if there is none. DatabaseFailedError."""
         with self._lock:
             idle = self._idle[memory_bytes]
             if idle:
@@ -172,7 +172,7 @@ class Children:
         child.kill()
 
     def end(self) -> None:
-        """End those that nobody uses."""
+        """End the idle ones."""
         with self._lock:
             children = [child for idle in self._idle.values() for child in idle]
             self._idle.clear()

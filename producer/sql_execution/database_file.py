@@ -33,7 +33,7 @@ def file_state(path: Path) -> FileState:
 
 
 def unfinished(path: Path) -> str | None:
-    """What is beside the file that belongs to the database; None: nothing. OSError."""
+    """The companion file that belongs to the database; None: there is none. OSError."""
     wal = path.with_name(path.name + "-wal")
     if wal.is_file() and wal.stat().st_size:
         return (

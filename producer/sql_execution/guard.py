@@ -53,7 +53,7 @@ LIKE_PATTERN_BYTES: Final = 200
 class Guard:
     """The authorizer and the progress handler of one connection.
 
-    `denied` says why the last statement was refused; `clock`: CPU time, s.
+    `denied` is why the last statement was refused; `clock`: CPU time, s.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ class Limits:
     num_steps: int | None = 20_000_000
     """Instructions of SQLite's virtual machine for a statement (0.2 s); None: only time counts."""
     num_rows: int = 1_000
-    """Rows fetched; further ones are left out, and `Rows.is_truncated` says so."""
+    """Rows fetched; further ones are left out, and `Rows.is_truncated` is true."""
     result_characters: int = 200_000
     """Of all values fetched together; then as `num_rows`."""
     sql_characters: int = 20_000

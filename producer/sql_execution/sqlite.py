@@ -48,7 +48,7 @@ def open_throw_away(
 def open_read_only(path: Path, limits: Limits = FILE_LIMITS) -> "SqliteDatabase":
     """A file that is only read and must not change meanwhile. DatabaseFailedError, with its name.
 
-    Nothing is written beside it either.
+    No companion file is written either.
     """
     path = path.expanduser().absolute()
     if not path.is_file():

@@ -121,7 +121,7 @@ def batch_of_step(step: int, num_items: int, batch_size: int, seed: int) -> list
 
 @dataclass(frozen=True, slots=True)
 class FitSettings:
-    """Everything beside network, items and objective that determines the trained weights."""
+    """Everything besides network, items and objective that determines the trained weights."""
 
     num_steps: int
     """Optimiser steps in all."""

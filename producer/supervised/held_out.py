@@ -83,7 +83,7 @@ def evaluate(
             measure = partial(_pairs, network, objective)
 
     def outcomes_of(part: Sequence[Any]) -> list[Outcome]:
-        # Per thread, as torch has it: around all passes it would not reach those beside others.
+        # Per thread, as torch has it: set around all passes it would not reach parallel ones.
         with autocast(network.device, is_bfloat16=is_bfloat16):
             return measure(part)
 

@@ -1,7 +1,7 @@
 """Conversations as tokens, in the policy's own chat template. Imports no torch.
 
 Text is written message by message, as the policy will be asked and has answered; the loss falls on
-what the assistant says and on the token that ends it.
+the assistant's text and on the token that ends it.
 """
 
 from collections.abc import Sequence

@@ -25,7 +25,7 @@ class StepMarks:
     reward_tokens: tuple[str, str]
 
     def write(self, folder: Path) -> None:
-        """Keep it beside the weights."""
+        """Write it into the folder of the weights."""
         (folder / FILE).write_text(json.dumps(asdict(self), ensure_ascii=False, indent=2) + "\n")
 
 

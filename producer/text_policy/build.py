@@ -110,7 +110,7 @@ def _normalizer() -> normalizers.Normalizer:
 
 @dataclass(frozen=True, slots=True)
 class TextPolicySize:
-    """Dimensions of the network; the defaults give about 1 M parameters beside the embeddings."""
+    """Dimensions of the network; the defaults give about 1 M parameters besides the embeddings."""
 
     dim: int = 128
     layers: int = 4

@@ -34,11 +34,11 @@ QK_NORM: Final = 1.7
 """Weight of query and key norms: with 1, attention over 100 tokens is too flat."""
 BIAS: Final = 3.0
 WRITTEN: Final = 4.0
-"""Scale of what the first heads write, beside the token's own embedding."""
+"""Scale of what the first heads write, relative to the token's own embedding."""
 QUIET: Final = 0.2
 """Scale of all other outputs at first, so that they do not cover what is written."""
 LEFT: Final = 0.05
-"""Scale of what is left of the first heads' query and key weights beside their biases."""
+"""Scale of the first heads' random query and key weights, relative to their biases."""
 
 
 @torch.no_grad()

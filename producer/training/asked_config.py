@@ -1,6 +1,6 @@
 """The configuration that a command is given, which may be about a training that the log knows.
 
-A setting of a training that goes on may be right only beside the settings it was begun with, and
+A setting of a continued training may be right only with the settings it was begun with, and
 `--steps-per-skill` without them is a mistake. So what is refused alone is judged again over the
 recorded configuration, which only the log knows on every machine.
 """

@@ -224,7 +224,7 @@ def _begin(
 def _end_early(
     runner: GroupRunner, writer: StreamWriter, kind: Kind, error: Exception, now: datetime
 ) -> None:
-    """End an evaluation that nobody will continue."""
+    """End an evaluation that will not be continued."""
     ending: Payload
     if isinstance(error, StopRequestedError):
         reason = "stopped on request"
@@ -237,7 +237,7 @@ def _end_early(
 
 
 def _judged(outcomes: Sequence[GroupOutcome]) -> list[RolloutResult]:
-    """Scored episodes of tasks that are judged; those that nobody judges tell no success."""
+    """Scored episodes of tasks that are judged; others have no success."""
     return [
         result
         for outcome in outcomes

@@ -105,7 +105,7 @@ class GroupRunner:
         return [self._outcomes[num] for num in self._groups]
 
     def give_up(self, reason: str) -> None:
-        """Fail every group that has not ended; for a source that nobody will continue."""
+        """Fail every group that has not ended, of a source that will not be continued."""
         for group in self._groups.values():
             if self._status(group) in {"pending", "running"}:
                 self._stream.emit(self._failed(group, reason))

@@ -1,7 +1,7 @@
 """The lifecycle of a training, of RL or of supervised examples: claim, begin, save steps, end.
 
 What is trained, and how a step is made, are the caller's. A state is on disk before the events of
-its step are emitted: its manifest carries them, and whoever continues emits them again.
+its step are emitted: its manifest carries them, and a process that continues emits them again.
 """
 
 import os

@@ -1,6 +1,6 @@
 """One evaluation by hand: of a training's newest state, or of a policy that no training made.
 
-It claims nobody's training; its events have a stream of their own.
+It claims no training; its events have a stream of their own.
 """
 
 import logging

@@ -1,7 +1,7 @@
 """Rewards by a user's module: a function of the answer, a manager's rewards of its tokens.
 
 Called once for each completion, when it has been judged, and recorded with it: a training that
-goes on, or a step that is trained again, reads the numbers back and asks nobody.
+goes on, or a step that is trained again, reads the numbers back.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -48,7 +48,7 @@ class Settings(dict[str, Any]):
 
 
 def find_own_rewards(config: RunConfig) -> OwnRewards | None:
-    """The function and the manager; None: neither is named. UsageError says which there are."""
+    """The function and the manager; None: neither is named. UsageError names those that exist."""
     module = None
     if config.reward_module is not None:
         # What it registers is in the registry now; the configuration has checked that it loads.
@@ -198,7 +198,7 @@ def _of_tokens(
     scores: StepScores | None,
     data_source: str,
 ) -> CompletionReward:
-    """A batch of one response, so that a reward does not depend on who is rewarded beside it."""
+    """A batch of one response, so that a reward does not depend on other responses."""
     import torch
 
     from producer.process_rewards.reward_batch import RewardBatch

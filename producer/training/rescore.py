@@ -141,7 +141,7 @@ def rescore(
 
 
 def _finished_rollouts(history: TrainingHistory) -> Iterator[_Rollout]:
-    """Without the greedy ones (remax), which are beside their groups' rollouts."""
+    """Without the greedy ones (remax), which are not among their groups' rollouts."""
     tasks: dict[UUID, TaskStated] = {}
     num_planned: dict[UUID, int] = {}
     for subject in history.streams:

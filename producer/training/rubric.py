@@ -84,7 +84,7 @@ def scoring_with(
     token_starts = getattr(policy, "token_starts", None)
     if scorer is None or token_starts is None:
         return None
-    # One at a time, so that a score does not depend on who is scored beside it.
+    # One at a time, so that a score does not depend on other completions.
     lock = threading.Lock()
     show: ShowSteps = as_written
     if config is not None and config.reward_model_sees_results:

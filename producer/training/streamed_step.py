@@ -1,6 +1,6 @@
 """Feeds the minibatches of a step to its update while the step's rollouts still run.
 
-Minibatches are the plan's groups in the plan's order, whoever ends first: the same configuration
+Minibatches are the plan's groups in the plan's order, whichever ends first: the same configuration
 and the same groups give the same minibatches, live, continued, and trained again from the log.
 """
 

@@ -24,7 +24,7 @@ FINISH_TIMEOUT_S = 60.0
 
 
 class Tracked(Protocol):
-    """What a training's configuration says of its mirror."""
+    """A training's settings of its mirror."""
 
     @property
     def wandb_project(self) -> str | None:
@@ -44,7 +44,7 @@ def require_tracker(config: Tracked) -> None:
 
 @contextmanager
 def mirrored(config: Tracked, name: str, installation: Installation) -> Iterator[None]:
-    """Mirror the training inside the block, if its configuration says so."""
+    """Mirror the training inside the block, if it is configured."""
     if config.wandb_project is None:
         yield
         return

@@ -1,6 +1,6 @@
 """Records the default policy's warm-up as a training of its own (kind sft), when one happens.
 
-The run that needs the policy says meanwhile what it waits for, on its own stream.
+The run that needs the policy meanwhile records what it waits for, on its own stream.
 """
 
 import logging

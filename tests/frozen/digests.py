@@ -24,7 +24,7 @@ BOOKKEEPING = ("projection", "reader_position", "stream_position", "training_blo
 THROTTLED_COLUMNS = frozenset(
     {
         *("sequence", "last_heartbeat", "current_task_index", "avg_turn_time"),
-        *("estimated_total_time", "estimated_remaining_time"),
+        *("estimated_total_time", "estimated_remaining_time", "current_phase"),
     }
 )
 """Columns that follow from them."""

@@ -87,7 +87,7 @@ def test_a_bomb_takes_no_more_memory_than_twice_the_limit(codec: str) -> None:
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert offset == 0
-    assert problem == "it holds more than 32 MiB of records, which nobody of ours writes"
+    assert problem == "it holds more than 32 MiB of records, which no writer of ours makes"
     assert peak_bytes < 2 * MAX_BATCH_BYTES + 4 * len(data) + MIB
 
 
@@ -101,7 +101,7 @@ def test_the_limit_is_on_the_records_of_the_batch() -> None:
 
 
 ORDER = "the offsets of its records are not in order"
-ENDS = "a record in it does not end where it says"
+ENDS = "a record in it does not have its declared length"
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ ENDS = "a record in it does not end where it says"
     [
         (batch(record(b"x"), crc_error=1), "so its bytes are not those that were written"),
         (batch(record(b"x", delta=1), 2**31 - 1), ORDER),
-        (batch(record(b"x"), -1), "it says that -1 records have -1 offsets"),
-        (batch(record(b"x"), 3, last_delta=1), "it says that 3 records have 2 offsets"),
+        (batch(record(b"x"), -1), "it declares -1 records with -1 offsets"),
+        (batch(record(b"x"), 3, last_delta=1), "it declares 3 records with 2 offsets"),
         (batch(record(b"x") + record(b"y", delta=1), 1), ENDS),
         (batch(record(b"x", longer=1)), ENDS),
         (batch(record(b"x", longer=-1)), ENDS),

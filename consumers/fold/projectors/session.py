@@ -1,4 +1,4 @@
-"""Sessions with a database: one row, beside its rollout's."""
+"""Sessions with a database: one row each, besides the rollout's."""
 
 from collections.abc import Sequence
 

@@ -12,7 +12,7 @@ COLUMNS = tuple(name for name in TaskStated.model_fields if name != "definition"
 
 
 def _check_definition(payload: TaskStated) -> None:
-    """UnappliableError unless the definition that the id hashes says what the columns say.
+    """UnappliableError unless the definition that the id hashes equals the columns.
 
     Older writers did not state the definition, and it has fields that the event lacks (set-up
     commands, split, the query's parameters), so that their hash cannot be computed again: their

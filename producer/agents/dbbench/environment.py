@@ -1,4 +1,4 @@
-"""One session with an entry's table: SQL in, rows as text out, judged as the entry says."""
+"""One session with an entry's table: SQL in, rows as text out, judged by the entry's gold."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

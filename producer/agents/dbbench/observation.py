@@ -1,4 +1,4 @@
-"""What the database says to the agent: rows as text."""
+"""The agent's observations of the database: rows as text."""
 
 from producer.sql_execution import Rows
 

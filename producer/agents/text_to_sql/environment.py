@@ -1,4 +1,4 @@
-"""One question: the policy answers with SQL, which is executed beside the gold."""
+"""One question: the policy answers with SQL; its rows are compared with the gold's."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class TextToSqlEnvironment:
         return self._provider_id
 
     def open(self, task: Task, seed: int) -> TextObservation:  # noqa: ARG002  # questions have no variants
-        """Find the database; the task says everything else. EnvironmentFailedError."""
+        """Find the database; the task has everything else. EnvironmentFailedError."""
         self._database(task)
         self._provider_id = _entry(task).database or ""
         return TextObservation(None)
@@ -83,7 +83,7 @@ class TextToSqlEnvironment:
         """A question has no end of its own by a failure."""
 
     def compare(self, task: Task, sql: str | None) -> Comparison:
-        """The query's rows beside the gold's. EnvironmentFailedError."""
+        """The query's rows compared with the gold's. EnvironmentFailedError."""
         try:
             return compare_rows(self._database(task), sql, _gold(task))
         except DatabaseFailedError as error:

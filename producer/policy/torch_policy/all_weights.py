@@ -89,7 +89,7 @@ def write_policy(
 
 
 def copy_other_files(source: str, folder: Path) -> None:
-    """Copy what stands beside a policy's weights, unless the folder has it already."""
+    """Copy the other files of a policy's folder, unless the folder has them already."""
     for path in sorted(policy_folder(source, local_files_only=True).iterdir()):
         is_kept = not path.name.endswith((".index.json", _OF_A_RESULT))
         written = folder / path.name

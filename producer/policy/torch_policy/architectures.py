@@ -1,6 +1,6 @@
 """The architectures that can be trained: one table, and the settings that none of them supports.
 
-A policy is loaded by transformers' Auto classes; this table says what the rest of the code needs to
+A policy is loaded by transformers' Auto classes; this table has what the rest of the code needs to
 know of it.
 """
 

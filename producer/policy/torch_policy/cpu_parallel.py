@@ -38,7 +38,7 @@ def parallel_map(
 ) -> Iterator[Result]:
     """`map(work, items)` on `num_workers(device)` threads, under the caller's grad mode.
 
-    At most `max_workers`, for work that may not run beside itself.
+    At most `max_workers`, for work that may not run in parallel with itself.
 
     Re-raises what `work` raises. With one worker it is lazy. `work` must not write shared state
     without a lock: it returns gradients instead of accumulating them.

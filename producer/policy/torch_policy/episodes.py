@@ -121,7 +121,7 @@ class Episodes:
         """
         num_turns = len(request.history)
         before = anchor_of(request.history)
-        # Without a screen every turn is kept: a turn does not say what it was told before.
+        # Without a screen every turn is kept: a turn does not repeat earlier observations.
         anchor = (
             before if screen is None else next_anchor(before, num_turns, self._max_recent_turns)
         )

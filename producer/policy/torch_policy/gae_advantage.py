@@ -1,7 +1,7 @@
 """GAE with a value head: what a linear layer on the last hidden states expects of later rewards.
 
 The head starts at 0 and is computed in float32 whatever the network's dtype. It has an optimiser
-and a file of its own, so that plain peft loads the adapter beside it.
+and a file of its own, so that plain peft loads the adapter.
 
 Axes: B trajectories or sequences, T completion tokens of the longest, N completion tokens of one
 sequence, D text dimension.

@@ -16,7 +16,7 @@ _WEIGHTS: Final = ("*.safetensors",)
 
 
 def policy_folder(name: str, *, local_files_only: bool) -> Path:
-    """The folder on this machine with the policy's files; downloads them unless told not to.
+    """The folder on this machine with the policy's files; downloads them if that is allowed.
 
     OSError if it has no config.json.
     """
@@ -91,5 +91,5 @@ def check_hub_has(name: str) -> None:
 
 
 def first_line(error: Exception) -> str:
-    """What an error says, without its details."""
+    """The message of an error, without its details."""
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")

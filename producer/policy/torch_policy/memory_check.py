@@ -164,7 +164,7 @@ def check_memory(
         )
         screen_tokens = _screen_tokens(folder, config, extent)
     except (CuaTrainError, OSError, ValueError, TypeError, KeyError, AttributeError):
-        return  # loading says what is wrong with it
+        return  # loading reports what is wrong with it
     work = Workload(
         extent=extent,
         screen_tokens=screen_tokens,

@@ -57,7 +57,7 @@ class Renderer:
         self._after_length = self.tokens(between)
 
     def first_turn(self, instruction: str, grid: Grid | None, text: str | None = None) -> list[int]:
-        """The whole prompt of turn 1: the instruction, what the environment says, its screen.
+        """The whole prompt of turn 1: the instruction, the environment's text, its screen.
 
         UsageError if a text contains the image placeholder.
         """
@@ -69,7 +69,7 @@ class Renderer:
         return self._expand_image(self._first_turns[instruction], grid)
 
     def next_turn(self, grid: Grid | None, *, stopped: bool, text: str | None = None) -> list[int]:
-        """The tokens between an answer and the next one, with what the environment says and shows.
+        """The tokens between an answer and the next one, with the environment's text and screen.
 
         They begin with the end token unless the answer has `stopped` with one already. UsageError
         if the text contains the image placeholder.

@@ -1,7 +1,7 @@
 """Encodes screenshots with the vision tower and caches their features by the PNG's hash.
 
 The tower is frozen, so a screen's features never change. They must also not depend on what is
-encoded beside it, which is decided by the cache and so by restarts: matrix products round
+encoded in the same batch, which depends on the cache and so on restarts: matrix products round
 differently for another number of rows. Every call for a grid therefore has the same shape.
 """
 

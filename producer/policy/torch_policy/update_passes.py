@@ -38,7 +38,7 @@ from producer.policy.torch_policy.training_sequences import (
 from producer.seeds import derived_seed
 
 Lend = Callable[[], None]
-"""Lets somebody else use the network, and returns when that is over."""
+"""Lets another caller use the network, and returns when that is over."""
 Batch = TypeVar("Batch")
 
 

@@ -41,7 +41,7 @@ def warm_up_steps(recipe: WarmUpRecipe) -> Iterator[WarmUpStep]:
 
 
 def warm_up_plan(recipe: WarmUpRecipe | None = None) -> WarmUpPlan:
-    """What its recorded training says of it."""
+    """As its training records it."""
     recipe = recipe or WarmUpRecipe()
     return WarmUpPlan(
         steps=tuple(warm_up_steps(recipe)),

@@ -1,4 +1,4 @@
-"""What a gold's syntax tree says: whether it reads or changes, and whether it orders its rows."""
+"""Facts of a gold's syntax tree: whether it reads or changes, and whether it orders its rows."""
 
 import logging
 from functools import lru_cache
@@ -63,7 +63,7 @@ def kind_of(sql: str) -> Kind:
 def is_ordered(sql: str) -> bool:
     """Whether its rows have an order: an ORDER BY of the whole, not of a subquery.
 
-    A text that cannot be read has one if it says ORDER BY anywhere.
+    A text that cannot be read has one if it contains ORDER BY.
     """
     try:
         return parse(sql).args.get("order") is not None

@@ -8,7 +8,7 @@ from producer.errors import UnreachableError, UsageError
 
 HUB_NAME: Final = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 PATTERNS: Final = ("*db_bench*/*", "*db_bench*/**", "entry_dict.json")
-"""Files of DB Bench beside those of other systems in LifelongAgentBench."""
+"""Files of DB Bench among those of other systems in LifelongAgentBench."""
 
 
 def is_hub_name(name: str) -> bool:

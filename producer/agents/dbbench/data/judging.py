@@ -15,7 +15,7 @@ GoldRow = tuple[JsonValue, ...]
 
 
 def is_right_answer(answer: str, gold: Sequence[GoldRow], *, is_ordered: bool) -> bool:
-    """Whether the answer says the gold's rows; a blank one does not say that there are none."""
+    """Whether the answer has the gold's rows; a blank one does not stand for no rows."""
     if not answer.strip():
         return False
     if len(gold) == 1 and len(gold[0]) == 1 and gold[0][0] == answer.strip():

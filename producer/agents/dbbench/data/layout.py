@@ -151,7 +151,7 @@ def read_entry(name: str, fields: Fields) -> EntryContent:
 
 
 def _json(value: JsonValue, field: str) -> JsonValue:
-    """The value, or what its JSON text (or Python's way of writing it) says."""
+    """The value, or the value of its JSON text or Python literal."""
     if not isinstance(value, str):
         return value
     try:

@@ -37,7 +37,7 @@ def only_skill(entry: EntryContent) -> str | None:
 
 
 def target_skill(entry: EntryContent) -> str | None:
-    """The one skill that an entry is about, beside its statement's kind and what that skill needs.
+    """The one skill that an entry is about, besides its statement's kind and what that skill needs.
 
     An entry with nothing but a kind is about it. None where there are several, or none.
     """

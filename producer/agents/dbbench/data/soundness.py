@@ -11,7 +11,7 @@ from producer.sql_execution import Limits, SqlRefusedError
 from schemas.entry import EntryContent
 
 LIMITS = Limits(num_rows=10_000, result_characters=10_000_000)
-"""Of golds: nobody has to read their rows."""
+"""Of golds: their rows are not read."""
 
 
 class Finding(NamedTuple):

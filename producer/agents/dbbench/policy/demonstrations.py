@@ -24,7 +24,7 @@ from schemas.actions import ExecuteSql
 from schemas.entry import EntryContent
 
 NOT_GOLD: Final = rows_text(Rows((), ((0,),), 0))
-"""What the database says to the query that the scripted policy executes by mistake, `SELECT 0`."""
+"""The database's answer to the query that the scripted policy executes by mistake, `SELECT 0`."""
 
 
 class Round(NamedTuple):

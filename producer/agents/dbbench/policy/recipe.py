@@ -44,7 +44,7 @@ class TextRecipe:
 
 
 def warm_up_plan(recipe: TextRecipe | None = None) -> WarmUpPlan:
-    """What the policy's recorded training says of it."""
+    """As the policy's training records it."""
     recipe = recipe or TextRecipe()
     return WarmUpPlan(
         steps=tuple(_steps(recipe)),

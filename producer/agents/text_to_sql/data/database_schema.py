@@ -67,7 +67,7 @@ def read_tables(path: Path) -> tuple[Table, ...]:
             raise UnreadableDatabaseError(message)
         if problem := unfinished(path):
             raise UnreadableDatabaseError(problem)
-        # Immutable: nothing is written beside the file, and it may lie on a read-only disk.
+        # Immutable: SQLite writes no companion files, and the disk may be read-only.
         uri = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             connection.text_factory = lambda text: text.decode("utf-8", "replace")

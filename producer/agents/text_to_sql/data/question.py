@@ -16,7 +16,7 @@ class Question:
     """Its file."""
     question: str
     evidence: str
-    """A hint given beside the question; empty: none."""
+    """A hint given with the question; empty: none."""
     sql: str
     """The gold."""
     difficulty: str | None

@@ -285,7 +285,7 @@ def _without(schema: Schema, random: Random) -> Draft:
 
 def _used(schema: Schema, random: Random) -> Draft:
     thing, use = schema.thing, schema.use
-    assert use is not None  # noqa: S101  # num_tables says so
+    assert use is not None  # noqa: S101  # num_tables
     words, condition = _where_category(schema, random)
     return Draft(
         f"What is the total {use.number} of every {use.table} of {_a(thing.table)} with {words}?",
@@ -306,7 +306,7 @@ def _used(schema: Schema, random: Random) -> Draft:
 
 def _people(schema: Schema, random: Random) -> Draft:
     thing, use, person = schema.thing, schema.use, schema.person
-    assert use is not None  # noqa: S101  # num_tables says so
+    assert use is not None  # noqa: S101  # num_tables
     assert person is not None  # noqa: S101
     words, condition = _where_category(schema, random)
     return Draft(

@@ -3,7 +3,7 @@
 A row has `prompt` (messages), `reward_model.ground_truth` (the gold) and, in itself or in its
 `extra_info`, `db_id`, `index`, `question` and the path of the database: `database`, `db_path` or
 `database_path`, absolute or relative to the file. A row without a path has its database where BIRD
-or Spider would, beside the file.
+or Spider would, next to the file.
 """
 
 from functools import lru_cache
