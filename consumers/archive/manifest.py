@@ -120,9 +120,9 @@ def read_manifest(folder: Path) -> Manifest:
 
 def _manifest_hash(text: bytes) -> str:
     """Of a manifest's content without its own hash, whatever the spaces and the order of names."""
-    said = json.loads(text)
-    said.pop("sha256", None)
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    content = json.loads(text)
+    content.pop("sha256", None)
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _check_contiguous(manifest: Manifest, path: Path) -> None:
@@ -177,8 +177,8 @@ def check_file(folder: Path, file: ArchivedFile) -> Path:
         raise MismatchError(message)
     if file_hash(path) != file.sha256:
         message = (
-            f"the archived file {path} is corrupt: its bytes have another sha256 than the manifest"
-            " says; restore it from a backup"
+            f"the archived file {path} is corrupt: its sha256 differs from the manifest's; restore"
+            " it from a backup"
         )
         raise MismatchError(message)
     return path

@@ -84,7 +84,7 @@ def command(
         message = "--min-age is at least 1h: a blob is written before the event that names it"
         raise UsageError(message)
     if not (dry_run or yes or sys.stdin.isatty()):
-        message = "gc asks before it deletes, and there is no terminal; give --yes or --dry-run"
+        message = "gc needs confirmation, and there is no terminal; give --yes or --dry-run"
         raise UsageError(message)
     from consumers.console import format_bytes
     from consumers.garbage.collection import Collection

@@ -253,7 +253,7 @@ def drop(
             raise UsageError(message)
         if not (dry_run or yes or sys.stdin.isatty()):
             message = (
-                "drop asks before it gives up many records, and there is no terminal; give --yes or"
+                "drop needs confirmation for many records, and there is no terminal; give --yes or"
                 " --dry-run"
             )
             raise UsageError(message)

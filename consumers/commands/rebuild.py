@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     "--until",
     metavar="TIME|POSITIONS",
     help=(
-        "Build only what was appended before a time (2026-03-01T12:00:00Z) or before positions"
+        "Build from the records before a time (2026-03-01T12:00:00Z) or before positions"
         " (topic/partition=offset,...), into a schema of its own."
     ),
 )

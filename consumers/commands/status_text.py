@@ -53,7 +53,7 @@ def print_status(status: ProjectionStatus, *, show_all: bool) -> None:
 def _projector(status: ProjectionStatus) -> str:
     projector, now = status.projector, datetime.now(UTC)
     if projector.holder is None:
-        text = "nobody projects"
+        text = "none is running"
     else:
         text = projector.holder
         if projector.since is not None:

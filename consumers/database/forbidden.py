@@ -14,7 +14,7 @@ ADVICE = {
     ),
     "53100": "free some space on its disk, then run the same command again",
     "P0001": (
-        "a trigger or function of this database says that: disable it (event triggers: ALTER EVENT"
+        "a trigger or function of this database raised it: disable it (event triggers: ALTER EVENT"
         " TRIGGER name DISABLE) or let cua-project pass, then run the same command again"
     ),
 }
@@ -29,5 +29,5 @@ def forbidden(error: BaseException) -> str | None:
     advice = ADVICE.get(str(getattr(original, "pgcode", None)))
     if advice is None:
         return None
-    said = str(original).strip().splitlines()[0]
-    return f"the database refuses this: {said}; {advice}"
+    reason = str(original).strip().splitlines()[0]
+    return f"the database refuses this: {reason}; {advice}"

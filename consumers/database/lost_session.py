@@ -15,12 +15,12 @@ CONNECTION_EXCEPTION = "08"
 
 def lost_session(error: BaseException) -> str | None:
     """The message for an error that a lost session caused; None for any other."""
-    said = _reason_of_loss(error)
-    if said is None:
+    reason = _reason_of_loss(error)
+    if reason is None:
         return None
     return (
-        f"the database ended our session, and what was not committed is undone: {said}; run the"
-        " same command again when the server answers (its log says why)"
+        f"the database ended our session; uncommitted changes were rolled back: {reason}; run the"
+        " same command again when the server answers (its log has the cause)"
     )
 
 
@@ -28,8 +28,8 @@ def outage_of(error: BaseException) -> str | None:
     """Why a server is away, for an error that waiting may mend; None for any other."""
     if isinstance(error, UnreachableError):
         return None if error.is_refusal else str(error)
-    said = _reason_of_loss(error)
-    return None if said is None else f"the database ended our session: {said}"
+    reason = _reason_of_loss(error)
+    return None if reason is None else f"the database ended our session: {reason}"
 
 
 def _reason_of_loss(error: BaseException) -> str | None:

@@ -184,9 +184,9 @@ def migrate(
             message = f"the migration to {to} failed and was rolled back: {reason}"
             if is_applied_already(error):
                 message += (
-                    f". The tables are not those of revision {before}, as"
-                    f" {OPS_SCHEMA}.alembic_version says: `{FORGET_REVISION}`, then `cua-project"
-                    " rebuild`, which makes the tables again from the log"
+                    f". {OPS_SCHEMA}.alembic_version records revision {before}, but the tables"
+                    f" differ: run `{FORGET_REVISION}`, then `cua-project rebuild`, which makes the"
+                    " tables again from the log"
                 )
             raise CuaProjectError(message) from error
         except CommandError as error:

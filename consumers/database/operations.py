@@ -23,7 +23,7 @@ ASIDE = f"{OPS_SCHEMA}_damaged"
 
 
 def mend_operations(connection: sa.Connection, revision: str) -> list[str]:
-    """Make what is missing in `cua_ops`, and write the revision down; what was wrong, in words."""
+    """Create what is missing in `cua_ops` and record the revision; returns the problems as text."""
     driver_connection: Connection = connection.connection.driver_connection
     with driver_connection.cursor() as cursor:
         problems = find_problems(cursor, [OPS_SCHEMA])

@@ -90,7 +90,7 @@ def _shows_all_of(definition: str, function: str) -> bool:
 
 
 def _functions(cursor: Cursor, schema: str) -> list[_Named]:
-    # One that a view of ours shows is ours, whatever was said of it.
+    # One that a view of ours shows is ours, whatever else uses it.
     shown = {f"{name}_rows()" for name in own_views(cursor, schema)}
     comments = {each.signature: each.comment for each in functions(schema)}
     bodies = {each.signature: each.body for each in functions(schema)}

@@ -1,7 +1,7 @@
 """A database whose `alembic_version` names an older revision than its tables have.
 
-Somebody set it by hand, or restored it alone. Its migrations would make again what is there; so the
-first later revision from which the rest can be applied, and which leaves nothing missing, is taken.
+It was set by hand, or restored alone, and its migrations would make tables that exist. So the first
+later revision is taken from which the remaining migrations apply and leave nothing missing.
 """
 
 import logging

@@ -126,8 +126,8 @@ def look_at_gpu() -> Iterator[Finding]:
         yield warning("gpu", f"nvidia-smi does not answer: {error}", "look at the driver")
         return
     if done.returncode or not done.stdout.strip():
-        said = (done.stdout + done.stderr).strip().splitlines() or ["nothing"]
-        yield warning("gpu", f"nvidia-smi fails: {said[0]}", "look at the driver")
+        output = (done.stdout + done.stderr).strip().splitlines() or ["nothing"]
+        yield warning("gpu", f"nvidia-smi fails: {output[0]}", "look at the driver")
         return
     for line in done.stdout.strip().splitlines():
         yield ok("gpu", line)

@@ -194,13 +194,13 @@ def _is_same_folder(served: Path, ours: Path) -> bool:
 
 
 def _first_line(answers: IO[str], folder: Path, pid: int) -> str:
-    """What the supervisor answers. Says when it is stopped; UnreachableError when it stays so."""
+    """The supervisor's answer. Logs that it is stopped; UnreachableError when it stays so."""
     deadline = time.monotonic() + supervisor.START_TIMEOUT_S
-    has_said = False
+    has_warned = False
     while not select.select([answers], [], [], POLL_S)[0]:
         who = stopped_process(pid)
-        if who and not has_said:
-            has_said = True
+        if who and not has_warned:
+            has_warned = True
             logger.warning("the embedded database in %s waits for %s", folder, who)
         if who and time.monotonic() > deadline:
             message = f"the embedded database in {folder} does not start: it waits for {who}"

@@ -22,7 +22,7 @@ class Exchange:
     """What the agent was shown, and what it answered."""
 
     text: str | None
-    """The instruction on the first turn, and what the environment said; None: nothing."""
+    """The instruction on the first turn, and the environment's text; None: there is none."""
     image_url: str | None
     """Of the screenshot: a data URL, or `blob:sha256:...`; None: text alone."""
     response: str | None
@@ -56,21 +56,21 @@ def from_items(items: Sequence[Item]) -> list[Exchange]:
     exchanges: list[Exchange] = []
     text: list[str] = []
     image: str | None = None
-    said: list[str] = []
+    answers: list[str] = []
 
     def take() -> None:
-        nonlocal text, image, said
-        if text or image is not None or said:
-            response = "\n".join(said) if said else None
+        nonlocal text, image, answers
+        if text or image is not None or answers:
+            response = "\n".join(answers) if answers else None
             exchanges.append(Exchange("\n".join(text) if text else None, image, response))
-        text, image, said = [], None, []
+        text, image, answers = [], None, []
 
     for place, item in enumerate(items):
         for is_shown, kind, value in _parts(item, place):
-            if is_shown and (said or (kind == "image" and image is not None)):
+            if is_shown and (answers or (kind == "image" and image is not None)):
                 take()
             if not is_shown:
-                said.append(value)
+                answers.append(value)
             elif kind == "image":
                 image = value
             else:

@@ -27,9 +27,9 @@ class EndedRollout:
     """None only while it is being read."""
     ended_at: datetime | None = None
     session: SessionEnded | None = None
-    """What an SQL agent's session came to, said before the end; None: it is no session."""
+    """The result of an SQL agent's session, recorded before its end; None: it is no session."""
     completion: CompletionExecuted | None = None
-    """What a text-to-SQL completion came to, said before the end; None: it is none."""
+    """The result of a text-to-SQL completion, recorded before the end; None: it is none."""
     scores: list[CompletionStepsScored] = field(default_factory=list)
     """What scorers made of the completion's steps before the end."""
 

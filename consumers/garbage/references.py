@@ -25,7 +25,7 @@ Named = Callable[[bytes], None]
 def read_log(
     reader: LogReader, since: Mapping[TopicPartition, int] | None, named: Named
 ) -> dict[TopicPartition, int]:
-    """Tell every blob that the log's records name; returns the offsets after what was read.
+    """Report every blob that the log's records name; returns the offsets after the last record.
 
     `since` None: from the beginning. CuaProjectError when that was deleted: an archived event still
     names its blob. UnreachableError.

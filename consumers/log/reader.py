@@ -81,7 +81,7 @@ class LogReader(Protocol):
         """Partitions that have another record at the offset before `next_offset`, and its time.
 
         A log that was restored from an older state, and has grown since, has others there. Where
-        it has no record at that offset nothing is said. Call `seek` before the next `poll`.
+        it has no record at that offset there is no error. Call `seek` before the next `poll`.
         """
         ...
 

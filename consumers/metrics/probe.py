@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class TablesSeen:
-    """What the database said."""
+    """The error of the database."""
 
     positions: Positions
     num_events: int

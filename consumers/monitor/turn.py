@@ -1,4 +1,4 @@
-"""One turn of a rollout: what the agent observed, what it said, its actions and their errors."""
+"""One turn of a rollout: what the agent observed, its answer, its actions and their errors."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -75,12 +75,12 @@ def _heading(turn: Turn) -> Html:
 
 def _words(turn: Turn, observed: Obs) -> Html:
     """Observed text, completion and SQL, one below the other."""
-    said = observed.text_content
+    text = observed.text_content
     return tag(
         "div",
         _heading(turn),
         tag("h4", "observed"),
-        tag("pre", excerpt(said)) if said else tag("p", "nothing", class_="faint"),
+        tag("pre", excerpt(text)) if text else tag("p", "nothing", class_="faint"),
         tag("h4", "model response"),
         tag("pre", excerpt(turn.model_response)),
         *(_action_in_words(action) for action in turn.actions),

@@ -62,7 +62,7 @@ def wait_for_lease(lease: ProjectorLease, lookups: Connection, run: Run) -> bool
 
     Says for whom it waits and from whom it takes over.
     """
-    said = ""
+    last_reason = ""
     while True:
         try:
             dead = lease.acquire()
@@ -71,13 +71,13 @@ def wait_for_lease(lease: ProjectorLease, lookups: Connection, run: Run) -> bool
         else:
             if dead is not None:
                 logger.info("took the lease over from %s, silent for %.0f s", dead, dead.silent_s)
-            elif said:
+            elif last_reason:
                 logger.info("the other projector has stopped; this one projects now")
             return True
         run.activity.stood_by(reason)
-        if reason != said:
+        if reason != last_reason:
             logger.warning("%s", reason)
-            said = reason
+            last_reason = reason
         with lookups.cursor() as cursor:
             run.committed.positions = load_positions(cursor, SCHEMA)
         if run.is_done():

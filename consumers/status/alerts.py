@@ -55,7 +55,7 @@ def alerts(status: ProjectionStatus, max_lag: timedelta) -> list[str]:
 def _projector(status: ProjectionStatus) -> str:
     projector = status.projector
     if projector.holder is None:
-        return "nobody projects: start `cua-project run`"
+        return "no projector is running: start `cua-project run`"
     if projector.last_error:
         return f"{projector.holder} projects, its last error: {projector.last_error}"
     return f"{projector.holder} projects"

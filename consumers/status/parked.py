@@ -108,11 +108,11 @@ def load_parked(cursor: Cursor) -> ParkedStreams:
     rows = [_Row(*row) for row in cursor.fetchall()]
     unowned = [row for row in rows if row.of == "unowned"]
     unborn = [row for row in rows if row.of == "unborn"]
-    said = _read_records(cursor, [row.stream for row in (*unowned[:LISTED], *unborn[:LISTED])])
+    named = _read_records(cursor, [row.stream for row in (*unowned[:LISTED], *unborn[:LISTED])])
     found: dict[str, ParkedStream] = {}
     since: dict[str, datetime] = {}
     for row in rows:
-        by_record, run_name = said.get(row.stream, (None, None))
+        by_record, run_name = named.get(row.stream, (None, None))
         # A training's stream is its own; a record in it may name another training.
         is_training = row.stream.startswith("training/")
         training_id = row.training_id or (None if is_training else by_record)
@@ -154,12 +154,12 @@ def _read_records(
     if not streams:
         return {}
     cursor.execute(RECORDS.format(schema=SCHEMA), (list(streams), NUM_RECORDS, MAX_BYTES))
-    said: dict[str, tuple[str | None, str | None]] = {}
+    named: dict[str, tuple[str | None, str | None]] = {}
     for stream, value in cursor.fetchall():
         training_id, run_name = _read(bytes(value))
-        before = said.get(stream, (None, None))
-        said[stream] = (before[0] or training_id, before[1] or run_name)
-    return said
+        before = named.get(stream, (None, None))
+        named[stream] = (before[0] or training_id, before[1] or run_name)
+    return named
 
 
 def _read(value: bytes) -> tuple[str | None, str | None]:

@@ -44,7 +44,7 @@ class Completion(Base):
     execution_time: Mapped[OptReal]
     """Seconds of the completion's SQL; NULL: it was not executed."""
     error_message: Mapped[OptString]
-    """What the database said; NULL: nothing."""
+    """The database's error; NULL: none."""
     executed_at: Mapped[Time]
     """When it had been compared."""
     created_at: Mapped[Time]

@@ -133,7 +133,7 @@ class Rollout(CommonColumns, Base):
     ran_out_of_turns: Mapped[bool | None]
     """The limit of turns ended it."""
     attempted_completion: Mapped[bool | None]
-    """The agent said that it was done."""
+    """The agent reported that it was done."""
     turn_first_success: Mapped[OptNumber]
     """Turn after which the validator first passed; NULL: after none, or it is not asked after every
     turn (validate_every_turn off)."""

@@ -1,6 +1,6 @@
-"""Where `tail` prints: it knows which records its reader got, to the byte.
+"""Where `tail` prints; tracks, to the byte, which records its reader received.
 
-A pipe keeps what its reader has not read when that goes away; those bytes were not printed.
+A pipe keeps what a reader that goes away has not read; those bytes count as not printed.
 """
 
 import fcntl

@@ -84,7 +84,7 @@ def test_a_lost_session_is_known_however_it_is_noticed(database_url: str, lost: 
 
     said = lost_session(lost(database_url)) or ""
 
-    assert said.startswith("the database ended our session, and what was not committed is undone: ")
+    assert said.startswith("the database ended our session; uncommitted changes were rolled back: ")
     # One line of the driver's, about what happened first.
     assert "closed the connection unexpectedly" in said or "due to administrator command" in said
     assert "; run the same command again when the server answers" in said

@@ -87,7 +87,7 @@ def test_tables_that_nobody_fills_are_behind_once_their_oldest_event_is_old_enou
     checked = call("status", "--check", "--max-lag", "0")
     assert checked.code == 6
     assert checked.out.startswith(f"behind: {len(events)} events, the oldest appended")
-    assert checked.out.endswith("nobody projects: start `cua-project run`\n")
+    assert checked.out.endswith("no projector is running: start `cua-project run`\n")
     assert len(checked.out.splitlines()) == 1
 
 
