@@ -118,7 +118,7 @@ def test_a_network_is_loaded_in_one_place_which_fixes_the_threads() -> None:
         "policy/torch_policy/loading.py",
         "policy/torch_policy/memory_check.py",  # settings and sizes, no weights
         "policy/torch_policy/adapters.py",  # over a network that was loaded
-        "supervised/pair_scorer.py",  # fixes them too
+        "supervised/pairwise_reward.py",  # fixes them too
         "text_policy/build.py",  # writes a folder, which is then loaded
         "agents/android/policy/build.py",
         "commands/checkpoints.py",  # an example in a text
