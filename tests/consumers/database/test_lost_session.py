@@ -113,7 +113,7 @@ def test_a_migration_whose_session_is_ended_changes_nothing_and_says_so(migrated
         "CREATE EVENT TRIGGER die ON ddl_command_end WHEN tag IN ('CREATE TABLE')"
         " EXECUTE FUNCTION public.die()",
     )
-    with pytest.raises(UnreachableError, match="what was not committed is undone"):
+    with pytest.raises(UnreachableError, match="uncommitted changes were rolled back"):
         migrate(migrated_url)
     done = subprocess.run(
         [sys.executable, "-m", "consumers", "migrate"],
