@@ -8,7 +8,7 @@ BIN := $(ROOT)/.venv/bin
 WORKERS := --numprocesses auto --dist worksteal
 MAKEFLAGS += --no-print-directory
 
-.PHONY: install run test test-fast test-long lint format bench bench-history mutants chaos docs lock clean
+.PHONY: install run test test-ci test-fast test-long lint format bench bench-history bench-train learning mutants chaos docs lock clean
 
 install: ## set up .venv with both commands
 	@cd "$(ROOT)" && .ci/install
@@ -19,11 +19,15 @@ run: install ## train the default policy on the simulated phone, with tables and
 test: install ## every test, real PostgreSQL and Kafka included
 	@cd "$(ROOT)" && "$(BIN)/python" -m pytest $(WORKERS)
 
+test-ci: install ## as test; when all have run and at most three failed, those again, alone: CI's machine may have been slow
+	@cd "$(ROOT)" && rm -rf .pytest_cache && { "$(BIN)/python" -m pytest $(WORKERS) || { test $$? -eq 1 && \
+		"$(BIN)/python" -m pytest --last-failed --last-failed-no-failures none --maxfail 1 --verbose -p tests.support.few_failed; }; }
+
 test-fast: install ## the tests that start no server
 	@cd "$(ROOT)" && "$(BIN)/python" -m pytest $(WORKERS) -m "not services and not slow"
 
 test-long: install ## a thousand examples of every property of the fold and the projection; LONG="-k part-7" for one part
-	@cd "$(ROOT)" && HYPOTHESIS_PROFILE=long "$(BIN)/python" -m pytest -v tests/reference_fold $(LONG)
+	@cd "$(ROOT)" && HYPOTHESIS_PROFILE=long "$(BIN)/python" -m pytest -v -o faulthandler_exit_on_timeout=false tests/reference_fold $(LONG)
 
 lint: install ## ruff, mypy, import contracts
 	@cd "$(ROOT)" && "$(BIN)/ruff" check && "$(BIN)/ruff" format --check && "$(BIN)/mypy" && "$(BIN)/lint-imports"
@@ -40,6 +44,12 @@ bench: install ## emit, projection and rebuild in CPU-microseconds beside plain 
 bench-history: install ## what starting, resuming, tail and status cost at ten thousand and a million events
 	@cd "$(ROOT)" && "$(BIN)/python" -m tests.bench.history
 
+bench-train: install ## a training step's CPU-seconds beside TRL's GRPOTrainer, on the same weights and prompts; minutes
+	@cd "$(ROOT)" && "$(BIN)/python" -m tests.bench.train $(TRAIN)
+
+learning: install ## does RL raise greedy success on held-out pairs of goals: five seeds, hours; LEARNING="--seeds 0" for one; writes docs/learning.md
+	@cd "$(ROOT)" && "$(BIN)/python" -m tests.learning $(LEARNING)
+
 chaos: install ## kill and stop everything, 20 kills over 100,000 events; CHAOS="--kills 100 --events 1000000" for more
 	@cd "$(ROOT)" && "$(BIN)/python" -m tests.chaos $(CHAOS)
 
@@ -49,7 +59,8 @@ docs: install ## write schemas/json, docs/events.md, docs/tables.md, docs/settin
 # The pins are for every platform and Python >= 3.11; the file names no index, so it works with whichever one is configured.
 lock: install ## raise every pin to the newest release
 	@cd "$(ROOT)" && "$(BIN)/uv" pip compile --quiet --upgrade --universal --python-version 3.11 --all-extras --generate-hashes \
-		--no-emit-index-url --no-emit-find-links --no-header --no-annotate --output-file requirements.lock pyproject.toml
+		--overrides .ci/overrides.txt --excludes .ci/excludes.txt --no-emit-index-url --no-emit-find-links --no-header \
+		--no-annotate --output-file requirements.lock pyproject.toml
 
 clean: ## remove .venv and every cache
 	@cd "$(ROOT)" && rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .services

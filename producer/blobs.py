@@ -7,7 +7,7 @@ which events name a blob.
 import contextlib
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -15,7 +15,7 @@ from urllib.request import url2pathname
 from producer.durable import sync_folder
 from producer.errors import NotFoundError, UnreachableError
 from schemas.blobs import blob_path, blob_ref
-from schemas.installation import without_secrets
+from schemas.installation import Installation, without_secrets
 
 
 class FolderBlobs:
@@ -25,12 +25,7 @@ class FolderBlobs:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    @property
-    def folder(self) -> Path:
-        """The store's root."""
-        return self._folder
+        self.folder = folder
 
     def put_many(self, contents: Mapping[str, bytes]) -> None:
         """Write the missing ones of ref -> bytes; on return all are synced. OSError."""
@@ -39,8 +34,8 @@ class FolderBlobs:
         # for a blob that exists: another process may have renamed it into place a moment ago.
         folders: set[Path] = set()
         for ref, content in contents.items():
-            path = self._folder / blob_path(ref)
-            folders |= {path.parent, path.parent.parent, self._folder}
+            path = self.folder / blob_path(ref)
+            folders |= {path.parent, path.parent.parent, self.folder}
             try:
                 # `cua-project gc` takes no blob that was written or found a moment ago.
                 os.utime(path)
@@ -61,15 +56,15 @@ class FolderBlobs:
 
     def exists(self, ref: str) -> bool:
         """Whether the store has it."""
-        return (self._folder / blob_path(ref)).exists()
+        return (self.folder / blob_path(ref)).exists()
 
     def get(self, ref: str) -> bytes:
         """The content, checked against its hash. Raises NotFoundError."""
         try:
-            content = (self._folder / blob_path(ref)).read_bytes()
+            content = (self.folder / blob_path(ref)).read_bytes()
         except FileNotFoundError:
             message = (
-                f"no blob {ref} in {self._folder}; was CUA_BLOBS different when it was written?"
+                f"no blob {ref} in {self.folder}; was CUA_BLOBS different when it was written?"
             )
             raise NotFoundError(message) from None
         return _checked(ref, content)
@@ -92,27 +87,29 @@ class RemoteBlobs:
             )
             raise UnreachableError(without_secrets(message)) from error
 
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # every file system of fsspec raises errors of its own
+            message = f"the blob store {self._name} (CUA_BLOBS) cannot be written: {error}"
+            raise UnreachableError(without_secrets(message)) from error
+
     def put_many(self, contents: Mapping[str, bytes]) -> None:
         """Upload the missing ones of ref -> bytes. After UnreachableError try again."""
-        try:
+        with self._writing():
             for ref, content in contents.items():
                 path = f"{self._root}/{blob_path(ref)}"
                 if not self._files.exists(path):
                     self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
                     self._files.pipe_file(path, content)
-        except Exception as error:  # every file system of fsspec raises errors of its own
-            message = f"the blob store {self._name} cannot be written: {error}"
-            raise UnreachableError(without_secrets(message)) from error
 
     def check_writable(self) -> None:
         """Write a small file and remove it. UnreachableError."""
         path = f"{self._root}/.probe-{secrets.token_hex(8)}"
-        try:
+        with self._writing():
             self._files.makedirs(self._root, exist_ok=True)
             self._files.pipe_file(path, b"probe")
-        except Exception as error:  # every file system of fsspec raises errors of its own
-            message = f"the blob store {self._name} (CUA_BLOBS) cannot be written: {error}"
-            raise UnreachableError(without_secrets(message)) from error
         with contextlib.suppress(Exception):  # a store may keep what it was given
             self._files.rm_file(path)
 
@@ -142,6 +139,11 @@ def open_blobs(url: str) -> FolderBlobs | RemoteBlobs:
     """The store CUA_BLOBS names."""
     folder = local_folder(url)
     return RemoteBlobs(url) if folder is None else FolderBlobs(folder)
+
+
+def staging_blobs(installation: Installation) -> FolderBlobs:
+    """Where the emitter writes blobs: the store itself, or the folder they are uploaded from."""
+    return FolderBlobs(local_folder(installation.blobs_url) or installation.home / "blobs")
 
 
 def _checked(ref: str, content: bytes) -> bytes:

@@ -41,7 +41,8 @@ def is_longer(value: object, max_chars: int) -> bool:
                 if left >= 0:
                     waiting += [*fields, *fields.values()]
             case BaseModel() as model:
-                waiting.append(dict(model))
+                # Not of the model itself: dict() would call a field `keys`.
+                waiting.append(dict(iter(model)))
             case list() | tuple() as items:
                 left -= len(items)
                 if left >= 0:

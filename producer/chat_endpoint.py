@@ -1,17 +1,18 @@
-"""Chat completions from an OpenAI-compatible server: the `openai` client and its errors.
+"""Completions from an OpenAI-compatible server: the `openai` client and its errors.
 
 Importing `openai` takes most of a second, so this module is imported only where a server is used.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextvars import ContextVar
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, Literal, NamedTuple, TypeVar
 
 from httpx2 import AsyncByteStream, AsyncClient, Limits, Request, Response, create_ssl_context
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 from pydantic import JsonValue
 
+from producer.chat_answer import ChatAnswer, ChatFailedError, UnreadableAnswerError
 from producer.errors import UnreachableError, UsageError
 
 MAX_ANSWER_BYTES: Final = 1 << 20
@@ -25,6 +26,8 @@ OPTIONAL: Final = ("temperature", "seed", "max_tokens")
 SENT_HEADERS: Final = frozenset({"accept", "connection", "content-length", "content-type", "host"})
 """Besides the key. `openai` adds others, some from environment variables."""
 BAD_REQUEST: Final = 400
+BUSY: Final = frozenset({408, 409, 429})
+SERVER_ERROR: Final = 500
 KEY_REFUSED: Final = frozenset({401, 403})
 
 T = TypeVar("T")
@@ -33,20 +36,13 @@ _last_status: ContextVar[int | None] = ContextVar("last_status", default=None)
 """HTTP status of the latest response to the current request."""
 
 
-class ChatAnswer(NamedTuple):
-    """A completion, without the key."""
-
-    text: str
-    model: str | None
-    """As the server names it."""
+Path = Literal["/chat/completions", "/completions"]
 
 
-class ChatFailedError(Exception):
-    """The server gave no usable answer. The message does not contain the key."""
-
-
-class UnreadableAnswerError(Exception):
-    """The answer has the wrong form; the next one may have the right one."""
+class _Sent(NamedTuple):
+    path: Path
+    body: dict[str, JsonValue]
+    optional: frozenset[str]
 
 
 class ChatEndpoint:
@@ -88,18 +84,37 @@ class ChatEndpoint:
         bodies: Sequence[dict[str, JsonValue]],
         read: Callable[[ChatAnswer], T],
         timeout_s: float,
+        path: Path = "/chat/completions",
+        optional: Collection[str] = OPTIONAL,
     ) -> list[T | ChatFailedError]:
         """Send all requests at once; for each, in order, what `read` returns or the failure.
 
         `read` may raise UnreadableAnswerError. `timeout_s`: of each request, retries included.
+        `optional`: fields that are left out for a server that refuses them.
         """
+        refusable = frozenset(optional)
 
         async def complete_all() -> list[T | ChatFailedError]:
             async with self._open(MAX_RETRIES) as client:
-                requests = [self._complete(client, body, read, timeout_s) for body in bodies]
+                requests = [
+                    self._complete(client, _Sent(path, body, refusable), read, timeout_s)
+                    for body in bodies
+                ]
                 return await asyncio.gather(*requests)
 
         return asyncio.run(complete_all())
+
+    def command(self, path: str, body: dict[str, JsonValue], timeout_s: float) -> str:
+        """POST an administrative request; what the server answers. ChatFailedError."""
+
+        async def post() -> Response:
+            async with asyncio.timeout(timeout_s), self._open(MAX_RETRIES) as client:
+                return await client.post(path, cast_to=Response, body=body)
+
+        try:
+            return self._redact(asyncio.run(post()).text)
+        except (APIConnectionError, APIStatusError, TimeoutError) as error:
+            raise self._failure(error, timeout_s) from None
 
     async def _get_models(self) -> Response:
         async with asyncio.timeout(CHECK_TIMEOUT_S), self._open(max_retries=0) as client:
@@ -108,7 +123,7 @@ class ChatEndpoint:
     async def _complete(
         self,
         client: AsyncOpenAI,
-        body: dict[str, JsonValue],
+        sent: "_Sent",
         read: Callable[[ChatAnswer], T],
         timeout_s: float,
     ) -> T | ChatFailedError:
@@ -117,40 +132,45 @@ class ChatEndpoint:
             async with asyncio.timeout(timeout_s):
                 for _ in range(MAX_ANSWERS):
                     try:
-                        return read(self._parse(await self._post(client, body)))
+                        return read(self._parse(await self._post(client, sent)))
                     except UnreadableAnswerError as error:
                         failure = str(error)
         except TimeoutError as error:
             failure = failure or self._describe(error, timeout_s)
         except (APIConnectionError, APIStatusError) as error:
-            failure = self._describe(error, timeout_s)
+            return self._failure(error, timeout_s)
         return ChatFailedError(failure)
 
-    async def _post(self, client: AsyncOpenAI, body: dict[str, JsonValue]) -> Response:
+    async def _post(self, client: AsyncOpenAI, sent: "_Sent") -> Response:
         """The response to the request without the fields that the server refuses."""
+        body = sent.body
         fields = {name: value for name, value in body.items() if name not in self._refused}
         if "max_tokens" in body.keys() - fields.keys():
             fields["max_completion_tokens"] = body["max_tokens"]
         try:
-            return await client.post("/chat/completions", cast_to=Response, body=fields)
+            return await client.post(sent.path, cast_to=Response, body=fields)
         except APIStatusError as error:
             text = error.response.text
-            refused = {name for name in OPTIONAL if name in fields and name in text}
+            refused = {name for name in sent.optional if name in fields and name in text}
             if error.status_code != BAD_REQUEST or not refused:
                 raise
         # Some reasoning models take only their default temperature.
         self._refused |= refused
-        return await self._post(client, body)
+        return await self._post(client, sent)
 
     def _parse(self, response: Response) -> ChatAnswer:
         if len(response.content) > MAX_ANSWER_BYTES:
             message = f"its answer has more than {MAX_ANSWER_BYTES} bytes"
             raise UnreadableAnswerError(message)
-        match _read_json(response):
-            case {"choices": [{"message": {"content": str(text)}}, *_], **others}:
-                model = others.get("model")
+        content = _read_json(response)
+        match content:
+            case {"choices": [{"message": {"content": str(text)}}, *_]} | {
+                "choices": [{"text": str(text)}, *_]
+            }:
+                assert isinstance(content, dict)  # noqa: S101  # it has choices
+                model = content.get("model")
                 named = self._redact(model) if isinstance(model, str) else None
-                return ChatAnswer(self._redact(text), named)
+                return ChatAnswer(self._redact(text), named, content)
             case _:
                 start = self._redact(response.text)[:200]
                 message = f"its response is no chat completion with text: {start!r}"
@@ -181,6 +201,11 @@ class ChatEndpoint:
         request.headers["accept-encoding"] = "identity"
         if self._key is not None:
             request.headers["authorization"] = f"Bearer {self._key}"
+
+    def _failure(self, error: Exception, timeout_s: float) -> ChatFailedError:
+        status = error.status_code if isinstance(error, APIStatusError) else None
+        is_transient = status is None or status in BUSY or status >= SERVER_ERROR
+        return ChatFailedError(self._describe(error, timeout_s), status, is_transient=is_transient)
 
     def _describe(self, error: Exception, timeout_s: float) -> str:
         if isinstance(error, APIStatusError):

@@ -24,16 +24,21 @@ logger = logging.getLogger(__name__)
 COMMANDS: dict[str, str] = {
     "run": "producer.commands.run",
     "evaluate": "producer.commands.evaluate",
+    "compare": "producer.commands.compare",
     "tasks": "producer.commands.tasks",
     "data": "producer.commands.data",
     "checkpoints": "producer.commands.checkpoints",
     "trainings": "producer.commands.trainings",
+    "devices": "producer.commands.devices",
+    "serve": "producer.commands.serve",
+    "env": "producer.commands.serve:env",
+    "worker": "producer.commands.worker",
     "redo": "producer.commands.redo",
-    "rescore": "producer.commands.rescore",
+    "rescore": "producer.commands.redo:rescore_training",
     "sql": "producer.commands.sql",
-    "ship": "producer.commands.ship",
+    "ship": "producer.commands.worker:ship",
 }
-"""Command -> the module that has it as `command`."""
+"""Command -> the module that has it as `command`, or under the name behind the colon."""
 EPILOG = "\n\n".join(
     [
         "Examples:",
@@ -125,7 +130,8 @@ class LazyGroup(RichGroup):
         """The command of this name; None when there is none."""
         if cmd_name not in COMMANDS:
             return None
-        command = import_module(COMMANDS[cmd_name]).command
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command = getattr(import_module(module), name or "command")
         assert isinstance(command, click.Command)  # noqa: S101  # of our own module
         command.name = cmd_name  # for the list of commands
         return add_log_options(command)

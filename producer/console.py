@@ -3,12 +3,20 @@
 Imports rich only to draw. rich honours NO_COLOR.
 """
 
+import json
+import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
+import click
+
 from producer.log_lines import is_for_people
+
+logger = logging.getLogger(__name__)
+
+MAX_NAMED = 10
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -57,6 +65,16 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
         sys.stdout.write("  ".join(shown).rstrip() + "\n")
 
 
+def print_report(
+    value: object, columns: Sequence[str], rows: Iterable[Sequence[object]], *, as_json: bool
+) -> None:
+    """Print a command's result: `value` as JSON with rounded floats, or else a table."""
+    if as_json:
+        click.echo(json.dumps(rounded(value), indent=2))
+    else:
+        print_table(columns, rows)
+
+
 def rounded(value: object) -> object:
     """Floats rounded to six decimals, below 1 to six digits; also inside lists and dicts."""
     match value:
@@ -68,6 +86,14 @@ def rounded(value: object) -> object:
             return [rounded(item) for item in value]
         case _:
             return value
+
+
+def warn_of_some(findings: Sequence[str], noun: str) -> None:
+    """Log the first ten as warnings, and how many more there are."""
+    for finding in findings[:MAX_NAMED]:
+        logger.warning("%s", finding)
+    if len(findings) > MAX_NAMED:
+        logger.warning("and %d more %s", len(findings) - MAX_NAMED, noun)
 
 
 class ProgressBar:

@@ -1,10 +1,12 @@
-"""pydantic's validation errors as one line per problem."""
+"""pydantic's validation errors in plain words: of a configuration, and of a nested object."""
 
 import json
+import re
 import textwrap
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from typing import get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from producer.errors import UsageError, did_you_mean
@@ -63,7 +65,10 @@ _NAMES_ELSEWHERE = {
 }
 OTHER_NAMES = {name: ours for ours, names in _NAMES_ELSEWHERE.items() for name in names.split()}
 """Name of a field in TRL, verl and others -> ours, or the nearest one."""
+UNION_TAGS = ("str", "int", "bool")
+"""What pydantic appends to the location of a field that is a union."""
 SHOWN_CHARACTERS = 80
+"""Of a wrong value that a message repeats."""
 LINE_CHARACTERS = 76
 
 
@@ -125,3 +130,53 @@ def _number(bound: float) -> str:
 def _shortened(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
+
+
+def explain_mistake(error: ValidationError, schema: type[BaseModel]) -> str:  # noqa: PLR0911  # one per kind
+    """The first mistake, led by the path of its field: `.limit: 0 is out of range`."""
+    first = error.errors()[0]
+    location, value = tuple(part for part in first["loc"] if part not in UNION_TAGS), first["input"]
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    match first["type"]:
+        case "value_error":
+            return path + explain_reason(first["msg"].removeprefix("Value error, "))
+        case "extra_forbidden":
+            fields = list(_schema_at(schema, location[:-1]).model_fields)
+            hint = did_you_mean(str(location[-1]), fields)
+            return f"{path}: unknown field.{hint} The fields are {', '.join(fields)}"
+        case "literal_error":
+            choices = re.findall("'([^']+)'", first["ctx"]["expected"])
+            hint = did_you_mean(str(value), choices)
+            return (
+                f"{path}: unknown value {_shortened(value)}.{hint} Use one of {', '.join(choices)}"
+            )
+        case "missing":
+            field = _schema_at(schema, location[:-1]).model_fields[str(location[-1])]
+            choices = [str(choice) for choice in get_args(field.annotation)]
+            return f"{path}: required" + (f"; use one of {', '.join(choices)}" if choices else "")
+        case "too_short" | "string_too_short":
+            return f"{path}: must not be empty"
+        case "json_invalid":
+            return ": contains text that is not valid Unicode"
+        case _:
+            return f"{path}: {value_problem(first)}"
+
+
+def explain_reason(reason: str) -> str:
+    """What follows a path: a rule over several fields starts with the name of its field."""
+    return ("." if re.match(r"\w+: ", reason) else ": ") + reason
+
+
+def _schema_at(schema: type[BaseModel], location: tuple[int | str, ...]) -> type[BaseModel]:
+    """The schema of the object at a location inside `schema`."""
+    for part in location:
+        if isinstance(part, str):
+            schema = next(_schemas_in(schema.model_fields[part].annotation))
+    return schema
+
+
+def _schemas_in(annotation: object) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _schemas_in(argument)

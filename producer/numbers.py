@@ -24,6 +24,17 @@ def read_none(given: object) -> object:
     return None if given == NONE else given
 
 
+def check_distinct(names: tuple[str, ...], noun: str, give: str, once: str) -> tuple[str, ...]:
+    """`names`. ValueError for none (what to `give`) and for one given twice (why only `once`)."""
+    if not names or not all(names):
+        message = f"names no {noun}; give {give}, separated by commas"
+        raise ValueError(message)
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        message = f"{', '.join(repeated)} given twice; {once}"
+        raise ValueError(message)
+    return names
+
+
 def read_names(given: object, separator: str | None = None) -> object:
     """A text as a list of names: a JSON list, or names between separators. ValueError."""
     if not isinstance(given, str):

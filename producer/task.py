@@ -8,6 +8,29 @@ from schemas.entry import EntryContent
 Split = Literal["train", "eval"]
 
 
+def split_joined(text: str) -> list[str]:
+    """The device queries, or their answers, that `&` separates."""
+    return [part.strip() for part in text.split("&")]
+
+
+def joined_goals(queries: str, answers: str) -> list[tuple[str, str]]:
+    """(device query, its expected answer) of each query in `queries`, which `&` separates.
+
+    The answer to a single query is kept whole: it may contain `&`. Raises ValueError unless there
+    is one answer for each query.
+    """
+    names = split_joined(queries)
+    parts = split_joined(answers) if len(names) > 1 else [answers]
+    if len(names) != len(parts):
+        count = "1 answer" if len(parts) == 1 else f"{len(parts)} answers"
+        message = (
+            f"expected: {count} ({answers!r}) for {len(names)} queries ({queries!r}); give one for"
+            " each, separated by &"
+        )
+        raise ValueError(message)
+    return list(zip(names, parts, strict=True))
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """One task. Its row id in the log hashes every field, so a changed field is another task."""
@@ -23,9 +46,11 @@ class Task:
     max_steps: int
     """Maximum number of turns."""
     validation_query: str | None
-    """Name of a device query (`wifi_enabled`), see `producer.validators`; None: `judge` decides."""
+    """Name of a device query (`wifi_enabled`), or several that are joined by `&`; None: `judge`
+    decides."""
     expected_result: str | None
-    """The query's answer for success, as text: `True`, `255`, `com.android.settings`."""
+    """The query's answer for success, as text: `True`, `255`, `com.android.settings`; of joined
+    queries their answers, joined too."""
     setup: tuple[str, ...] = ()
     """Shell commands that put a fresh device into a state where the task is not solved yet
     (`settings put global wifi_on 0`)."""
@@ -36,8 +61,8 @@ class Task:
     validation_config: dict[str, str] = field(default_factory=dict)
     """Recorded with the task; no query reads it."""
     judge: str | None = None
-    """Of a task without a device query: `agent`, or the URL of an OpenAI-compatible endpoint; None:
-    the task cannot be judged."""
+    """Of a task without a device query: `agent`, `environment`, or the URL of an OpenAI-compatible
+    endpoint; None: the task cannot be judged."""
     judge_model: str | None = None
     """Whom the endpoint asks; None: no endpoint judges, or it is not known yet."""
     entry: EntryContent | None = None
@@ -53,6 +78,8 @@ class Task:
             return "shell"
         if self.judge is None:
             return None
+        if self.judge == "environment":
+            return "environment"
         return "agent" if self.judge == "agent" else "model"
 
     @property

@@ -17,8 +17,9 @@ class CheckpointSaved(Payload):
     step: Count
     """Steps the policy has been trained for."""
     path: str
-    """Folder, absolute on the host that saved it."""
+    """Folder, absolute on the host that saved it; `tinker://...` of weights that Tinker keeps."""
     policy_version: Count
     """Version of the saved policy."""
     adapter_sha256: str
-    """Hex sha256 of the weights file: the adapter's, or that of all weights."""
+    """Hex sha256 of the weights file: the adapter's, that of all weights, or the one in the run's
+    folder that names what Tinker keeps."""

@@ -160,8 +160,8 @@ class Sample(Value):
     used: bool
     """Whether the step trains on it."""
     drop_reason: str | None = None
-    """zero_variance, stale, group_failed or baseline (a greedy rollout, which the others of its
-    group are compared with); None: it is used."""
+    """zero_variance, stale, group_failed, truncated (a completion was cut at max_tokens), or
+    baseline (a greedy rollout, which its group is compared with); None: it is used."""
 
 
 class SamplesChosen(Payload):

@@ -6,6 +6,8 @@ from pydantic import JsonValue
 
 from schemas.base import Count, Id, Items, Payload, Progress, UtcTime, Value
 
+RECORDED_BY = "recorded_by"
+"""Field of the configuration of a training that another trainer runs (`producer.record`)."""
 Phase = Literal["initialization", "rollout", "training", "evaluation", "checkpointing"]
 
 

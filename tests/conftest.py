@@ -15,6 +15,8 @@ import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.chromium import chromium
+from tests.support.desktop import desktop_programs
 from tests.support.kafka import KafkaService
 from tests.support.mariadb import mariadb
 from tests.support.postgres import database_url, migrated_template, migrated_url, postgres
@@ -22,7 +24,9 @@ from tests.support.profiles import LONG, is_long
 from tests.support.releases import release_1_home
 
 __all__ = [
+    "chromium",
     "database_url",
+    "desktop_programs",
     "mariadb",
     "migrated_template",
     "migrated_url",

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -14,19 +15,26 @@ import consumers.diagnostics
 import consumers.errors
 import producer.cli
 import producer.errors
+from tests.support.forked_command import Program, run_command
 
 PROGRAMS = ("cua-train", "cua-project")
-MODULES = {"cua-train": "producer", "cua-project": "consumers"}
+MODULES: dict[str, Program] = {"cua-train": "producer", "cua-project": "consumers"}
 COMMANDS = {"cua-train": ("tasks", "list"), "cua-project": ("tail",)}
 
 
 def call(program: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return run_command(MODULES[program], *arguments)
+
+
+def streamed(program: str, *arguments: str, **streams: Any) -> "subprocess.CompletedProcess[str]":
+    """A process of its own, whose standard output is the test's subject."""
     return subprocess.run(
         [sys.executable, "-m", MODULES[program], *arguments],
-        capture_output=True,
+        stderr=subprocess.PIPE,
         text=True,
         timeout=60,
         check=False,
+        **streams,
     )
 
 
@@ -74,14 +82,7 @@ def test_a_reader_that_exits_after_the_first_line_is_no_error(
 ) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run(
-        [sys.executable, "-m", MODULES[program], *(arguments or COMMANDS[program])],
-        stdout=writing,
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = streamed(program, *(arguments or COMMANDS[program]), stdout=writing)
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -102,14 +103,7 @@ def test_a_closed_stdout_is_like_the_null_device(program: str) -> None:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_full_disk_under_stdout_is_named(program: str) -> None:
     with open("/dev/full", "w") as full:  # noqa: PTH123  # a device, not a path of ours
-        done = subprocess.run(
-            [sys.executable, "-m", MODULES[program], "--version"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = streamed(program, "--version", stdout=full)
     assert done.returncode == 1
     assert done.stderr.startswith("error: the disk is full")
 

@@ -32,7 +32,9 @@ from tests.producer.environments.test_environment_contract import (
     DATABASES,
     DEVICES,
     ENVIRONMENTS,
+    PAGES,
     QUESTIONS,
+    SERVED,
 )
 from tests.reference_fold.histories import history
 from tests.reference_fold.reference_rows import ROWS
@@ -161,11 +163,13 @@ def test_every_environment_keeps_the_contract_and_can_be_chosen() -> None:
     }
     tested = {place_of(type(make())) for make in ENVIRONMENTS.values()}
     tested |= {place_of(type(make(Path()))) for make in QUESTIONS.values()}
+    tested |= {place_of(type(make("ws://127.0.0.1:9"))) for make in SERVED.values()}
     tested -= {place_of(BlankedEnvironment)}
     assert found == tested, "ENVIRONMENTS in test_environment_contract.py has them all"
     choices = get_args(RunConfig.model_fields["environment"].annotation)
     assert {make().box_type for make in DEVICES.values()} <= set(choices)
-    assert {make().env_type for make in DATABASES.values()} <= set(choices)
+    assert {make().env_type for make in (DATABASES | PAGES).values()} <= set(choices)
+    assert set(SERVED) <= set(choices)
 
 
 def names_agents(path: Path) -> set[str]:
@@ -182,7 +186,7 @@ def names_agents(path: Path) -> set[str]:
 NAMES_ITS_AGENT = {
     "producer/foreign_files/agent_peft.py": "reads the files of DB Bench's trainer",
     "producer/commands/data.py": "`cua-train data` makes entries of DB Bench",
-    "producer/commands/sql_data.py": "`cua-train sql` is about text-to-SQL",
+    "producer/commands/sql.py": "`cua-train sql` is about text-to-SQL",
     "producer/commands/sql_rl_settings.py": "the same",
     "producer/commands/tasks.py": "`cua-train tasks` lists the phone's demo tasks",
     "producer/config/tasks.py": "a type of device, `box_type`, has the name of its agent",
@@ -213,7 +217,7 @@ def test_every_command_module_is_listed_in_its_cli(package: str, commands: dict[
     written = {
         module.__name__ for module in modules(f"{package}/commands") if hasattr(module, "command")
     }
-    assert written == set(commands.values())
+    assert written == {listed.partition(":")[0] for listed in commands.values()}
 
 
 @pytest.mark.parametrize("places", PLACES.values(), ids=PLACES)

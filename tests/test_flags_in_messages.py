@@ -3,8 +3,6 @@
 import ast
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Container, Iterator
 from functools import cache
 from pathlib import Path
@@ -18,6 +16,7 @@ import producer.cli
 import producer.errors
 from producer.cli import flags_of
 from schemas.advice import flags_in
+from tests.support.forked_command import run_command
 from tests.support.paths import ROOT
 
 PROGRAMS = {"producer": producer.cli, "consumers": consumers.cli}
@@ -41,7 +40,7 @@ ONLY_OF: dict[str, tuple[str, ...]] = {
     "consumers/trackers/open.py": ("track",),
 }
 """Modules below the commands that only these show messages of."""
-FOREIGN = ("kafka-configs.sh", "nvidia-smi", "content query", "--query-gpu", "--format=csv")
+FOREIGN = ("vLLM", "kafka-configs.sh", "nvidia-smi", "content query", "--query-gpu", "--format=csv")
 """Of commands that are not ours."""
 ONE_FLAG = re.compile(r"(X/)?--[a-zX-]+=?")
 QUOTED = re.compile(r"`[a-z][^`]*`")
@@ -175,14 +174,8 @@ def test_the_same_error_advises_each_command_what_it_can_do(tmp_path: Path) -> N
     (tmp_path / "runs" / "gone").symlink_to(tmp_path / "elsewhere")
     said = {}
     for command in ("run", "evaluate"):
-        done = subprocess.run(
-            [sys.executable, "-m", "producer", command, "--training-name", "gone"],
-            env={**os.environ, "CUA_HOME": str(tmp_path)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        environ = {**os.environ, "CUA_HOME": str(tmp_path)}
+        done = run_command("producer", command, "--training-name", "gone", environ=environ)
         assert done.returncode == 3
         said[command] = done.stderr.strip().rpartition("does not exist; ")[2]
     assert said == {

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
@@ -232,20 +231,3 @@ def test_reading_newest_first_is_reading_in_order_backwards(open_log: Callable[[
     assert list(read_newest_first(reader, starts, ends)) == in_order[::-1]
     assert list(islice(read_newest_first(reader, starts, ends), 7)) == in_order[:-8:-1]
     assert list(read_newest_first(reader, ends, ends)) == []
-
-
-def test_a_training_is_read_back_whole_and_each_partition_in_order(
-    open_log: Callable[[], Pair],
-) -> None:
-    writer, reader = open_log()
-    topic, training = rollouts(reader), uuid4()
-    values = [f'{{"trainingid":"{training}","n":{number}}}'.encode() for number in range(9)]
-    writer.append([Record(topic, KEYS[0], value, str(training)) for value in values])
-    writer.append([Record(topic, key, b"other", str(uuid4())) for key in KEYS])
-    found = list(writer.read_training(topic, training, {}))
-    assert [(key, value) for key, value in found if value in values] == [
-        (KEYS[0], value) for value in values
-    ]
-    at = ProducerPartition(topic, partition_of(KEYS[0], 12))
-    since = list(writer.read_training(topic, training, {at: 7}))
-    assert [value for _, value in since if value in values] == values[7:]

@@ -14,9 +14,8 @@ from consumers.log.kafka import KafkaLogReader
 from consumers.projection.loop import ProjectionLoop
 from producer.log import kafka_history
 from producer.log.kafka import KafkaLog
-from producer.log.kafka_history import KafkaHistory
+from producer.log.kafka_history import KafkaHistory, ask_tables
 from producer.log.project_command import NoAnswerError
-from producer.log.training_places import ask_tables
 from producer.log.writer import Record
 from schemas import ids
 from schemas.catalogue import stream, topic_of
@@ -105,7 +104,7 @@ def test_what_is_found_by_the_tables_is_what_the_whole_log_has(
     with caplog.at_level(logging.INFO):
         history = KafkaHistory(tmp_path / "known")
         found = history.read_own(log, topic, OWN, {})
-        whole = list(log.read_training(topic, A, {}))
+        whole = list(log.read_topic(topic, {}))
         narrow = list(history.read_training(log, topic, A, {}))
         new = KafkaHistory(tmp_path / "known")
         nobody = f"training/{ids.training_id('nobody')}"

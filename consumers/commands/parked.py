@@ -133,17 +133,17 @@ def list_command(
         wanted = operator.resolve(wanted)
         pages = operator.held_pages(wanted, None if everything else limit)
         held = chain.from_iterable(pages)
-        shown = abandoned if everything else abandoned[:limit]
+        listed = abandoned if everything else abandoned[:limit]
         num_left = 0 if everything else operator.count_held(wanted) - limit
         if as_json:
-            print_array(chain(map(held_json, held), map(abandoned_json, shown)))
+            print_array(chain(map(held_json, held), map(abandoned_json, listed)))
         elif not print_held(pages) and not abandoned:
             logger.info("no records are held")
     if not as_json:
-        print_abandoned(shown)
+        print_abandoned(listed)
     for number, what in (
         (num_left, "records"),
-        (len(abandoned) - len(shown), "abandoned streams"),
+        (len(abandoned) - len(listed), "abandoned streams"),
     ):
         if number > 0:
             logger.warning("%s more %s are not listed; --all lists them", f"{number:,}", what)

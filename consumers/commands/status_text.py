@@ -149,7 +149,7 @@ def _print_trainings(trainings: Sequence[TrainingStatus], *, show_all: bool) -> 
     ]
     listed = urgent if show_all else urgent[:NUM_UNFINISHED]
     listed_finished = finished if show_all else finished[:NUM_FINISHED]
-    shown = (*listed, *listed_finished)
+    trainings_listed = (*listed, *listed_finished)
     columns = {
         "training": Column("training"),
         "name": Column("name"),
@@ -159,15 +159,15 @@ def _print_trainings(trainings: Sequence[TrainingStatus], *, show_all: bool) -> 
         "heartbeat": Column("heartbeat", is_number=True),
         "parked": Column("parked since"),
     }
-    if all(training.status == "completed" for training in shown):
+    if all(training.status == "completed" for training in trainings_listed):
         del columns["progress"]
-    if not any(training.display_name for training in shown):
+    if not any(training.display_name for training in trainings_listed):
         del columns["name"]
-    if not any(training.tags for training in shown):
+    if not any(training.tags for training in trainings_listed):
         del columns["tags"]
-    if not any(training.parked for training in shown):
+    if not any(training.parked for training in trainings_listed):
         del columns["parked"]
-    rows = [_cells(training) for training in shown]
+    rows = [_cells(training) for training in trainings_listed]
     if rows:
         print_table(list(columns.values()), [[row[name] for name in columns] for row in rows])
     if rest := [*urgent[len(listed) :], *finished[len(listed_finished) :]]:

@@ -84,8 +84,8 @@ def _steps(scores: Sequence[ScoredCompletion]) -> Node:
     ]
 
 
-def _wholes(one: ScoredCompletion) -> tuple[float, ...]:
-    whole = one.whole
+def _wholes(completion: ScoredCompletion) -> tuple[float, ...]:
+    whole = completion.whole
     return whole.product, whole.minimum, whole.last, whole.average
 
 

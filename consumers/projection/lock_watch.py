@@ -116,13 +116,13 @@ class LockWatch:
         self._seen = {
             state: seen for state, seen in self._seen.items() if now - seen.last <= FORGET_AFTER_S
         }
-        told = [
+        notices = [
             seen
             for state, seen in self._seen.items()
             if len(state) == 1 and seen.last - seen.first >= NAME_AFTER_S
         ]
-        self._look_for_hidden(connection, told)
-        for seen in told:
+        self._look_for_hidden(connection, notices)
+        for seen in notices:
             named_at = self._named.get(seen.session.pid)
             if named_at is None:
                 logger.warning("waiting for %s", self._described(seen))
@@ -132,12 +132,12 @@ class LockWatch:
             else:
                 continue
             self._named[seen.session.pid] = now
-        if self._named and not told:
+        if self._named and not notices:
             logger.info("the lock is free; continuing")
-        pids = {seen.session.pid for seen in told}
+        pids = {seen.session.pid for seen in notices}
         self._named = {pid: at for pid, at in self._named.items() if pid in pids}
         self._hints = {pid: hint for pid, hint in self._hints.items() if pid in pids}
-        self.reason = f"waiting for {self._described(told[0])}" if told else None
+        self.reason = f"waiting for {self._described(notices[0])}" if notices else None
         for state, seen in self._seen.items():
             if len(state) > 1 and seen.last - seen.first >= STOPPED_AFTER_S:
                 self._end_stopped(connection, seen.session, seen.last - seen.first)
@@ -146,9 +146,9 @@ class LockWatch:
         hint = self._hints.get(seen.session.pid)
         return f"{seen.session}{'' if hint is None else f'; {hint}'}"
 
-    def _look_for_hidden(self, connection: Connection, told: Sequence[_Seen]) -> None:
+    def _look_for_hidden(self, connection: Connection, notices: Sequence[_Seen]) -> None:
         """Find out what helps against sessions of ours that hide whether they are stopped."""
-        for seen in told:
+        for seen in notices:
             session = seen.session
             is_new = session.pid not in self._hints
             if not (is_new and session.is_hidden and session.application in OURS):

@@ -212,7 +212,7 @@ class Sample(Base):
     used: Mapped[bool]
     """Whether the step trained on it."""
     drop_reason: Mapped[OptString]
-    """zero_variance, stale, group_failed or baseline (a greedy rollout, which the others of its
-    group are compared with); NULL: it was used."""
+    """zero_variance, stale, group_failed, truncated (a completion was cut at max_tokens), or
+    baseline (a greedy rollout, which its group is compared with); NULL: it was used."""
     created_at: Mapped[Time]
     """Time of the event that chose it."""

@@ -42,8 +42,8 @@ def format_line(decoded: DecodedRecord, *, colour: bool = False, width: int | No
     coloured: list[str] = []
     left = width
     for text, tint in parts:
-        shown = text if left is None else fit(text, max(left, 0))
-        coloured.append(f"{tint}{shown}{RESET}" if tint else shown)
+        fitted = text if left is None else fit(text, max(left, 0))
+        coloured.append(f"{tint}{fitted}{RESET}" if tint else fitted)
         if left is not None:
             left -= display_width(text) + 1
             if left <= 0:

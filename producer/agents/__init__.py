@@ -3,13 +3,28 @@
 To add one: a folder with a class of `Agent`, and its line in `AGENTS`.
 """
 
+from producer.agents.adb.agent import AdbAgent
 from producer.agents.agent import Agent, AgentSettings
 from producer.agents.android.agent import AndroidAgent
 from producer.agents.dbbench.agent import DbBenchAgent
+from producer.agents.desktop.agent import DesktopAgent
+from producer.agents.gbox.agent import GboxAgent
+from producer.agents.miniwob.agent import MiniWobAgent
+from producer.agents.openenv.agent import OpenEnvAgent
 from producer.agents.text_to_sql.agent import TextToSqlAgent
 
 AGENTS: dict[str, Agent] = {
-    agent.name: agent for agent in (AndroidAgent(), DbBenchAgent(), TextToSqlAgent())
+    agent.name: agent
+    for agent in (
+        AndroidAgent(),
+        DbBenchAgent(),
+        TextToSqlAgent(),
+        AdbAgent(),
+        GboxAgent(),
+        MiniWobAgent(),
+        OpenEnvAgent(),
+        DesktopAgent(),
+    )
 }
 """`environment` of the configuration -> its agent. The first is the default."""
 DEFAULT_AGENT = next(iter(AGENTS))

@@ -36,8 +36,35 @@ class WarmUpPlan:
     """Every optimiser step, in order."""
     settings: Mapping[str, JsonValue]
     """The recipe, as the training's configuration records it."""
-    recipe: Callable[[str], Recipe]
-    """The columns of the training, of the policy with this name."""
+    learning_rate: float
+    """Of the last stage, at its peak."""
+    max_turns: int
+    """Of a demonstration."""
+    seed: int
+    box_type: str
+    """As `Environment.box_type`."""
+    renderer_name: str
+    """Its codec."""
+
+    def recipe(self, policy: str) -> Recipe:
+        """The columns of the training, of the policy with this name: those of its last stage."""
+        batch_size = self.steps[-1].batch_size
+        return Recipe(
+            model_name=policy,
+            lora_rank=None,
+            learning_rate=self.learning_rate,
+            batch_size=batch_size,
+            group_size=1,
+            groups_per_batch=batch_size,
+            max_tokens=0,
+            temperature=0.0,
+            kl_penalty_coef=0.0,
+            num_substeps=1,
+            max_turns=self.max_turns,
+            seed=self.seed,
+            box_type=self.box_type,
+            renderer_name=self.renderer_name,
+        )
 
 
 @dataclass(frozen=True, slots=True)

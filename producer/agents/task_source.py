@@ -2,44 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from pydantic import JsonValue
 
 from producer.task import Task
 
+if TYPE_CHECKING:
+    from producer.tasks.sources import Source
 
-class SourceFields(Protocol):
-    """The fields of a source that agents read (`producer.tasks.source.Source`)."""
 
-    @property
-    def seed(self) -> int:
-        """Of what is drawn or generated."""
-
-    @property
-    def task_ids(self) -> tuple[str, ...] | None:
-        """Names of tasks."""
-
-    @property
-    def path(self) -> Path | None:
-        """Folder of a data set."""
-
-    @property
-    def num_samples(self) -> int | None:
-        """How many entries are generated."""
-
-    @property
-    def split(self) -> str | None:
-        """Part of the tasks."""
-
-    @property
-    def skills(self) -> tuple[str, ...] | None:
-        """Only entries that need one of these."""
-
-    @property
-    def positions(self) -> tuple[int, ...] | None:
-        """Only entries at these places."""
+SourceFields: TypeAlias = "Source"
+"""The source, whose fields agents read."""
 
 
 @dataclass(frozen=True, slots=True)

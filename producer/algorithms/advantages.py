@@ -1,8 +1,11 @@
 """Every advantage by name, and those of whole rollouts. Imports no torch.
 
 Every completion token of a rollout has the rollout's advantage. Functions for advantages that
-differ between tokens are in `token_advantages`, `process_advantages` and `prime`. Formulas and
-sources: docs/algorithms.md.
+differ between tokens are in `token_advantages`. Formulas and sources: docs/algorithms.md.
+
+Baselines of REINFORCE are taken off the rewards, so that they vary less. Neither changes the
+expected gradient much: the moving average is made of earlier steps alone; the group's mean contains
+the rollout itself, as in Dr. GRPO, which makes it smaller by 1 - 1/G.
 
 Axes: B rollouts of one step, G rollouts of one group.
 """
@@ -10,9 +13,10 @@ Axes: B rollouts of one step, G rollouts of one group.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Final
+from statistics import fmean
+from typing import Final, assert_never
 
-from producer.algorithms.names import AdvantageName
+from producer.algorithms.names import AdvantageName, BaselineName
 from producer.algorithms.settings import GaeSettings, PrimeSettings
 
 STD_EPSILON: Final = 0.05
@@ -35,6 +39,8 @@ class Rewards:
     """Completion tokens."""
     greedy_rewards_B: Sequence[float] | None = None
     """Reward of a greedy rollout of the same task; only `remax` reads it."""
+    is_right_B: Sequence[bool] | None = None
+    """Whether the rollout solved its task; only `rejection` reads it."""
 
     def by_group(self) -> dict[int, list[int]]:
         """Group -> the places of its rollouts in B."""
@@ -197,6 +203,18 @@ def grpo_passk_no_std(rewards: Rewards) -> list[float]:
     return _per_group(rewards, _best_margin)
 
 
+def rejection(rewards: Rewards) -> list[float]:
+    """Rejection sampling (RAFT, arXiv 2304.06767): 1 for a rollout that solved its task, else 0.
+
+    With the loss `reinforce` it is supervised training on the policy's own right samples.
+    ValueError without knowing which are right.
+    """
+    if rewards.is_right_B is None:
+        message = "rejection needs to know which rollouts solved their task; found none of it"
+        raise ValueError(message)
+    return [float(is_right) for is_right in rewards.is_right_B]
+
+
 def known_after_update(rewards: Rewards) -> list[None]:
     """Nothing yet: the update computes advantages of tokens with weights of its own."""
     return [None] * len(rewards.rewards_B)
@@ -229,6 +247,7 @@ ADVANTAGES: Final[dict[AdvantageName, Advantage]] = {
         learned=LearnedWeights("reward model", PrimeSettings),
         is_of_steps=True,
     ),
+    "rejection": Advantage(rejection, compares_group=False),
 }
 
 
@@ -284,3 +303,33 @@ def _whitened(values_B: Sequence[float], num_tokens_B: Sequence[int]) -> list[fl
     squares = [count * value * value for count, value in zip(num_tokens_B, centered_B, strict=True)]
     scale = 1 / sqrt(sum(squares) / (num_tokens - 1) + WHITENING_EPSILON)
     return [value * scale for value in centered_B]
+
+
+def baselines(rewards: Rewards, name: BaselineName, moving: float) -> list[float]:
+    """What is taken off each reward, in the order of the rollouts.
+
+    `moving`: the average of earlier steps' rewards (`moved`).
+    """
+    match name:
+        case "none":
+            return [0.0] * len(rewards.rewards_B)
+        case "moving":
+            return [moving] * len(rewards.rewards_B)
+        case "group":
+            means = {
+                group: fmean(rewards.rewards_B[at] for at in places)
+                for group, places in rewards.by_group().items()
+            }
+            return [means[group] for group in rewards.groups_B]
+        case _:
+            assert_never(name)
+
+
+def moved(average: float, rewards: list[float], momentum: float) -> float:
+    """The moving average after a step with these rewards; as it was without any.
+
+    It begins at 0, the baseline of the first step.
+    """
+    if not rewards:
+        return average
+    return momentum * average + (1 - momentum) * fmean(rewards)

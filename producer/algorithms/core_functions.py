@@ -14,15 +14,16 @@ from torch import Tensor
 
 from producer.algorithms.advantages import ADVANTAGES, Rewards
 from producer.algorithms.names import AdvantageName
-from producer.algorithms.process_advantages import (
+from producer.algorithms.token_advantages import (
     AdvantagesAndReturns,
     Index,
     compute_grpo_process_advantage_avg_unique,
     compute_token_wise_advantage,
     compute_weighted_grpo_advantage,
+    discounted_returns,
     groups_of,
+    whitened,
 )
-from producer.algorithms.token_advantages import discounted_returns, whitened
 
 CoreFunction = Callable[..., AdvantagesAndReturns]
 CoreAlgorithm = Literal["grpo", "ppo", "rloo", "prime"]

@@ -1,22 +1,23 @@
-"""Policy-gradient losses per completion token; `aggregation` makes a scalar of them.
+"""Policy-gradient losses per completion token, their aggregation to a scalar, and KL divergences.
 
-Axes: B sequences, T tokens. Log-probs in nats; `old` is the one recorded when the token was
-sampled. Masks: True on completion tokens; what a loss has elsewhere is not read. Gradients flow
-through `logprobs_BT` alone. Formulas and sources: docs/losses.md.
+Axes: B sequences of one micro-batch, T tokens; N completion tokens in any shape. Log-probs in nats;
+`old` is the one recorded when the token was sampled. Masks: True on completion tokens; what a loss
+has elsewhere is not read. Gradients flow through `logprobs_BT` alone. Formulas and sources:
+docs/losses.md.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import torch
 from torch import Tensor
 
-from producer.algorithms.names import CLIPPED, LossName
+from producer.algorithms.names import CLIPPED, AggregationName, KlName, LossName
 from producer.algorithms.settings import LossSettings
 
 MAX_LOG_RATIO: Final = 20.0
-"""Log ratios are cut here before the exponential by losses that clip, as in verl."""
+"""Log ratios are cut here before the exponential by losses that clip and by k3, as in verl."""
 MAX_SEQUENCE_LOG_RATIO: Final = 10.0
 """The same for gspo, from above only."""
 
@@ -124,3 +125,120 @@ def value_loss(
 
 def _ratio(logprobs_BT: Tensor, old_BT: Tensor) -> Tensor:
     return torch.exp((logprobs_BT - old_BT).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO))
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSize:
+    """Of the whole optimiser step, so that micro-batches add up to the same number."""
+
+    num_tokens: int
+    """Completion tokens."""
+    num_sequences: int
+    """With at least one completion token."""
+
+
+UNDIVIDED: Final = BatchSize(1, 1)
+"""With this size an aggregation is the sum that `divisor` of the whole step divides."""
+
+
+def divisor(name: AggregationName, size: BatchSize) -> int:
+    """What the aggregation divides the step's sum by, for a size that is known only later."""
+    match name:
+        case "sum":
+            return 1
+        case "token_mean":
+            return max(1, size.num_tokens)
+        case "sequence_mean" | "sequence_sum":
+            return max(1, size.num_sequences)
+
+
+Aggregation = Callable[[Tensor, Tensor, BatchSize], Tensor]
+"""(loss_BT, mask_BT, size of the step) -> this micro-batch's share, a scalar."""
+
+
+def token_sum(loss_BT: Tensor, mask_BT: Tensor, _size: BatchSize) -> Tensor:
+    """Sum over tokens (tinker-cookbook): the learning rate scales with the batch."""
+    return loss_BT[mask_BT].sum()
+
+
+def token_mean(loss_BT: Tensor, mask_BT: Tensor, size: BatchSize) -> Tensor:
+    """Mean over all tokens (DAPO): long sequences weigh more."""
+    return loss_BT[mask_BT].sum() / max(1, size.num_tokens)
+
+
+def sequence_mean(loss_BT: Tensor, mask_BT: Tensor, size: BatchSize) -> Tensor:
+    """Mean over sequences of their mean over tokens (GRPO): every sequence weighs the same."""
+    mean_B = _token_sums(loss_BT, mask_BT) / mask_BT.sum(dim=-1).clamp(min=1)
+    return mean_B.sum() / max(1, size.num_sequences)
+
+
+def sequence_sum(loss_BT: Tensor, mask_BT: Tensor, size: BatchSize) -> Tensor:
+    """Mean over sequences of their sum over tokens (Dr. GRPO, but for its constant length)."""
+    return _token_sums(loss_BT, mask_BT).sum() / max(1, size.num_sequences)
+
+
+AGGREGATIONS: Final[dict[AggregationName, Aggregation]] = {
+    "sum": token_sum,
+    "token_mean": token_mean,
+    "sequence_mean": sequence_mean,
+    "sequence_sum": sequence_sum,
+}
+
+
+def _token_sums(loss_BT: Tensor, mask_BT: Tensor) -> Tensor:
+    return loss_BT.masked_fill(~mask_BT, 0.0).sum(dim=-1)
+
+
+MAX_K3: Final = 10.0
+"""Bound of k3's value, as in verl."""
+
+KlEstimator = Callable[[Tensor, Tensor], Tensor]
+"""(logprobs_N, reference_logprobs_N) -> KL(policy || reference) per token."""
+
+
+class KlEstimates(NamedTuple):
+    """KL(sampled || trained) on sampled tokens (Schulman, Approximating KL Divergence, 2020)."""
+
+    v1: float
+    """Mean log ratio: unbiased, may be negative."""
+    v2: float
+    """Half the mean squared log ratio: biased, low variance, never negative."""
+
+
+def k1(logprobs_N: Tensor, reference_N: Tensor) -> Tensor:
+    """Log ratio, log p - log q: unbiased, may be negative. As a loss its expected gradient is 0."""
+    return logprobs_N - reference_N
+
+
+def absolute(logprobs_N: Tensor, reference_N: Tensor) -> Tensor:
+    """|log p - log q|: a distance, no estimate of the KL divergence."""
+    return (logprobs_N - reference_N).abs()
+
+
+def k2(logprobs_N: Tensor, reference_N: Tensor) -> Tensor:
+    """(log p - log q)² / 2: biased, never negative; as a loss it has the KL's gradient."""
+    return 0.5 * (logprobs_N - reference_N).square()
+
+
+def k3(logprobs_N: Tensor, reference_N: Tensor) -> Tensor:
+    """Ratio q / p - log(q / p) - 1: unbiased and never negative."""
+    log_ratio_N = (reference_N - logprobs_N).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)
+    return (torch.exp(log_ratio_N) - log_ratio_N - 1).clamp(-MAX_K3, MAX_K3)
+
+
+KL_ESTIMATORS: Final[dict[KlName, KlEstimator]] = {"k1": k1, "abs": absolute, "k2": k2, "k3": k3}
+
+
+def kl_sample_train(sampled_logprobs_N: Tensor, trained_logprobs_N: Tensor) -> KlEstimates:
+    """Divergence of the trained policy from the one that sampled; NaN without tokens."""
+    log_ratio_N = sampled_logprobs_N - trained_logprobs_N
+    return KlEstimates(float(log_ratio_N.mean()), float(0.5 * log_ratio_N.square().mean()))
+
+
+def kl_penalized(advantages_N: Tensor, kl_N: Tensor, coef: float) -> Tensor:
+    """Advantages with tinker-cookbook's KL penalty: A + coef * (mean(kl) - kl).
+
+    It penalises tokens that diverged more than the batch's mean, and leaves the mean advantage
+    unchanged. tinker-cookbook's `kl_N` is k1 of the sampling policy and the base policy.
+    """
+    return advantages_N + coef * (kl_N.mean() - kl_N)

@@ -1,7 +1,7 @@
 """Names of algorithms as the configuration takes them. Imports no torch.
 
 The functions lie in explicit dicts: `advantages.ADVANTAGES`, `losses.LOSSES`,
-`aggregation.AGGREGATIONS` and `kl.KL_ESTIMATORS`. docs/algorithms.md and docs/losses.md have
+`losses.AGGREGATIONS` and `losses.KL_ESTIMATORS`. docs/algorithms.md and docs/losses.md have
 formulas and sources.
 """
 
@@ -22,7 +22,9 @@ AdvantageName = Literal[
     "grpo_passk_no_std",
     "gae",
     "prime",
+    "rejection",
 ]
+ControlName = Literal["none", "shuffled_rewards", "wrong_sign"]
 LossName = Literal["importance_sampling", "reinforce", "ppo", "cispo", "gspo"]
 AggregationName = Literal["sum", "token_mean", "sequence_mean", "sequence_sum"]
 BaselineName = Literal["none", "moving", "group"]

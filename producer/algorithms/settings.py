@@ -12,9 +12,11 @@ from producer.numbers import NonNegativeFloat, PositiveFloat, PositiveInt
 
 
 class SettingsGroup(BaseModel):
-    """Frozen, and without fields of other groups."""
+    """Frozen, and without fields of other groups; the text under a field is its description."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", protected_namespaces=(), use_attribute_docstrings=True
+    )
 
 
 class OptimizerSettings(SettingsGroup):

@@ -1,16 +1,31 @@
-"""Advantages that differ between the tokens of a rollout, from rewards per token and values.
+"""Advantages that differ between the tokens of a rollout: GAE, process rewards, PRIME.
 
-Observations between the actions are masked out: values and returns pass over them unchanged.
+GAE takes rewards per token and values; observations between the actions are masked out: values and
+returns pass over them unchanged.
 
-Axes: B sequences, T tokens. Masks: 1 on completion tokens, 0 elsewhere.
+Process rewards are those of steps, as rewards of their tokens, compared within a group of
+responses. Names and parameters of these functions are those of the published ones; each returns
+advantages and returns, which are the same. What the published code does wrong is not repeated: a
+group of one gives 0, and a group is found by the value of its index.
+
+PRIME (arXiv 2502.01456): a reward model learnt from outcomes, whose log ratios are step rewards.
+Formulas of verl's recipe `prime`, with groups by index in any order and size.
+
+Axes: B sequences, T tokens. Masks: 1 on completion tokens, 0 elsewhere; rewards off the mask are 0.
 """
 
-from typing import NamedTuple
+import logging
+from collections.abc import Hashable, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
 
 from producer.algorithms.advantages import WHITENING_EPSILON
+from producer.algorithms.settings import PrimeSettings
 
 
 class GaeResult(NamedTuple):
@@ -75,3 +90,186 @@ def is_last_token(mask_BT: Tensor) -> Tensor:
     mask_BT = mask_BT > 0
     num_left_BT = mask_BT.flip(1).cumsum(1).flip(1)
     return mask_BT & (num_left_BT == 1)
+
+
+logger = logging.getLogger(__name__)
+
+EPSILON: Final = 1e-6
+"""Added to a standard deviation, which is that of a sample."""
+WEIGHT_FACTOR: Final = 0.5
+Index = Tensor | np.ndarray | Sequence[Hashable]
+"""For every response the group that it belongs to."""
+AdvantagesAndReturns = tuple[Tensor, Tensor]
+
+
+def compute_grpo_process_advantage_avg_unique(
+    token_level_rewards: Tensor, eos_mask: Tensor, index: Index, epsilon: float = EPSILON
+) -> AdvantagesAndReturns:
+    """A response's score is the mean of its different rewards that are not 0; 0 without any.
+
+    A = (score - mean of the group) / (sd + epsilon), given to the tokens whose reward r is not 0:
+    as (r - 1) A where A > 0 and r > 1, r A where A > 0 and r <= 1, (1 - r) A where A <= 0. Other
+    tokens have 0. Made for rewards of steps; `is_outcome_only` rewards are warned about.
+    """
+    if is_outcome_only(token_level_rewards, eos_mask):
+        warn_of_outcome_only()
+    rewards_BT = token_level_rewards.detach().double()
+    scores_B = torch.tensor(
+        [_mean_of_different(row[row != 0]) for row in rewards_BT], dtype=torch.float64
+    ).to(rewards_BT.device)
+    advantages_B1 = _normalized(scores_B, index, epsilon)[:, None]
+    better_BT = torch.where(rewards_BT > 1, rewards_BT - 1, rewards_BT)
+    shares_BT = torch.where(advantages_B1 > 0, better_BT, 1 - rewards_BT)
+    advantages_BT = torch.where(rewards_BT != 0, shares_BT * advantages_B1, 0.0)
+    return _both(advantages_BT, token_level_rewards)
+
+
+def compute_weighted_grpo_advantage(
+    token_level_rewards: Tensor,
+    eos_mask: Tensor,
+    index: Index,
+    weight_factor: float = WEIGHT_FACTOR,
+    epsilon: float = EPSILON,
+) -> AdvantagesAndReturns:
+    """GRPO that trusts the better responses of a group more, on every token of the mask.
+
+    S = sum of a response's rewards, A = (S - mean) / (sd + epsilon), weight = weight_factor +
+    (1 - weight_factor) (S - min) / (max - min), or 1 where all are equal.
+    """
+    scores_B = token_level_rewards.detach().double().sum(dim=1)
+    advantages_B = _normalized(scores_B, index, epsilon)
+    weights_B = torch.ones_like(scores_B)
+    for places in groups_of(index):
+        own_G = scores_B[places]
+        spread = own_G.max() - own_G.min()
+        if spread > 0:
+            weights_B[places] = weight_factor + (1 - weight_factor) * (own_G - own_G.min()) / spread
+    return _both((weights_B * advantages_B)[:, None] * eos_mask.double(), token_level_rewards)
+
+
+def compute_token_wise_advantage(
+    token_level_rewards: Tensor, eos_mask: Tensor, index: Index, epsilon: float = EPSILON
+) -> AdvantagesAndReturns:
+    """Each token's reward against those at its position: (r - mean) / (sd + epsilon).
+
+    Over the group's responses that have a token there; a token alone at its position has 0.
+    """
+    rewards_BT = token_level_rewards.detach().double()
+    mask_BT = eos_mask > 0
+    advantages_BT = torch.zeros_like(rewards_BT)
+    for places in groups_of(index):
+        own_GT, alive_GT = rewards_BT[places], mask_BT[places]
+        num_T = alive_GT.sum(dim=0)
+        kept_GT = torch.where(alive_GT, own_GT, 0.0)
+        mean_T = kept_GT.sum(dim=0) / num_T.clamp(min=1)
+        centered_GT = torch.where(alive_GT, own_GT - mean_T, 0.0)
+        sd_T = (centered_GT.square().sum(dim=0) / (num_T - 1).clamp(min=1)).sqrt()
+        advantages_BT[places] = torch.where(num_T > 1, centered_GT / (sd_T + epsilon), 0.0)
+    return _both(advantages_BT, token_level_rewards)
+
+
+def is_outcome_only(token_level_rewards: Tensor, eos_mask: Tensor) -> bool:
+    """Whether no response has a reward on another token than its last; False without rewards."""
+    rewarded_BT = token_level_rewards != 0
+    is_elsewhere_BT = rewarded_BT & ~is_last_token(eos_mask)
+    return bool(rewarded_BT.any()) and not bool(is_elsewhere_BT.any())
+
+
+@lru_cache(maxsize=1)
+def warn_of_outcome_only() -> None:
+    """Say once in a process that a function for process rewards gets outcomes alone."""
+    logger.warning(
+        "compute_grpo_process_advantage_avg_unique: the rewards are outcomes on the last token, so"
+        " that only the last token of right answers is trained; use compute_weighted_grpo_advantage"
+        " or a process reward model"
+    )
+
+
+def groups_of(index: Index) -> list[list[int]]:
+    """The places of each group's responses, by the value of the index, in order of appearance."""
+    values = index.tolist() if isinstance(index, Tensor | np.ndarray) else list(index)
+    groups: dict[Hashable, list[int]] = {}
+    for place, value in enumerate(values):
+        groups.setdefault(value, []).append(place)
+    return list(groups.values())
+
+
+def _normalized(scores_B: Tensor, index: Index, epsilon: float) -> Tensor:
+    """(score - mean of the group) / (sd of the sample + epsilon); 0 in a group of one."""
+    advantages_B = torch.zeros_like(scores_B)
+    for places in groups_of(index):
+        if len(places) > 1:
+            own_G = scores_B[places]
+            advantages_B[places] = (own_G - own_G.mean()) / (own_G.std() + epsilon)
+    return advantages_B
+
+
+def _mean_of_different(rewards: Tensor) -> float:
+    return float(torch.unique(rewards).mean()) if len(rewards) else 0.0
+
+
+def _both(advantages_BT: Tensor, like: Tensor) -> AdvantagesAndReturns:
+    advantages_BT = advantages_BT.to(like.dtype)
+    return advantages_BT, advantages_BT
+
+
+def implicit_rewards(
+    reward_logprobs_BT: Tensor, reference_logprobs_BT: Tensor, mask_BT: Tensor, beta: float
+) -> Tensor:
+    """Of each completion token beta (log p_rm - log p_ref), without gradient; 0 off the mask."""
+    ratios_BT = (reward_logprobs_BT - reference_logprobs_BT).detach()
+    return torch.where(mask_BT > 0, beta * ratios_BT, 0.0)
+
+
+def reward_model_loss(
+    reward_logprobs_BT: Tensor,
+    reference_logprobs_BT: Tensor,
+    mask_BT: Tensor,
+    is_right_B: Tensor,
+    beta: float,
+) -> Tensor:
+    """Cross-entropy of sigmoid(beta * sum of log ratios) with the outcome, mean over responses.
+
+    `is_right_B`: 1 or 0, or a share. The gradient reaches `reward_logprobs_BT` alone.
+    """
+    ratios_BT = reward_logprobs_BT - reference_logprobs_BT.detach()
+    logits_B = beta * torch.where(mask_BT > 0, ratios_BT, 0.0).sum(dim=1)
+    return binary_cross_entropy_with_logits(logits_B, is_right_B.to(logits_B.dtype))
+
+
+def compute_prime_advantage(
+    process_rewards_BT: Tensor,
+    outcomes_B: Tensor,
+    mask_BT: Tensor,
+    index: Index,
+    settings: PrimeSettings,
+) -> AdvantagesAndReturns:
+    """RLOO on process and on outcome, summed to returns, whitened over the mask.
+
+    Process: each token's reward minus the mean, over the group's other responses, of their mean
+    reward of a token, counting the own reward as RLOO does: r n / (n - 1) - sum of means / (n - 1).
+    Outcome: the same of the outcomes, on the last token. A group of one keeps its rewards. The
+    return of a token is the sum from it on.
+    """
+    with torch.no_grad():
+        mask_BT = mask_BT.to(process_rewards_BT.dtype)
+        process_BT = _left_one_out(process_rewards_BT * mask_BT, mask_BT, index)
+        last_BT = is_last_token(mask_BT).to(mask_BT.dtype)
+        outcome_BT = _left_one_out(outcomes_B[:, None] * last_BT, last_BT, index)
+        rewards_BT = (
+            settings.prime_process_coef * process_BT + settings.prime_outcome_coef * outcome_BT
+        )
+        returns_BT = rewards_BT.flip(1).cumsum(1).flip(1)
+        return whitened(returns_BT, mask_BT) * mask_BT, returns_BT * mask_BT
+
+
+def _left_one_out(rewards_BT: Tensor, places_BT: Tensor, index: Index) -> Tensor:
+    """RLOO of rewards at `places_BT`; a response counts with their mean."""
+    baselined_BT = rewards_BT.clone()
+    means_B = rewards_BT.sum(dim=1) / places_BT.sum(dim=1).clamp(min=1)
+    for group in groups_of(index):
+        others = len(group) - 1
+        if others:
+            baseline = means_B[group].sum() / others
+            baselined_BT[group] = rewards_BT[group] * (len(group) / others) - baseline
+    return baselined_BT * places_BT

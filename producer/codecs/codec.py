@@ -1,6 +1,6 @@
 """The Codec interface: text of a policy to actions, and back."""
 
-from typing import Literal, NoReturn, Protocol
+from typing import Literal, NamedTuple, NoReturn, Protocol
 
 from pydantic import JsonValue
 
@@ -36,6 +36,14 @@ class Codec(Protocol):
         (unknown tool) or `tool_arg` (wrong arguments).
         """
         ...
+
+
+class Format(NamedTuple):
+    """A codec, and the system prompt that explains it."""
+
+    codec: Codec
+    system_prompt: str | None
+    """None for a policy that was trained to know its actions."""
 
 
 def parse_error(

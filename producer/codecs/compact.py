@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pydantic import ValidationError
 
 from producer.codecs.codec import cannot_encode, parse_error
+from producer.codecs.json_calls import Fields
 from schemas import actions
 from schemas.actions import Action
 from schemas.turn import TakenAction
@@ -44,69 +45,58 @@ class CompactCodec:
 
     name = "compact"
 
-    def encode(self, action: Action, width_px: int, height_px: int) -> str:
+    def encode(self, action: Action, width_px: int, height_px: int) -> str:  # one per action
         """The action as one call.
 
         CannotEncodeError for drags, scrolls, pointer moves, mouse buttons and key combinations.
         """
+
+        def point(x: int, y: int) -> tuple[int, int]:
+            return _hundredth(x, width_px), _hundredth(y, height_px)
+
         match action:
             case actions.Click(button="left") | actions.DoubleClick() | actions.LongPress():
-                x, y = _hundredth(action.x, width_px), _hundredth(action.y, height_px)
-                return f"{action.type}({x},{y})"
+                inside = ",".join(map(str, point(action.x, action.y)))
             case actions.Swipe():
-                path = (
-                    _hundredth(action.x, width_px),
-                    _hundredth(action.y, height_px),
-                    _hundredth(action.to_x, width_px),
-                    _hundredth(action.to_y, height_px),
-                )
+                path = (*point(action.x, action.y), *point(action.to_x, action.to_y))
                 named = next((name for name, known in SWIPES.items() if known == path), None)
-                return f"swipe({named or ','.join(map(str, path))})"
+                inside = named or ",".join(map(str, path))
+            case actions.Wait() | actions.Screenshot():
+                inside = ""
+            case actions.Type() | actions.Answer():
+                inside = action.text
+            case actions.Terminate():
+                inside = action.status
             case actions.KeyPress(keys=(key,)):
                 return f"press({key})"
-            case actions.Wait() | actions.Screenshot():
-                return f"{action.type}()"
+            case actions.SystemButton():
+                return f"button({action.button})"
+            case actions.OpenApp():
+                return f"open({action.package})"
             case _:
-                return _encode_without_coordinates(action)
+                return cannot_encode("compact", action)
+        return f"{action.type}({inside})"
 
     def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
         """Parse the text as one call."""
-        found = CALL.fullmatch(text)
-        if found is None:
-            return (parse_error("parse", f"not a call such as click(31,52): {text[:80]!r}"),)
-        tool, inside = found.groups()
-        read = TOOLS.get(tool)
-        arguments = {"text": inside}
-        if read is None:
-            return (
-                parse_error(
-                    "tool_name",
-                    f"unknown tool {tool}; use one of {', '.join(TOOLS)}",
-                    tool,
-                    dict(arguments),
-                ),
-            )
-        try:
-            action = read(inside, width_px, height_px)
-        except (_BadArgumentError, ValidationError) as error:
-            return (
-                parse_error("tool_arg", f"{tool}: {_first_line(error)}", tool, dict(arguments)),
-            )
-        return (TakenAction(tool_name=tool, tool_args=dict(arguments), action=action),)
+        return (_parse(text, width_px, height_px),)
 
 
-def _encode_without_coordinates(action: Action) -> str:
-    match action:
-        case actions.Type() | actions.Answer():
-            return f"{action.type}({action.text})"
-        case actions.SystemButton():
-            return f"button({action.button})"
-        case actions.OpenApp():
-            return f"open({action.package})"
-        case actions.Terminate():
-            return f"terminate({action.status})"
-        case _:
-            return cannot_encode("compact", action)
+def _parse(text: str, width_px: int, height_px: int) -> TakenAction:
+    found = CALL.fullmatch(text)
+    if found is None:
+        return parse_error("parse", f"not a call such as click(31,52): {text[:80]!r}")
+    tool, inside = found.groups()
+    arguments: Fields = {"text": inside}
+    read = TOOLS.get(tool)
+    if read is None:
+        message = f"unknown tool {tool}; use one of {', '.join(TOOLS)}"
+        return parse_error("tool_name", message, tool, arguments)
+    try:
+        action = read(inside, width_px, height_px)
+    except (_BadArgumentError, ValidationError) as error:
+        return parse_error("tool_arg", f"{tool}: {_first_line(error)}", tool, arguments)
+    return TakenAction(tool_name=tool, tool_args=arguments, action=action)
 
 
 def _first_line(error: Exception) -> str:

@@ -1,6 +1,7 @@
 """Shared by the codecs of JSON tool calls: untrusted JSON, and actions from fields."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
@@ -12,6 +13,9 @@ from schemas.turn import TakenAction
 
 ACTION: Final[TypeAdapter[Action]] = TypeAdapter(Action)
 MAX_ERROR_CHARACTERS = 200
+CALL: Final = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
+SCALE: Final = 1000
+"""Of coordinates that do not depend on the screen's size, on each axis."""
 Fields = dict[str, JsonValue]
 
 
@@ -33,6 +37,36 @@ def read_json(text: str) -> JsonValue:
         message = f"the tool call is not JSON: {error}"
         raise BadCallError(message, "parse") from error
     return content
+
+
+def no_call(text: str) -> TakenAction:
+    """The error of a completion without a match of `CALL`."""
+    return parse_error("parse", f"no <tool_call>...</tool_call> in {text[:80]!r}")
+
+
+def encode_call(tool: str, arguments: Fields) -> str:
+    """A tool call as the chat template writes it."""
+    call = json.dumps({"name": tool, "arguments": arguments}, ensure_ascii=False)
+    return f"<tool_call>\n{call}\n</tool_call>"
+
+
+def scaled(pixel: int, size_px: int, size: int = SCALE) -> int:
+    """The pixel's middle in units of `size`; the pixel itself where those are pixels."""
+    return pixel if size == size_px else round((pixel + 0.5) * size / size_px)
+
+
+def pixel_of(
+    value: JsonValue, screen: tuple[int, int], size: tuple[int, int] = (SCALE, SCALE)
+) -> tuple[int, int] | None:
+    """The pixel of a screen that [x, y] in units of `size` means; None if it means none."""
+    if not isinstance(value, list) or len(value) != len(screen):
+        return None
+    found = []
+    for part, pixels, most in zip(value, screen, size, strict=True):
+        if isinstance(part, bool) or not isinstance(part, int | float) or not 0 <= part <= most:
+            return None
+        found.append(min(int(part * pixels // most), pixels - 1))
+    return found[0], found[1]
 
 
 def named_arguments(call: str, tools: Sequence[str], joint: str = ", ") -> tuple[str, Fields]:

@@ -13,13 +13,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from producer.codecs.codec import parse_error
-from producer.codecs.json_calls import (
-    BadCallError,
-    Fields,
-    action_of,
-    read_json,
-    taken,
-)
+from producer.codecs.json_calls import BadCallError, Fields, action_of, read_json, taken
 from schemas import actions
 from schemas.actions import Action
 from schemas.turn import TakenAction

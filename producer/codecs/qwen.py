@@ -10,14 +10,24 @@ Encodes as `mobile_use`; parses both, and the actions of either under both names
 contain several calls.
 """
 
-import json
-import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from pydantic import JsonValue
 
 from producer.codecs.codec import cannot_encode, parse_error
-from producer.codecs.json_calls import BadCallError, Fields, named_arguments, taken
+from producer.codecs.json_calls import (
+    CALL,
+    SCALE,
+    BadCallError,
+    Fields,
+    encode_call,
+    named_arguments,
+    no_call,
+    pixel_of,
+    scaled,
+    taken,
+)
 from schemas import actions
 from schemas.actions import Action
 from schemas.turn import TakenAction
@@ -34,10 +44,9 @@ answer (text); terminate (status: success or failure).
 Coordinates run from 0 to 1000 on each axis, from the top left. \
 Call terminate when the task is done or cannot be done."""
 """For a policy without Qwen's official schema in its prompt."""
-SCALE = 1000
-CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
 TOOLS = ("mobile_use", "computer_use")
 BUTTONS = {"home": "Home", "back": "Back", "recents": "Menu"}
+CLICKS = {"left": "click", "right": "right_click", "wheel": "middle_click"}
 KEY_BUTTONS = ("power", "volume_up", "volume_down")
 """System buttons that the tool writes as keys."""
 MAX_NUMBER = 1_000_000
@@ -54,94 +63,59 @@ class QwenCodec:
 
         CannotEncodeError for drags, screenshots, diagonal scrolls and a mouse's back and forward.
         """
-        return encode_call(TOOLS[0], self.arguments(action, width_px, height_px, (SCALE, SCALE)))
-
-    def arguments(
-        self, action: Action, width_px: int, height_px: int, size: tuple[int, int]
-    ) -> Fields:
-        """The arguments of the action's call; coordinates refer to `size`. CannotEncodeError."""
-        at_point = _encode_at_point(action, (width_px, height_px), size)
-        return _encode_elsewhere(action) if at_point is None else at_point
+        screen = width_px, height_px
+        return encode_call(TOOLS[0], arguments_of(action, screen, (SCALE, SCALE)))
 
     def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
         """Parse every tool call in the text."""
-        calls = CALL.findall(text)
-        if not calls:
-            return (parse_error("parse", f"no <tool_call>...</tool_call> in {text[:80]!r}"),)
-        return tuple(parse_call(call, (width_px, height_px), (SCALE, SCALE)) for call in calls)
+        parsed = (
+            parse_call(call, (width_px, height_px), (SCALE, SCALE)) for call in CALL.findall(text)
+        )
+        return tuple(parsed) or (no_call(text),)
 
 
-def encode_call(tool: str, arguments: Fields) -> str:
-    """A tool call as the chat template writes it."""
-    call = json.dumps({"name": tool, "arguments": arguments}, ensure_ascii=False)
-    return f"<tool_call>\n{call}\n</tool_call>"
-
-
-def scaled(pixel: int, size_px: int, size: int) -> int:
-    """The pixel's middle in units of `size`; the pixel itself where those are pixels."""
-    return pixel if size == size_px else round((pixel + 0.5) * size / size_px)
-
-
-def _encode_at_point(  # noqa: PLR0911  # one per action
+def arguments_of(  # noqa: C901, PLR0911, PLR0912  # one branch per action
     action: Action, screen: tuple[int, int], size: tuple[int, int]
-) -> Fields | None:
+) -> Fields:
+    """The arguments of the action's call; coordinates refer to `size`. CannotEncodeError."""
+
     def point(x: int, y: int) -> JsonValue:
         return [scaled(x, screen[0], size[0]), scaled(y, screen[1], size[1])]
 
+    name: str = action.type
+    rest: Fields = {}
     match action:
         case actions.Click(button="left" | "right" | "wheel"):
-            name = {"left": "click", "right": "right_click", "wheel": "middle_click"}[action.button]
-            return {"action": name, "coordinate": point(action.x, action.y)}
+            name = CLICKS[action.button]
         case actions.DoubleClick():
-            return {"action": "double_click", "coordinate": point(action.x, action.y)}
+            pass
         case actions.LongPress():
-            return {
-                "action": "long_press",
-                "coordinate": point(action.x, action.y),
-                "time": action.duration_s,
-            }
+            rest = {"time": action.duration_s}
         case actions.Swipe():
-            return {
-                "action": "swipe",
-                "coordinate": point(action.x, action.y),
-                "coordinate2": point(action.to_x, action.to_y),
-            }
+            rest = {"coordinate2": point(action.to_x, action.to_y)}
         case actions.Scroll(scroll_x=0):
-            return {
-                "action": "scroll",
-                "coordinate": point(action.x, action.y),
-                "pixels": -action.scroll_y,
-            }
+            rest = {"pixels": -action.scroll_y}
         case actions.Scroll(scroll_y=0):
-            return {
-                "action": "hscroll",
-                "coordinate": point(action.x, action.y),
-                "pixels": action.scroll_x,
-            }
+            name, rest = "hscroll", {"pixels": action.scroll_x}
         case actions.Move():
-            return {"action": "mouse_move", "coordinate": point(action.x, action.y)}
-        case _:
-            return None
-
-
-def _encode_elsewhere(action: Action) -> Fields:  # noqa: PLR0911  # one per action
-    match action:
+            name = "mouse_move"
         case actions.KeyPress():
             return {"action": "key", "keys": list(action.keys)}
         case actions.Type() | actions.Answer():
-            return {"action": action.type, "text": action.text}
+            return {"action": name, "text": action.text}
         case actions.SystemButton(button="home" | "back" | "recents"):
-            return {"action": "system_button", "button": BUTTONS[action.button]}
+            return {"action": name, "button": BUTTONS[action.button]}
         case actions.SystemButton():
             return {"action": "key", "text": action.button}
         case actions.OpenApp():
             return {"action": "open", "text": action.package}
         case actions.Wait():
-            return {"action": "wait", "time": action.duration_s}
+            return {"action": name, "time": action.duration_s}
         case actions.Terminate():
-            return {"action": "terminate", "status": action.status}
+            return {"action": name, "status": action.status}
         case _:
             return cannot_encode("qwen", action)
+    return {"action": name, "coordinate": point(action.x, action.y), **rest}
 
 
 def parse_call(
@@ -165,22 +139,15 @@ def parse_call(
     return taken(tool, arguments, _Arguments(arguments, screen, size, names, start).action)
 
 
+@dataclass(frozen=True, slots=True)
 class _Arguments:
     """The arguments of one call, on a screen of this size."""
 
-    def __init__(
-        self,
-        arguments: Fields,
-        screen: tuple[int, int],
-        size: tuple[int, int],
-        names: tuple[str, ...] | None,
-        start: tuple[int, int] | None,
-    ) -> None:
-        self.arguments = arguments
-        self.screen = screen
-        self.size = size
-        self.names = names
-        self.start = start
+    arguments: Fields
+    screen: tuple[int, int]
+    size: tuple[int, int]
+    names: tuple[str, ...] | None
+    start: tuple[int, int] | None
 
     def action(self) -> Action:
         """The action. BadCallError, ValidationError."""
@@ -198,25 +165,12 @@ class _Arguments:
         if value is None and self.names is not None and "scroll" in str(self.arguments["action"]):
             # The official schema requires none; the middle is where there is something to scroll.
             return {"x": self.screen[0] // 2, "y": self.screen[1] // 2}
-        numbers = (
-            [part for part in value if isinstance(part, int | float) and not isinstance(part, bool)]
-            if isinstance(value, list)
-            else []
-        )
-        if (
-            not isinstance(value, list)
-            or len(value) != 2
-            or len(numbers) != 2
-            or not all(0 <= part <= most for part, most in zip(numbers, self.size, strict=True))
-        ):
+        pixel = pixel_of(value, self.screen, self.size)
+        if pixel is None:
             limit = " and ".join(dict.fromkeys(map(str, self.size)))
             message = f"{name} must be [x, y] with numbers from 0 to {limit}, not {value!r}"
             raise BadCallError(message)
-        x, y = (
-            int(share * pixels // most)
-            for share, pixels, most in zip(numbers, self.screen, self.size, strict=True)
-        )
-        return {"x": min(x, self.screen[0] - 1), "y": min(y, self.screen[1] - 1)}
+        return dict(zip("xy", pixel, strict=True))
 
     def text(self, name: str = "text") -> str:
         """A text argument."""

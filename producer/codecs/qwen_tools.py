@@ -12,9 +12,9 @@ from typing import Final, Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from producer.codecs.codec import cannot_encode, parse_error
-from producer.codecs.json_calls import Fields
-from producer.codecs.qwen import CALL, SCALE, QwenCodec, encode_call, parse_call
+from producer.codecs.codec import cannot_encode
+from producer.codecs.json_calls import CALL, SCALE, Fields, encode_call, no_call
+from producer.codecs.qwen import KEY_BUTTONS, arguments_of, parse_call
 from schemas import actions
 from schemas.actions import Action
 from schemas.turn import TakenAction
@@ -181,23 +181,16 @@ class QwenToolCodec:
 
     def encode(self, action: Action, width_px: int, height_px: int) -> str:
         """The action as a tool call; a drag as two. CannotEncodeError for what the tool lacks."""
-        size = self._scale(width_px, height_px)
-        calls = (
-            self._mobile(action, width_px, height_px, size)
-            if self._tool == "mobile_use"
-            else self._computer(action, width_px, height_px, size)
-        )
-        return "\n".join(encode_call(self._tool, call) for call in calls)
+        screen, size = (width_px, height_px), self._scale(width_px, height_px)
+        write = self._mobile if self._tool == "mobile_use" else self._computer
+        return "\n".join(encode_call(self._tool, call) for call in write(action, screen, size))
 
     def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
         """Parse every call of the tool in the text."""
         size = self._scale(width_px, height_px)
-        found = CALL.findall(text)
-        if not found:
-            return (parse_error("parse", f"no <tool_call>...</tool_call> in {text[:80]!r}"),)
         taken: list[TakenAction] = []
-        for call in found:
-            one = parse_call(
+        for call in CALL.findall(text):
+            parsed = parse_call(
                 call,
                 (width_px, height_px),
                 size,
@@ -205,57 +198,46 @@ class QwenToolCodec:
                 names=tuple(ACTIONS_OF[self._tool]),
                 start=_pointer(taken),
             )
-            if isinstance(one.action, actions.Drag) and isinstance(taken[-1].action, actions.Move):
+            is_drag = isinstance(parsed.action, actions.Drag)
+            if is_drag and isinstance(taken[-1].action, actions.Move):
                 # It was moved to where the drag begins.
                 taken.pop()
-            taken.append(one)
-        return tuple(taken)
+            taken.append(parsed)
+        return tuple(taken) or (no_call(text),)
 
-    def _mobile(
-        self, action: Action, width_px: int, height_px: int, size: Size
-    ) -> tuple[Fields, ...]:
+    def _mobile(self, action: Action, screen: tuple[int, int], size: Size) -> tuple[Fields, ...]:
         match action:
             case actions.KeyPress(keys=("enter",)):
                 return ({"action": "system_button", "button": "Enter"},)
-            case actions.KeyPress(keys=(key,)):
-                # The schema's `key` takes one name; those of buttons would be read as buttons.
-                if key in {"power", "volume_up", "volume_down"}:
-                    return cannot_encode(self.name, action)
+            # The schema's `key` takes one name; those of buttons would be read as buttons.
+            case actions.KeyPress(keys=(key,)) if key not in KEY_BUTTONS:
                 return ({"action": "key", "text": key},)
-            case actions.Click(button="left") | actions.LongPress() | actions.Swipe():
-                pass
             case (
-                actions.Type()
+                actions.Click(button="left")
+                | actions.LongPress()
+                | actions.Swipe()
+                | actions.Type()
                 | actions.Answer()
                 | actions.SystemButton()
                 | actions.OpenApp()
                 | actions.Wait()
                 | actions.Terminate()
             ):
-                pass
+                return (arguments_of(action, screen, size),)
             case _:
                 return cannot_encode(self.name, action)
-        return (QwenCodec().arguments(action, width_px, height_px, size),)
 
-    def _computer(
-        self, action: Action, width_px: int, height_px: int, size: Size
-    ) -> tuple[Fields, ...]:
+    def _computer(self, action: Action, screen: tuple[int, int], size: Size) -> tuple[Fields, ...]:
         match action:
             case actions.Drag(path=(start, end)):
-                first = actions.Move(x=start[0], y=start[1])
-                point = QwenCodec().arguments(
-                    actions.Move(x=end[0], y=end[1]), width_px, height_px, size
-                )
-                return (
-                    QwenCodec().arguments(first, width_px, height_px, size),
-                    {**point, "action": "left_click_drag"},
-                )
-            case actions.Click():
-                found = QwenCodec().arguments(action, width_px, height_px, size)
-                name = "left_click" if found["action"] == "click" else found["action"]
-                return ({**found, "action": name},)
+                moves = [actions.Move(x=x, y=y) for x, y in (start, end)]
+                first, last = (arguments_of(move, screen, size) for move in moves)
+                return first, {**last, "action": "left_click_drag"}
+            case actions.Click(button="left"):
+                return ({**arguments_of(action, screen, size), "action": "left_click"},)
             case (
-                actions.DoubleClick()
+                actions.Click()
+                | actions.DoubleClick()
                 | actions.Move()
                 | actions.Scroll()
                 | actions.KeyPress()
@@ -264,7 +246,7 @@ class QwenToolCodec:
                 | actions.Wait()
                 | actions.Terminate()
             ):
-                return (QwenCodec().arguments(action, width_px, height_px, size),)
+                return (arguments_of(action, screen, size),)
             case _:
                 return cannot_encode(self.name, action)
 

@@ -11,13 +11,25 @@ in words and is recorded with the call; `coordinates` is the place. A `finish` w
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from pydantic import JsonValue
 
 from producer.codecs.codec import cannot_encode, parse_error
-from producer.codecs.json_calls import BadCallError, Fields, action_of, named_arguments, taken
-from producer.codecs.qwen import CALL, SCALE, encode_call, scaled
+from producer.codecs.json_calls import (
+    CALL,
+    SCALE,
+    BadCallError,
+    Fields,
+    action_of,
+    encode_call,
+    named_arguments,
+    no_call,
+    pixel_of,
+    scaled,
+    taken,
+)
 from schemas import actions
 from schemas.actions import Action
 from schemas.turn import TakenAction
@@ -64,62 +76,49 @@ class RecipeCodec:
 
     def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
         """Parse every tool call in the text."""
-        calls = CALL.findall(text)
-        if not calls:
-            return (parse_error("parse", f"no <tool_call>...</tool_call> in {text[:80]!r}"),)
-        return tuple(item for call in calls for item in _parse_call(call, width_px, height_px))
+        parsed = [
+            item for call in CALL.findall(text) for item in _parse_call(call, width_px, height_px)
+        ]
+        return tuple(parsed) or (no_call(text),)
 
 
-def _arguments(action: Action, width_px: int, height_px: int) -> Fields:
+def _arguments(action: Action, width_px: int, height_px: int) -> Fields:  # noqa: C901  # one branch per action
     def target(x: int, y: int) -> JsonValue:
-        return {"coordinates": [scaled(x, width_px, SCALE), scaled(y, height_px, SCALE)]}
+        return {"coordinates": [scaled(x, width_px), scaled(y, height_px)]}
 
-    at_point = _at_point(action, target)
-    return _elsewhere(action) if at_point is None else at_point
+    def ends(start: tuple[int, int], end: tuple[int, int]) -> Fields:
+        return {"start_target": target(*start), "end_target": target(*end)}
 
-
-def _at_point(action: Action, target: Callable[[int, int], JsonValue]) -> Fields | None:  # noqa: PLR0911  # one per action
+    name: str = action.type
+    rest: Fields
     match action:
         case actions.Click(x=x, y=y):
-            return {"action_type": "click", "option": action.button, "target": target(x, y)}
+            rest = {"option": action.button, "target": target(x, y)}
         case actions.DoubleClick(x=x, y=y):
-            return {"action_type": "click", "option": DOUBLE, "target": target(x, y)}
+            name, rest = "click", {"option": DOUBLE, "target": target(x, y)}
         case actions.LongPress(x=x, y=y):
-            duration_s = action.duration_s
-            return {"action_type": "long_press", "target": target(x, y), "duration": duration_s}
+            rest = {"target": target(x, y), "duration": action.duration_s}
         case actions.Move(x=x, y=y):
-            return {"action_type": "move", "target": target(x, y)}
+            rest = {"target": target(x, y)}
         case actions.Swipe(x=x, y=y):
-            ends = target(x, y), target(action.to_x, action.to_y)
-            return {"action_type": "swipe", "start_target": ends[0], "end_target": ends[1]}
+            rest = ends((x, y), (action.to_x, action.to_y))
         case actions.Drag(path=(start, end)):
-            ends = target(*start), target(*end)
-            return {"action_type": "drag", "start_target": ends[0], "end_target": ends[1]}
+            rest = ends(start, end)
         case actions.Scroll(x=x, y=y) if not (action.scroll_x and action.scroll_y):
             distance = action.scroll_x or action.scroll_y
-            way = ("left", "right") if action.scroll_x else ("up", "down")
-            return {
-                "action_type": "scroll",
-                "target": target(x, y),
-                "direction": way[distance >= 0],
-                "distance": abs(distance),
-            }
-        case _:
-            return None
-
-
-def _elsewhere(action: Action) -> Fields:
-    match action:
+            direction = (("left", "right") if action.scroll_x else ("up", "down"))[distance >= 0]
+            rest = {"target": target(x, y), "direction": direction, "distance": abs(distance)}
         case actions.Type():
-            return {"action_type": "type", "text": action.text}
+            rest = {"text": action.text}
         case actions.KeyPress():
-            return {"action_type": "key", "keys": list(action.keys)}
+            name, rest = "key", {"keys": list(action.keys)}
         case actions.SystemButton():
-            return {"action_type": "button", "button": action.button}
+            name, rest = "button", {"button": action.button}
         case actions.Screenshot():
-            return {"action_type": "screenshot"}
+            rest = {}
         case _:
             return cannot_encode("recipe", action)
+    return {"action_type": name, **rest}
 
 
 def _parse_call(call: str, width_px: int, height_px: int) -> list[TakenAction]:
@@ -155,34 +154,30 @@ def _action(given: Fields, width_px: int, height_px: int) -> Action:
     if read is None:
         message = f"unknown action_type {name!r}; use one of {', '.join(READ)}"
         raise BadCallError(message[:200], "tool_name")
-    return action_of(read(_Call(given, width_px, height_px)), width_px, height_px)
+    return action_of(read(_Call(given, (width_px, height_px))), width_px, height_px)
 
 
+@dataclass(frozen=True, slots=True)
 class _Call:
     """The arguments of one call on a screen of this size."""
 
-    def __init__(self, given: Fields, width_px: int, height_px: int) -> None:
-        self.given = given
-        self._screen = width_px, height_px
+    given: Fields
+    screen: tuple[int, int]
 
-    def point(self, name: str = "target") -> list[JsonValue]:
+    def point(self, name: str = "target") -> tuple[int, int]:
         """A target's place in pixels. BadCallError."""
         target = self.given.get(name)
         value = target.get("coordinates") if isinstance(target, dict) else None
         if isinstance(value, dict):
             value = [value.get("x"), value.get("y")]
-        numbers = [part for part in value if _is_share(part)] if isinstance(value, list) else []
-        if not isinstance(value, list) or len(value) != 2 or len(numbers) != 2:  # noqa: PLR2004  # x and y
+        pixel = pixel_of(value, self.screen)
+        if pixel is None:
             message = (
                 f'{name} must be {{"coordinates": [x, y]}} with numbers from 0 to {SCALE}, not'
                 f" {str(target)[:80]!r}"
             )
             raise BadCallError(message)
-        return [
-            min(int(share * size // SCALE), size - 1)
-            for share, size in zip(numbers, self._screen, strict=True)
-            if isinstance(share, int | float)
-        ]
+        return pixel
 
     def at(self, kind: str, **more: JsonValue) -> Fields:
         """An action at the target."""
@@ -213,10 +208,6 @@ class _Call:
         return self.at("scroll", scroll_x=x * distance, scroll_y=y * distance)
 
 
-def _is_share(value: JsonValue) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= SCALE
-
-
 READ: Final[dict[str, Callable[[_Call], Fields]]] = {
     "click": _Call.click,
     "long_press": lambda call: call.at("long_press", duration_s=call.given.get("duration", 1.0)),
@@ -224,7 +215,7 @@ READ: Final[dict[str, Callable[[_Call], Fields]]] = {
     "swipe": _Call.swipe,
     "drag": lambda call: {
         "type": "drag",
-        "path": [call.point("start_target"), call.point("end_target")],
+        "path": [[*call.point("start_target")], [*call.point("end_target")]],
     },
     "scroll": _Call.scroll,
     "type": lambda call: {"type": "type", "text": call.given.get("text")},

@@ -21,7 +21,7 @@ from producer.commands.options import (
     with_json,
     with_output_folder,
 )
-from producer.console import print_table, rounded
+from producer.console import print_report
 from producer.errors import (
     CuaTrainError,
     MismatchError,
@@ -36,6 +36,7 @@ from producer.policy.adapter_settings import (
     WEIGHTS,
     read_adapter_settings,
 )
+from producer.policy.remote_checkpoint import read_remote
 from schemas.installation import Installation, read_installation
 
 if TYPE_CHECKING:
@@ -69,19 +70,15 @@ def list_(name: str | None, *, as_json: bool) -> None:
         if name is None
         else _listed(installation, existing_training(installation, name))
     )
-    if as_json:
-        click.echo(json.dumps(rounded([_row(item) for item in found]), indent=2))
-        return
-    print_table(
-        ["training", "generation", "step", "verified", "success", "folder"],
+    rows = [
         [
-            [
-                *(item.training_name, item.generation, item.step, item.verified),
-                *(None if item.success is None else round(item.success, 3), item.folder),
-            ]
-            for item in found
-        ],
-    )
+            *(item.training_name, item.generation, item.step, item.verified),
+            *(None if item.success is None else round(item.success, 3), item.folder),
+        ]
+        for item in found
+    ]
+    columns = ["training", "generation", "step", "verified", "success", "folder"]
+    print_report([_row(item) for item in found], columns, rows, as_json=as_json)
 
 
 @command.command("export", epilog=examples("$ cua-train checkpoints export first --output adapter"))
@@ -93,7 +90,7 @@ def export(source: str, output: Path, *, step: int | None, as_json: bool) -> Non
     """Copy an adapter in PEFT's layout, with a model card, and verify the copy."""
     from producer.training.checkpoints import file_sha256
 
-    taken = _taken(source, step)
+    taken = take_adapter(source, step)
     settings = read_adapter_settings(taken.folder)
     with _all_or_nothing(output) as making:
         for path in (taken.folder / name for name in (CONFIG, WEIGHTS, BASE, *OF_ADVANTAGES)):
@@ -127,10 +124,10 @@ def merge(
     """Merge an adapter into its base: transformers and servers load the result by itself."""
     from producer.training.open_policy import require_torch
 
-    taken = _taken(source, step)
-    base = model_name or _base_of(taken.folder)
+    taken = take_adapter(source, step)
+    base = model_name or base_of(taken.folder)
     require_torch(base)
-    from producer.policy.torch_policy.merged_adapter import merge_adapter
+    from producer.policy.torch_policy.state import merge_adapter
 
     with _all_or_nothing(output) as making:
         parameters = merge_adapter(base, taken.folder, making)
@@ -148,7 +145,8 @@ class _Taken(NamedTuple):
     title: str
 
 
-def _taken(source: str, step: int | None) -> _Taken:
+def take_adapter(source: str, step: int | None) -> _Taken:
+    """The adapter in a folder, or of a training's newest checkpoint or that of `step`."""
     folder = Path(source).expanduser()
     if (folder / CONFIG).is_file():
         if step is not None:
@@ -166,6 +164,12 @@ def _taken(source: str, step: int | None) -> _Taken:
             " policy: copy that folder"
         )
         raise UsageError(message)
+    if (remote := read_remote(chosen.folder)) is not None:
+        message = (
+            f"the checkpoint of training {name!r} is kept by Tinker: {remote.weights}; get its"
+            " files with Tinker's own `tinker checkpoint download`"
+        )
+        raise UsageError(message)
     if not (chosen.folder / CONFIG).is_file():
         message = f"training {name!r} trains a scripted policy, which has no adapter"
         raise UsageError(message)
@@ -173,7 +177,8 @@ def _taken(source: str, step: int | None) -> _Taken:
     return _Taken(chosen.folder, chosen.adapter_sha256, title)
 
 
-def _base_of(adapter: Path) -> str:
+def base_of(adapter: Path) -> str:
+    """Folder or hub id of the policy that the adapter was trained on. UsageError, NotFoundError."""
     name = read_adapter_settings(adapter).base_name
     if name is None:
         message = f"the adapter {adapter} does not name its base; pass --model-name"

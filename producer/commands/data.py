@@ -1,6 +1,5 @@
 """`cua-train data`: generate, prepare and import data sets of DB Bench."""
 
-import json
 import logging
 from collections import Counter
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ from producer.commands.options import (
     switch,
     with_json,
 )
-from producer.console import print_table, progress_bar
+from producer.console import print_report, progress_bar, warn_of_some
 from producer.errors import MismatchError, NotFoundError, UsageError
 
 if TYPE_CHECKING:
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MAX_NAMED = 10
-"""Entries that a message names."""
 MAX_GENERATED = 100_000
 """Entries of one call, which are in memory; as many as a task source generates."""
 
@@ -101,9 +98,13 @@ def import_entries(*, source: str, output: Path, as_json: bool) -> None:
     Hugging Face hub. Checks every entry; an error names file and field. Entries whose gold differs
     from the result of their SQL are kept and counted.
     """
-    from producer.agents.dbbench.data.hub import downloaded, is_hub_name
-    from producer.agents.dbbench.data.layout import read_entries, write_entries
-    from producer.agents.dbbench.data.soundness import Finding, unsound
+    from producer.agents.dbbench.data.generate import Finding, unsound
+    from producer.agents.dbbench.data.layout import (
+        downloaded,
+        is_hub_name,
+        read_entries,
+        write_entries,
+    )
     from producer.sql_execution import DatabaseFailedError
 
     path = Path(source).expanduser()
@@ -123,10 +124,7 @@ def import_entries(*, source: str, output: Path, as_json: bool) -> None:
                 message = f"{path}: entry {entry.entry_id!r}: table_info: {error}"
                 raise UsageError(message) from error
             bar.advance()
-    for finding in findings[:MAX_NAMED]:
-        logger.warning("entry %s: %s", *finding)
-    if len(findings) > MAX_NAMED:
-        logger.warning("and %d more entries", len(findings) - MAX_NAMED)
+    warn_of_some([f"entry {name}: {problem}" for name, problem in findings], "entries")
     _report(
         entries,
         write_entries(entries, output),
@@ -183,7 +181,7 @@ def prepare(
         write_entries,
         write_single_skill_tasks,
     )
-    from producer.agents.dbbench.data.single_skill import single_skill_groups
+    from producer.agents.dbbench.data.skills import single_skill_groups
 
     if (source is None) == (input_data_path is None):
         message = "give the entries either as FOLDER or as --input-data-path FILE"
@@ -210,25 +208,19 @@ def prepare(
         for skill, group in kept.items():
             write_entries(group, output / skill)
     counts = {skill: len(group) for skill, group in kept.items()}
-    if as_json:
-        click.echo(
-            json.dumps(
-                {
-                    "entries": len(entries),
-                    "grouped": sum(counts.values()),
-                    "skills": counts,
-                    "left_out": few,
-                    "output": str(output),
-                },
-                indent=2,
-            )
+    report = {
+        "entries": len(entries),
+        "grouped": sum(counts.values()),
+        "skills": counts,
+        "left_out": few,
+        "output": str(output),
+    }
+    print_report(report, ["skill", "entries"], list(counts.items()), as_json=as_json)
+    if not as_json:
+        logger.info(
+            "%d of %d entries, of %d skills: %s",
+            *(report["grouped"], len(entries), len(counts), output),
         )
-        return
-    print_table(["skill", "entries"], list(counts.items()))
-    logger.info(
-        "%d of %d entries, of %d skills: %s",
-        *(sum(counts.values()), len(entries), len(counts), output),
-    )
 
 
 def _report(
@@ -238,21 +230,21 @@ def _report(
     from producer.agents.dbbench.data.skills import SKILLS
     from producer.agents.dbbench.data.splits import of_split
 
-    counts = Counter(skill for entry in entries for skill in entry.skills)
+    found = Counter(skill for entry in entries for skill in entry.skills)
+    counts = {skill: found[skill] for skill in SKILLS}
     num_held_out = len(of_split(entries, "held_out"))
+    report = {
+        "entries": len(entries),
+        "skills": counts,
+        "train": len(entries) - num_held_out,
+        "held_out": num_held_out,
+        "output": str(path),
+    }
+    if solved is not None:
+        report["solved_by_gold"] = solved
+    print_report(report, ["skill", "entries"], list(counts.items()), as_json=as_json)
     if as_json:
-        report = {
-            "entries": len(entries),
-            "skills": {skill: counts[skill] for skill in SKILLS},
-            "train": len(entries) - num_held_out,
-            "held_out": num_held_out,
-            "output": str(path),
-        }
-        if solved is not None:
-            report["solved_by_gold"] = solved
-        click.echo(json.dumps(report, indent=2))
         return
-    print_table(["skill", "entries"], [[skill, counts[skill]] for skill in SKILLS])
     logger.info("%d entries, %d about held-out tables: %s", len(entries), num_held_out, path)
     if solved is not None:
         logger.info("%d of %d golds equal the result of their SQL", solved, len(entries))

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from producer.commands.flags import field_flags, with_config_file
+from producer.commands.flags import RecipeCommand, field_flags, with_config_file
 from producer.commands.given_fields import given_fields
 from producer.commands.options import examples, given_training_name, with_json
 from producer.commands.shell import cua_project_command
 from producer.commands.stopping import exit_when_stopped
 from producer.console import print_table
 from producer.errors import UsageError
-from producer.foreign_files.cua_command_line import RecipeCommand
 from schemas.installation import read_installation
 
 if TYPE_CHECKING:
@@ -26,7 +25,15 @@ EPILOG = examples(
     "$ cua-train evaluate --base-url http://localhost:8000/v1 --model-name my-policy",
 )
 FIELDS = (
-    *("training_name", "model_name", "base_url", "renderer_name", "max_tokens", "ablate"),
+    *(
+        "training_name",
+        "model_name",
+        "provider",
+        "base_url",
+        "renderer_name",
+        "max_tokens",
+        "ablate",
+    ),
     *("eval_tasks", "judge", "judge_model", "seed"),
     *("eval_episodes", "eval_temperature"),
     *("max_turns", "max_recent_turns", "max_task_time_seconds", "max_turn_time_seconds"),
@@ -87,7 +94,7 @@ def command(
             otherwise=" Evaluate it on the host that trained it",
         )
     from producer.training.manual_evaluation import evaluate
-    from producer.training.success_text import success_text
+    from producer.training.summary import success_text
 
     with exit_when_stopped() as stop:
         summary = evaluate(given, training_name=training_name, installation=installation, stop=stop)
@@ -95,11 +102,19 @@ def command(
         click.echo(json.dumps(_as_json(summary)))
         return
     click.echo(success_text(summary))
+    if passes := _passes(summary):
+        click.echo(", ".join(f"pass@{k} {rate:.3f}" for k, rate in passes.items()))
     click.echo(f"tasks: {summary.task_source}")
     click.echo(f"page:  {page_url(summary)}  # with: {cua_project_command('up')}")
     print_table(
         ["task", "success"], [[task, rate] for task, rate in sorted(summary.by_task.items())]
     )
+
+
+def _passes(summary: "EvaluationSummary") -> dict[int, float]:
+    from producer.training.metrics import passes_of_tasks
+
+    return passes_of_tasks(summary.counts, summary.temperature)
 
 
 def _as_json(summary: "EvaluationSummary") -> dict[str, Any]:
@@ -111,6 +126,7 @@ def _as_json(summary: "EvaluationSummary") -> dict[str, Any]:
         "num_tasks": summary.num_tasks,
         "split": summary.split,
         "task_source": summary.task_source,
+        "pass_at_k": {str(k): round(rate, 6) for k, rate in _passes(summary).items()},
         "by_task": {task: round(rate, 6) for task, rate in summary.by_task.items()},
         "evaluation_id": summary.evaluation_id,
         "url": page_url(summary),

@@ -1,6 +1,14 @@
-"""Command-line flags made from the fields of the configuration, and the short help of `run`."""
+"""Command-line flags made from the fields of the configuration, and the short help of `run`.
 
-from collections.abc import Iterable, Iterator, Mapping
+A command with such flags also takes the CUA recipe's spelling of them, which runs as written:
+
+compute_post_kl=True            ->  --compute-post-kl
+--compute_post_kl False         ->  --no-compute-post-kl
+--renderer_name qwen3_vl        ->  --renderer_name recipe
+--gbox_api_key KEY              ->  refused, without the key
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import UnionType
@@ -13,7 +21,7 @@ from pydantic_core import PydanticUndefined
 
 from producer.commands.options import DEVICE, FILE, Decorator, option, with_options
 from producer.config import DEMO_PRESET, NONE_IS_A_VALUE, TOPICS, RunConfig
-from producer.foreign_files.cua_command_line import RecipeCommand
+from producer.errors import UsageError
 from producer.numbers import NONE
 
 DEFAULTS = {
@@ -25,9 +33,11 @@ DEFAULTS = {
     "judge": "required for custom tasks without a validator",
     "judge_model": "the only one that it lists",
     "dbbench_database": "SQLite in child processes",
+    "env_screen": "none: words alone",
     "max_steps_off_policy": "none, always the newest version",
     "num_minibatches": "one per group",
     "max_gradient_norm": "no clipping",
+    "loss_aggregation": "sum; gspo: sequence_mean",
     "reward_function": "the one that reward_module registers",
     "reward_manager": "the one that reward_module registers",
     "cpu_threads": "the machine's cores, or OMP_NUM_THREADS",
@@ -43,31 +53,28 @@ DEFAULTS = {
     "clip_ratio_high": "0.2 for ppo and cispo, 4e-4 for gspo",
 }
 """Words for defaults that the field itself does not hold."""
-METAVARS = {
-    "model_name": "NAME|FOLDER",
-    "training_name": "NAME",
-    "wandb_project": "NAME",
-    "wandb_name": "NAME",
-    "device": DEVICE,
-    "target_modules": "all|attention|mlp|JSON",
-    "core_function": "NAME",
-    "core_algos": "FILE|MODULE",
-    "core_algos_sha256": "SHA256",
-    "reward_module": "FILE|MODULE",
-    "reward_module_sha256": "SHA256",
-    "reward_function": "NAME",
-    "reward_manager": "NAME",
-    "skill_sequence": "NAME[,NAME]",
-    "dbbench_database": "URL",
-    "base_url": "URL",
-    "judge": "agent|none|URL",
-    "renderer_name": "FORMAT",
-    "judge_model": "NAME",
-    "reward": "NAME|MODULE:FUNCTION",
-    "reward_sha256": "SHA256",
+_METAVARS = {
+    "NAME": "training_name wandb_project wandb_name judge_model core_function reward_function"
+    " reward_manager",
+    "NAME|FOLDER": "model_name",
+    "FILE|MODULE": "core_algos reward_module",
+    "SHA256": "core_algos_sha256 reward_module_sha256 reward_sha256",
+    "URL": "dbbench_database",
+    "URL[,URL]": "env_url base_url",
+    "FOLDER|URL": "load_checkpoint_path",
+    DEVICE: "device",
+    "all|attention|mlp|JSON": "target_modules",
+    "NAME[,NAME]": "skill_sequence",
+    "WIDTHxHEIGHT": "env_screen",
+    "SERIAL[,SERIAL]": "adb_serials",
+    "HOST:PORT": "adb_server",
+    "agent|none|URL": "judge",
+    "FORMAT": "renderer_name",
+    "NAME|MODULE:FUNCTION": "reward",
 }
+METAVARS = {name: metavar for metavar, names in _METAVARS.items() for name in names.split()}
 """Metavar of a text field; the default is the last word of its name."""
-WIDEST_CHOICE = 36
+WIDEST_CHOICE = 35
 """Characters of a metavar that fit into 80 columns; longer choices are listed in the text."""
 LONG_CHOICE = "NAME"
 PANELS = {name: panel for panel, topic in TOPICS.items() for name in topic.model_fields}
@@ -88,6 +95,18 @@ COMMON: Final = frozenset(
 """Fields whose flags `run --help` explains; `--help-all` explains every flag."""
 ALL: Final = f"{__name__}.all"
 """Key in the context's `meta`."""
+RENDERERS: Final = {"qwen3_vl": "recipe", "qwen3_vl_instruct": "recipe"}
+"""The recipe's renderers -> ours."""
+SWITCHES: Final = frozenset(
+    name for name, field in RunConfig.model_fields.items() if field.annotation is bool
+)
+WORDS: Final = {"true": True, "1": True, "false": False, "0": False}
+KEYS: Final = {
+    "gbox_api_key": "GBox devices are coming; today's devices are simulated and need no key",
+    "tinker_api_key": "a key on a command line can be read by others; set TINKER_API_KEY, and"
+    " provider to tinker",
+}
+"""Settings that are refused -> what to do instead."""
 
 with_config_file = option(
     "--config config_file",
@@ -147,13 +166,18 @@ def field_flag(
     panel = panel or PANELS.get(name, "Options")
     field = RunConfig.model_fields[name]
     flag = flag or "--" + name.replace("_", "-")
-    text = f"{text or field.description} [default: {default or shown_default(name)}]"
+    text = f"{text or description_of(field)} [default: {default or shown_default(name)}]"
     if field.annotation is bool:
         return click.option(f"{flag}/--no-{flag[2:]}", name, default=None, help=text, panel=panel)
     kind, metavar = _type(name, field)
     if isinstance(kind, click.Choice) and metavar == LONG_CHOICE:
         text = text.replace(" [default:", f" One of {', '.join(kind.choices)}. [default:")
     return click.option(flag, name, type=kind, metavar=metavar, help=text, panel=panel)
+
+
+def description_of(field: FieldInfo) -> str:
+    """The text under the field, as one line."""
+    return " ".join(str(field.description).split())
 
 
 def shown_default(name: str) -> str:
@@ -177,7 +201,7 @@ def _type(name: str, field: FieldInfo) -> tuple[click.ParamType[Any], str]:
     """How click parses the field, and its metavar."""
     annotation = field.annotation
     if name in JSON_FIELDS:
-        return click.STRING, "JSON"
+        return click.STRING, "FILE|JSON"
     if get_origin(annotation) in {Union, UnionType}:
         annotation = next(arg for arg in get_args(annotation) if arg is not type(None))
     if get_origin(annotation) is Annotated:
@@ -197,6 +221,49 @@ def _type(name: str, field: FieldInfo) -> tuple[click.ParamType[Any], str]:
         return click.FLOAT, "FLOAT"
     # pydantic parses all other types.
     return click.STRING, METAVARS.get(name) or name.rpartition("_")[2].upper()
+
+
+class RecipeCommand(click.RichCommand):
+    """A command that also takes the recipe's spelling of its flags."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """As click, after rewriting."""
+        return super().parse_args(ctx, list(from_recipe(args)))
+
+
+def from_recipe(words: Sequence[str]) -> Iterator[str]:
+    """The words in our spelling; other words unchanged. UsageError for a bad switch or a key."""
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        name, has_value, value = word.removeprefix("--").partition("=")
+        name = name.replace("-", "_")
+        if name in KEYS and (has_value or word.startswith("--")):
+            message = f"{name}: {KEYS[name]}. Leave it out"
+            raise UsageError(message)
+        if name not in RunConfig.model_fields or not (has_value or word.startswith("--")):
+            yield word
+        elif name in SWITCHES:
+            yield _switch(name, value if has_value else _next_word(rest))
+        elif name == "renderer_name":
+            given = value if has_value else (rest.pop(0) if rest else "")
+            yield from ("--renderer-name", RENDERERS.get(given.replace("-", "_"), given))
+        elif has_value and not word.startswith("--"):
+            yield from ("--" + name.replace("_", "-"), value)
+        else:
+            yield word
+
+
+def _next_word(rest: list[str]) -> str:
+    return rest.pop(0) if rest and rest[0].lower() in WORDS else "true"
+
+
+def _switch(name: str, value: str) -> str:
+    flag = name.replace("_", "-")
+    if value.lower() not in WORDS:
+        message = f"{name}: {value!r} is neither True nor False"
+        raise UsageError(message)
+    return f"--{flag}" if WORDS[value.lower()] else f"--no-{flag}"
 
 
 def _show_all(ctx: Context, _param: click.Parameter, value: bool) -> None:  # noqa: FBT001  # click's signature

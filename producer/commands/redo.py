@@ -1,10 +1,13 @@
-"""`cua-train redo`: trains a step again from the log."""
+"""`cua-train redo` and `cua-train rescore`: a recorded training trained or scored again."""
 
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
+from pydantic import JsonValue
 
 from producer.commands.options import (
     FOLDER,
@@ -16,10 +19,21 @@ from producer.commands.options import (
     with_training_name,
 )
 from producer.commands.stopping import exit_when_stopped
-from producer.console import print_table
-from producer.errors import MismatchError
+from producer.config.reward import REWARD_NAMES, check_reward_name, checked_sha256
+from producer.console import print_table, rounded
+from producer.errors import MismatchError, UsageError
 from schemas.installation import read_installation
 
+if TYPE_CHECKING:
+    from producer.training.rescore import Scorer
+    from producer.validators.judges import AskModel
+
+COST = click.FloatRange(min=0)
+RESCORE_EPILOG = examples(
+    "$ cua-train rescore --training-name first --reward efficiency",
+    "$ cua-train rescore --training-name first --reward my_rewards:tidy",
+    "$ cua-train rescore --training-name first --judge http://localhost:8000/v1",
+)
 EPILOG = examples(
     "$ cua-train redo --training-name first --step 12",
     "$ cua-train redo --training-name first --step 12 --output adapter-12",
@@ -46,8 +60,7 @@ def command(*, training_name: str, step: int, output: Path | None, as_json: bool
     name = given_training_name(training_name)
     if output is not None:
         check_new_output(output)
-    from producer.training.redo import describe
-    from producer.training.redo_command import redo
+    from producer.training.redo import describe, redo
 
     with exit_when_stopped() as stop:
         result = redo(read_installation(os.environ), name, step, output, stop)
@@ -71,3 +84,122 @@ def command(*, training_name: str, step: int, output: Path | None, as_json: bool
             word = "equal" if result.is_checkpoint_equal else "other weights"
             click.echo(f"the step's checkpoint: {word}")
     return 0 if result.is_equal else MismatchError.exit_code
+
+
+@click.command(name="rescore", epilog=RESCORE_EPILOG)
+@with_training_name
+@option(
+    "--reward reward_name",
+    f"{', '.join(REWARD_NAMES)}, or your own function.",
+    metavar="NAME|MODULE:FUNCTION",
+    default="binary",
+)
+@option(
+    "--judge",
+    "Judge the recorded episodes again.",
+    metavar="agent|URL",
+    shown="keep the recorded verdicts",
+)
+@option(
+    "--judge-model",
+    "Model of the judge's endpoint.",
+    metavar="NAME",
+    shown="the only one that it lists",
+)
+@option("--turn-cost", "Reward subtracted for each turn.", COST, default=0.0)
+@option(
+    "--parse-error-cost",
+    "Reward subtracted for each action that cannot be parsed.",
+    COST,
+    default=0.0,
+)
+@with_json
+def rescore_training(*, training_name: str, as_json: bool, **scoring: Any) -> None:
+    """Score the finished rollouts of a training again, from the log.
+
+    The new scores are additional events, and rows of the tables `scoring` and `score`. The
+    training's own record does not change.
+    """
+    name = given_training_name(training_name)
+    scorer = _scorer(**scoring)
+    from producer.training.rescore import rescore
+
+    installation = read_installation(os.environ)
+    with exit_when_stopped(lambda: "the scores so far are in the log") as stop:
+        result = rescore(installation, name, scorer, stop=stop)
+    if as_json:
+        click.echo(json.dumps(rounded(asdict(result))))
+        return
+    failed = f", {result.failed} could not be scored" if result.failed else ""
+    click.echo(f"training {name}: {result.rollouts} rollouts{failed}; scoring {result.scoring_id}")
+    print_table(
+        ["", "recorded", scorer.reward_name],
+        [
+            ["mean reward", _number(result.reward_mean_before), _number(result.reward_mean)],
+            ["success", _number(result.success_rate_before), _number(result.success_rate)],
+        ],
+    )
+
+
+def _scorer(
+    *,
+    reward_name: str,
+    judge: str | None,
+    judge_model: str | None,
+    turn_cost: float,
+    parse_error_cost: float,
+) -> "Scorer":
+    """UsageError for an unusable reward or judge; UnreachableError for its endpoint."""
+    from producer.config.reward import named_reward
+    from producer.training.rescore import Scorer
+
+    try:
+        check_reward_name(reward_name)
+        sha256 = checked_sha256(reward_name, None)
+    except ValueError as error:
+        message = f"--reward: {error}"
+        raise UsageError(message) from None
+    config: dict[str, JsonValue] = {"turn_cost": turn_cost, "parse_error_cost": parse_error_cost}
+    if sha256 is not None:
+        config["reward_sha256"] = sha256
+    ask_model = None
+    if judge is not None:
+        judge, judge_model, ask_model = _open_judge(judge, judge_model)
+    elif judge_model is not None:
+        message = "--judge-model: needs --judge URL"
+        raise UsageError(message)
+    if judge_model is not None:
+        config["judge_model"] = judge_model
+    return Scorer(
+        reward_name=reward_name,
+        reward=named_reward(reward_name),
+        judge=judge,
+        ask_model=ask_model,
+        turn_cost=turn_cost,
+        parse_error_cost=parse_error_cost,
+        config=config,
+    )
+
+
+def _open_judge(judge: str, judge_model: str | None) -> tuple[str, str | None, "AskModel | None"]:
+    from producer.validators.judges import AGENT, UNJUDGED, check_judge, open_judge
+
+    try:
+        judge = check_judge(judge)
+    except ValueError as error:
+        message = f"--judge: {error}"
+        raise UsageError(message) from None
+    if judge == UNJUDGED:
+        message = "--judge: none gives no verdicts; omit it to use the recorded ones"
+        raise UsageError(message)
+    if judge == AGENT:
+        if judge_model is not None:
+            message = "--judge-model: the judge `agent` uses no model; omit it"
+            raise UsageError(message)
+        return judge, None, None
+    asked = open_judge(os.environ)
+    return judge, asked.find_model(judge, judge_model), asked
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"

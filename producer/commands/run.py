@@ -1,8 +1,10 @@
-"""`cua-train run`."""
+"""`cua-train run`: one process, or several of torchrun."""
 
 import json
 import os
-from contextlib import ExitStack
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +15,8 @@ from producer.commands.flags import PANELS, ShortHelpCommand, field_flags, with_
 from producer.commands.given_fields import given_fields
 from producer.commands.options import examples, with_summary_as_json, with_takeover
 from producer.commands.shell import continue_command, cua_project_command, print_result
-from producer.commands.stopping import ContinueHint, exit_when_stopped
+from producer.commands.stopping import continued_by
+from producer.errors import UsageError
 from schemas.installation import read_installation
 
 if TYPE_CHECKING:
@@ -46,33 +49,72 @@ def command(
 
     Without flags it trains `demo`: a small policy on a simulated phone, in minutes on a CPU.
     """
+    with _joined_ranks(os.environ) as is_first:
+        if is_first:
+            given = given_fields(flags, config_file)
+            _train(given, monitor=monitor, takeover=takeover, as_json=as_json)
+
+
+@contextmanager
+def _joined_ranks(environ: Mapping[str, str]) -> Iterator[bool]:
+    """Join torchrun's processes, if `environ` names several; True: this one trains.
+
+    Another rank's part is done when the block begins.
+    """
+    if int(environ.get("WORLD_SIZE", "1")) == 1:
+        yield True
+        return
+    missing = [name for name in ("RANK", "LOCAL_RANK", "MASTER_ADDR") if name not in environ]
+    if missing:
+        message = (
+            f"WORLD_SIZE is {environ['WORLD_SIZE']}, and {', '.join(missing)} is not set; start"
+            " with torchrun, or unset WORLD_SIZE"
+        )
+        raise UsageError(message)
+    from producer.policy.torch_policy import ranks
+
+    ranks.join(int(environ["LOCAL_RANK"]))
+    try:
+        if is_first := environ["RANK"] == "0":
+            yield is_first
+        else:
+            # Rank 0 decides when to stop, and tells the others.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            ranks.follow()
+            yield is_first
+    finally:
+        ranks.leave()
+
+
+def _train(given: dict[str, Any], *, monitor: bool, takeover: bool, as_json: bool) -> None:
     # Imported here to keep --help quick.
     from producer.commands.cua_project import CuaProject
     from producer.commands.existing import has_states, resolve_existing
     from producer.training.asked_config import read_asked
-    from producer.training.load_tasks import load_run_tasks
+    from producer.training.loaded import load_run_tasks
     from producer.training.preflight import check_folders
 
     installation = read_installation(os.environ)
-    config = read_asked(given_fields(flags, config_file), installation)
+    config = read_asked(given, installation)
     check_folders(installation, config)
     if not has_states(config, installation):
         # An existing training has its tasks in the log.
-        load_run_tasks(config, os.environ, is_check=True)
+        load_run_tasks(config, is_check=True)
     config = resolve_existing(config, installation)
     from producer.training.run import run
 
-    hint = ContinueHint(database=monitor)
-    with ExitStack() as children, exit_when_stopped(hint.note) as stop:
+    def command_of(name: str, folder: Path) -> str:
+        return continue_command(
+            name,
+            log_path=None if config.run_folder is None else folder,
+            monitor=monitor,
+            baseline_only=config.baseline_only,
+        )
+
+    with ExitStack() as children, continued_by(command_of, database=monitor) as (stop, begun):
 
         def on_open(name: str, folder: Path) -> None:
-            again = continue_command(
-                name,
-                log_path=None if config.run_folder is None else folder,
-                monitor=monitor,
-                baseline_only=config.baseline_only,
-            )
-            hint.begun(name, folder, again)
+            begun(name, folder)
             if monitor:
                 cua_project = CuaProject(name)
                 children.callback(cua_project.stop)
@@ -89,7 +131,7 @@ def command(
 
 def _print_summary(summary: "Summary", *, monitor: bool) -> None:
     """`monitor`: it ran meanwhile, and the log has the command that opens it again."""
-    from producer.training.success_text import summary_lines
+    from producer.training.summary import summary_lines
 
     look = [f"{cua_project_command('psql')}  # SQL"]
     if not monitor:

@@ -16,7 +16,7 @@ import click
 from schemas.installation import read_installation
 
 if TYPE_CHECKING:
-    from producer.fine_tuning.summary import FineTuningSummary
+    from producer.fine_tuning.run import FineTuningSummary
     from producer.training.summary import Summary
 
 MODULES = {"cua-train": "producer", "cua-project": "consumers"}

@@ -9,9 +9,9 @@ from typing import Any
 
 import rich_click as click
 
-from producer.commands.config_file import given_file
 from producer.commands.existing import resolve_existing
 from producer.commands.flags import field_flags
+from producer.commands.given_fields import given_file
 from producer.commands.options import (
     COUNT,
     FILE,
@@ -25,7 +25,7 @@ from producer.commands.options import (
 )
 from producer.commands.shell import cua_train_command, print_result
 from producer.commands.sql_rl_settings import FOUR, continued, settings_of
-from producer.commands.stopping import ContinueHint, exit_when_stopped
+from producer.commands.stopping import continued_by
 from producer.errors import UsageError
 from producer.foreign_files.verl_trainer import TrainerFile, is_grpo_trainer, read_grpo_trainer
 from producer.resume.run_folder import find_run_folder
@@ -142,19 +142,17 @@ def rl(
         check_output(folder, name or "")
     from producer.fine_tuning.output import write_adapter
     from producer.training.run import run
-    from producer.training.success_text import summary_lines
+    from producer.training.summary import summary_lines
 
-    hint = ContinueHint()
-
-    def on_open(name: str, run_folder: Path) -> None:
+    def command_of(name: str, run_folder: Path) -> str:
         words = ["sql", "rl", "--training-name", name]
         if config.run_folder is not None:
             words += ["--log-path", str(run_folder)]
         if folder is not None:
             words += ["--output-dir", str(folder)]
-        hint.begun(name, run_folder, cua_train_command(*words))
+        return cua_train_command(*words)
 
-    with exit_when_stopped(hint.note) as stop:
+    with continued_by(command_of) as (stop, on_open):
         summary = run(
             config, installation=installation, stop=stop, on_open=on_open, takeover=takeover
         )

@@ -9,7 +9,7 @@ from producer.agents.text_to_sql.data.verl_prompts import ENDING
 from producer.commands.given_fields import with_absolute_paths
 from producer.config import RunConfig
 from producer.errors import UsageError
-from producer.foreign_files.verl_trainer import TrainerFile
+from producer.foreign_files.verl_trainer import OF_THE_COMMAND, TrainerFile
 
 logger = logging.getLogger(__name__)
 
@@ -53,10 +53,9 @@ def settings_of(
     from producer.fine_tuning.named_policy import policy_fields
 
     read = dict(file.given) if file is not None else {}
-    of_file = {name: read.pop(name, None) for name in ("epochs", "train_files", "val_files")}
-    read.pop("output_dir", None)
+    of_file = {name: read.pop(name, None) for name in OF_THE_COMMAND}
     folder = _folder(data_path, of_file["train_files"], file)
-    chosen = algorithm or (file.algorithm if file is not None else None) or "grpo"
+    chosen = algorithm or of_file["algorithm"] or "grpo"
     given = {**DEFAULTS, **read, **flags}
     if chosen == "dapo":
         chosen, given = "grpo", {**DEFAULTS, **DAPO, **read, **flags}
@@ -72,8 +71,8 @@ def settings_of(
     ):
         given.pop("train_type", None)
     given |= _questions(folder, of_file["val_files"], given)
-    given |= _advantages(chosen, file, flags, given)
-    given |= _length(given, flags, file, epochs or of_file["epochs"], is_flag=epochs is not None)
+    given |= _advantages(chosen, of_file, flags, given)
+    given |= _length(given, flags, of_file, epochs)
     return with_absolute_paths({k: v for k, v in given.items() if v is not None})
 
 
@@ -127,20 +126,20 @@ def _questions(folder: Path, val_files: object, given: dict[str, Any]) -> dict[s
 
 
 def _advantages(
-    algorithm: str, file: TrainerFile | None, flags: Mapping[str, Any], given: dict[str, Any]
+    algorithm: str, of_file: dict[str, Any], flags: Mapping[str, Any], given: dict[str, Any]
 ) -> dict[str, Any]:
     """The core function or the advantage, by flags, then the file, then the algorithm."""
     from producer.algorithms.core_functions import UnknownFunctionError, choose_core_function
     from producer.process_rewards.registry import public_names
     from producer.process_rewards.user_module import is_stand_in, load_user_module
 
-    configured = file.core_function if file is not None else None
+    configured = of_file["core_function"]
     if configured is not None and algorithm in OWN_ADVANTAGES:
         logger.warning(
             "algorithm.core_function: without effect: %s has advantages of its own", algorithm
         )
         configured = None
-    algos = flags.get("core_algos") or (file.core_algos if file is not None else None)
+    algos = flags.get("core_algos") or of_file["core_algos"]
     named = flags.get("core_function") or configured
     if algorithm not in FOUR and named is None:
         return {"core_function": f"compute_{algorithm}_outcome_advantage"}
@@ -180,33 +179,29 @@ def _advantages(
 
 
 def _length(
-    given: dict[str, Any],
-    flags: Mapping[str, Any],
-    file: TrainerFile | None,
-    epochs: int | None,
-    *,
-    is_flag: bool,
+    given: dict[str, Any], flags: Mapping[str, Any], of_file: dict[str, Any], epochs: int | None
 ) -> dict[str, Any]:
-    """Number of steps, of warm-up steps and of optimiser steps per step."""
+    """Number of steps, of warm-up steps and of optimiser steps per step; `epochs`: the flag."""
     from producer.fine_tuning.named_policy import num_questions
 
     groups = int(given.get("groups_per_batch", RunConfig.model_fields["groups_per_batch"].default))
     found: dict[str, Any] = {}
-    is_given = "num_steps" in flags or ("num_steps" in given and not is_flag)
+    is_given = "num_steps" in flags or ("num_steps" in given and epochs is None)
+    epochs = epochs or of_file["epochs"]
     if not is_given and epochs is not None:
         each = num_questions(given["tasks"]) // groups
         if not each:
             logger.warning("the data set has fewer questions than a batch: an epoch is one step")
         found["num_steps"] = int(epochs) * max(1, each)
     steps = int(found.get("num_steps", given.get("num_steps", 100)))
-    if file is not None and file.warmup_ratio and "learning_rate_warmup_steps" not in given:
-        found["learning_rate_warmup_steps"] = int(file.warmup_ratio * steps)
-    if file is not None and file.mini_batch is not None and "num_substeps" not in flags:
-        parts = -(-groups // file.mini_batch)
-        found["num_substeps"] = parts
-        if groups > file.mini_batch and groups % file.mini_batch:
+    if of_file["warmup_ratio"] and "learning_rate_warmup_steps" not in given:
+        found["learning_rate_warmup_steps"] = int(of_file["warmup_ratio"] * steps)
+    size = of_file["mini_batch"]
+    if size is not None and "num_substeps" not in flags:
+        found["num_substeps"] = -(-groups // size)
+        if groups > size and groups % size:
             logger.info(
                 "ppo_mini_batch_size: %d prompts in parts of %d are %d optimiser steps of one size",
-                *(groups, file.mini_batch, parts),
+                *(groups, size, found["num_substeps"]),
             )
     return found

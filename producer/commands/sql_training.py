@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from producer.commands.config_file import given_file
-from producer.commands.given_fields import absolute, policy_path
+from producer.commands.given_fields import absolute, given_file, policy_path
 from producer.commands.options import (
     COUNT,
     DEVICE,
@@ -28,14 +27,14 @@ from producer.commands.options import (
     with_takeover,
 )
 from producer.commands.shell import cua_train_command, print_result
-from producer.commands.stopping import ContinueHint, exit_when_stopped
+from producer.commands.stopping import continued_by
 from producer.errors import NotFoundError
 from producer.fine_tuning.settings import Objective
 from producer.foreign_files.rewardsql_models import read_original
 from schemas.installation import read_installation
 
 if TYPE_CHECKING:
-    from producer.fine_tuning.summary import FineTuningSummary
+    from producer.fine_tuning.run import FineTuningSummary
 
 logger = logging.getLogger(__name__)
 
@@ -171,17 +170,15 @@ def _train(objective: Objective, fields: Mapping[str, Any], flags: dict[str, Any
     _make_absolute(given, read.names)
     from producer.fine_tuning.run import fine_tune
 
-    hint = ContinueHint()
-
-    def on_open(name: str, folder: Path) -> None:
+    def command_of(name: str, folder: Path) -> str:
         words = ["sql", "sft" if objective == "sft" else "reward-model", "--training-name", name]
         if objective == "pairwise_reward":
             words += ["--kind", "pairwise"]
         if "log_path" in given:
             words += ["--log-path", str(folder)]
-        hint.begun(name, folder, cua_train_command(*words))
+        return cua_train_command(*words)
 
-    with exit_when_stopped(hint.note) as stop:
+    with continued_by(command_of) as (stop, on_open):
         summary = fine_tune(
             objective,
             given,
@@ -282,13 +279,11 @@ def label_steps(*, as_json: bool, takeover: bool, **options: Any) -> None:
         if value is not None and name not in {"training_name", "results"}
     ]
     words += ["--results"] * options["results"]
-    hint = ContinueHint()
 
-    def on_open(name: str, folder: Path) -> None:
-        command = cua_train_command("sql", "label-steps", *words, f"--training-name={name}")
-        hint.begun(name, folder, command)
+    def command_of(name: str, _folder: Path) -> str:
+        return cua_train_command("sql", "label-steps", *words, f"--training-name={name}")
 
-    with exit_when_stopped(hint.note) as stop:
+    with continued_by(command_of) as (stop, on_open):
         found = label(
             data=options.pop("data_path"),
             completions_per_question=options.pop("completions"),

@@ -47,23 +47,25 @@ def exit_when_stopped(note: Callable[[], str] = str) -> Iterator[threading.Event
         raise Exit(130) from None
 
 
-class ContinueHint:
-    """Logs the command that continues a training: when it begins and when it is stopped."""
+@contextmanager
+def continued_by(
+    command_of: Callable[[str, Path], str], *, database: bool = False
+) -> Iterator[tuple[threading.Event, Callable[[str, Path], None]]]:
+    """The event of `exit_when_stopped`, and what to call once a training is open.
 
-    def __init__(self, *, database: bool = False) -> None:
-        """`database`: the printed commands need the database's address too."""
-        self._database = database
-        self._command: str | None = None
+    `command_of` makes the command that continues it from its name and its folder; it is logged then
+    and when the training is stopped. `database`: it needs the database's address too.
+    """
+    command = ""
 
-    def begun(self, name: str, run_folder: Path, command: str) -> None:
-        """The training `name` is open; `command` continues it, as any shell runs it."""
-        self._command = command
+    def on_open(name: str, run_folder: Path) -> None:
+        nonlocal command
+        command = command_of(name, run_folder)
         logger.info("training: %s", name)
         logger.info("continue it with: %s", command)
-        if secrets := withheld(database=self._database):
+        if secrets := withheld(database=database):
             logger.info("set %s there first: secrets are not printed", ", ".join(secrets))
         logger.info("state and checkpoints: %s", run_folder)
 
-    def note(self) -> str:
-        """For `exit_when_stopped`; empty before the training began."""
-        return f"continue with: {self._command}" if self._command else ""
+    with exit_when_stopped(lambda: f"continue with: {command}" if command else "") as stop:
+        yield stop, on_open

@@ -10,18 +10,24 @@ from typing import TYPE_CHECKING
 import rich_click as click
 from pydantic import JsonValue
 
+from producer.agents import AGENTS
 from producer.agents.android.demo_tasks import demo_tasks
-from producer.agents.android.query_descriptions import describe_queries
+from producer.agents.android.queries import describe_queries
 from producer.commands.options import COUNT, FILE, examples, option, switch, with_json
-from producer.console import print_table, progress_bar
+from producer.console import print_report, progress_bar
 from producer.errors import MismatchError, NotFoundError, did_you_mean
 from producer.task import Task
-from producer.tasks.goals import goal_leakage
+from producer.tasks.overlap import goal_leakage
 
 if TYPE_CHECKING:
     from producer.agents.android.sim.oracle.soundness import Soundness
 
 logger = logging.getLogger(__name__)
+
+DEMO_SOURCES = {
+    "tasks": {"source_type": "demo_training"},
+    "eval_tasks": {"source_type": "demo_eval"},
+}
 
 
 @click.group()
@@ -47,22 +53,18 @@ def list_tasks(*, as_json: bool) -> None:
         [task for task in tasks if task.split == "train"],
         [task for task in tasks if task.split == "eval"],
     )
-    if as_json:
-        click.echo(json.dumps([_row(task, leaks) for task in tasks], indent=2))
-        return
-    print_table(
-        ["task_id", "level", "category", "turns", "judged", "same goal"],
+    rows = [
         [
-            [
-                *(task.task_id, task.difficulty, task.category, task.max_steps),
-                *(
-                    "yes" if task.is_judged else "no",
-                    ", ".join(map(_number, leaks.get(task.task_id, ()))),
-                ),
-            ]
-            for task in tasks
-        ],
-    )
+            *(task.task_id, task.difficulty, task.category, task.max_steps),
+            "yes" if task.is_judged else "no",
+            ", ".join(map(_number, leaks.get(task.task_id, ()))),
+        ]
+        for task in tasks
+    ]
+    columns = ["task_id", "level", "category", "turns", "judged", "same goal"]
+    print_report([_row(task, leaks) for task in tasks], columns, rows, as_json=as_json)
+    if as_json:
+        return
     num_eval = sum(task.split == "eval" for task in tasks)
     logger.info(
         "%d of %d tasks have a validator; %d of %d evaluation tasks share their goal with a"
@@ -137,10 +139,9 @@ def list_queries(*, as_json: bool) -> None:
     Shows what each query answers; --json adds the shell commands that it runs.
     """
     queries = describe_queries()
-    if as_json:
-        click.echo(json.dumps([query._asdict() for query in queries], indent=2))
-        return
-    print_table(["query", "answers"], [[query.query, query.answers] for query in queries])
+    rows = [[query.query, query.answers] for query in queries]
+    values = [query._asdict() for query in queries]
+    print_report(values, ["query", "answers"], rows, as_json=as_json)
 
 
 @command.command(
@@ -185,22 +186,16 @@ def check(num_seeds: int, file: Path | None, task_ids: tuple[str, ...], *, as_js
             results.append(result)
             bar.advance(note=result.task_id)
     unsound = [result.task_id for result in results if not result.is_sound]
-    if as_json:
-        rows = [{**asdict(result), "sound": result.is_sound} for result in results]
-        click.echo(
-            json.dumps(
-                {"sound": not unsound and bool(results), "tasks": rows, "not_judged": skipped},
-                indent=2,
-            )
-        )
-    else:
-        print_table(
-            ["task_id", "oracle", "turns", "idle", "random", "sound"],
-            [
-                *([*_counts(result), "yes" if result.is_sound else "NO"] for result in results),
-                *([task_id, *[None] * 4, "not checked: no validator"] for task_id in skipped),
-            ],
-        )
+    values = [{**asdict(result), "sound": result.is_sound} for result in results]
+    print_report(
+        {"sound": not unsound and bool(results), "tasks": values, "not_judged": skipped},
+        ["task_id", "oracle", "turns", "idle", "random", "sound"],
+        [
+            *([*_counts(result), "yes" if result.is_sound else "NO"] for result in results),
+            *([task_id, *[None] * 4, "not checked: no validator"] for task_id in skipped),
+        ],
+        as_json=as_json,
+    )
     if unsound:
         message = f"{len(unsound)} of {len(results)} tasks are not sound: {', '.join(unsound)}"
         raise MismatchError(message)
@@ -226,63 +221,81 @@ def _counts(result: "Soundness") -> list[str]:
     "leakage",
     epilog=examples(
         "$ cua-train tasks leakage                # the demo tasks: train and eval",
+        "$ cua-train tasks leakage --environment dbbench --check",
         """$ cua-train tasks leakage --tasks '{"source_type": "dbbench", "path": "entries"}'"""
         """ --eval-tasks '{"source_type": "dbbench", "path": "others"}' --check""",
     ),
 )
 @option(
     "--tasks",
-    "Training tasks: a task source or a list of them.",
-    metavar="JSON",
-    default='{"source_type": "demo_training"}',
+    "Training tasks: a file of tasks, a task source, or a list of task sources.",
+    metavar="FILE|JSON",
     shown="demo_training",
 )
 @option(
     "--eval-tasks",
-    "Evaluation tasks: a task source or a list of them.",
-    metavar="JSON",
-    default='{"source_type": "demo_eval"}',
+    "Evaluation tasks: a file of tasks, a task source, or a list of task sources.",
+    metavar="FILE|JSON",
     shown="demo_eval",
+)
+@option(
+    "--environment",
+    "Defaults of this agent's runs for those that are not given.",
+    click.Choice(list(AGENTS)),
+    metavar="NAME",
 )
 @switch("--check is_check", "Exit with 4 if a task, instruction, gold or goal is in both.")
 @with_json
-def leakage(*, tasks: str, eval_tasks: str, is_check: bool, as_json: bool) -> None:
+def leakage(
+    *,
+    tasks: str | None,
+    eval_tasks: str | None,
+    environment: str | None,
+    is_check: bool,
+    as_json: bool,
+) -> None:
     """Count the overlap of evaluation tasks with training tasks.
 
     Compares whole tasks, instructions (ignoring case and spaces), gold SQL (ignoring numbers, texts
-    and DB Bench's table name), goals (the device state that solves a task), and names of tables and
-    columns. "seen" counts evaluation tasks that training covers completely.
+    and DB Bench's table name), goals (the device state that solves a task), targets (the device
+    query, table or database), their combinations with skills, and names of tables and columns.
+    "seen" counts evaluation tasks that training covers completely.
     """
     from producer.commands.given_fields import given_fields
+    from producer.config import read_config
     from producer.tasks.overlap import LEAKS, overlaps
     from producer.tasks.sources import load_tasks
 
     given = given_fields({"tasks": tasks, "eval_tasks": eval_tasks}, None)
+    if environment is None:
+        given = {**DEMO_SOURCES, **given}
+    else:
+        config = read_config({"environment": environment, **given})
+        given = {"tasks": config.tasks, "eval_tasks": config.eval_tasks or config.tasks}
     train, evaluation = (
         load_tasks(given[field], judged_only=False, field=field)
         for field in ("tasks", "eval_tasks")
     )
     found = overlaps(train, evaluation)
-    if as_json:
-        counts = {"tasks": len(train), "eval_tasks": len(evaluation)}
-        click.echo(json.dumps({**counts, "overlaps": [asdict(item) for item in found]}, indent=2))
-    else:
-        print_table(
-            ["", "in training", "in evaluation", "in both", "eval tasks", "seen"],
+    counts = {"tasks": len(train), "eval_tasks": len(evaluation)}
+    print_report(
+        {**counts, "overlaps": [asdict(item) for item in found]},
+        ["", "in training", "in evaluation", "in both", "eval tasks", "seen"],
+        [
             [
-                [
-                    *(item.of, item.num_train, item.num_eval),
-                    *(item.num_shared, item.num_eval_tasks, item.num_seen),
-                ]
-                for item in found
-            ],
-        )
-        for item in found:
-            for example in item.examples if item.of in LEAKS else ():
-                logger.info(
-                    "%s of %s equals that of %s: %s",
-                    *(item.of, example.eval_task, example.train_task, example.shared),
-                )
+                *(item.of, item.num_train, item.num_eval),
+                *(item.num_shared, item.num_eval_tasks, item.num_seen),
+            ]
+            for item in found
+        ],
+        as_json=as_json,
+    )
+    for item in found if not as_json else ():
+        for example in item.examples if item.of in LEAKS else ():
+            logger.info(
+                "%s of %s equals that of %s: %s",
+                *(item.of, example.eval_task, example.train_task, example.shared),
+            )
     leaks = [
         f"{item.num_seen} by {item.of}" for item in found if item.of in LEAKS and item.num_seen
     ]

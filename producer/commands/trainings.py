@@ -15,12 +15,12 @@ from producer.commands.options import (
     switch,
     with_json,
 )
-from producer.console import print_table, rounded
+from producer.console import print_report
 from producer.errors import UsageError
 from schemas.installation import read_installation
 
 if TYPE_CHECKING:
-    from producer.training.annotations import Change
+    from producer.training.kept_trainings import Change
     from schemas.annotation import TrainingAnnotated
 
 MAX_NAME = 200
@@ -51,25 +51,21 @@ def list_trainings(*, show_all: bool, as_json: bool) -> None:
     """List the trainings with saved states in this home, newest first."""
     from producer.training.kept_trainings import list_kept
 
-    rows = [
+    kept = [
         item for item in list_kept(read_installation(os.environ)) if show_all or not item.hidden
     ]
-    if as_json:
-        click.echo(json.dumps(rounded([row.as_json() for row in rows]), indent=2))
-        return
-    print_table(
-        ["training", "name", "tags", "status", "step", "success", "last saved (UTC)", "note"],
+    rows = [
         [
-            [
-                *(row.training_name, row.display_name, ", ".join(row.tags), row.status),
-                f"{row.step}/{row.total_steps}",
-                None if row.success is None else f"{row.success:.3f}",
-                f"{row.saved_at:%Y-%m-%d %H:%M}",
-                (row.note or "").partition("\n")[0][:60],
-            ]
-            for row in rows
-        ],
-    )
+            *(item.training_name, item.display_name, ", ".join(item.tags), item.status),
+            f"{item.step}/{item.total_steps}",
+            None if item.success is None else f"{item.success:.3f}",
+            f"{item.saved_at:%Y-%m-%d %H:%M}",
+            (item.note or "").partition("\n")[0][:60],
+        ]
+        for item in kept
+    ]
+    columns = ["training", "name", "tags", "status", "step", "success", "last saved (UTC)", "note"]
+    print_report([item.as_json() for item in kept], columns, rows, as_json=as_json)
 
 
 @command.command(
@@ -151,7 +147,7 @@ def unhide(training_name: str, *, as_json: bool) -> None:
 
 
 def _annotate(training_name: str, change: "Change", as_json: bool) -> None:  # noqa: FBT001  # a flag of the command line
-    from producer.training.annotations import annotate
+    from producer.training.kept_trainings import annotate
 
     name = given_training_name(training_name, "NAME")
     done = annotate(read_installation(os.environ), name, change)

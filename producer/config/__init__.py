@@ -1,6 +1,6 @@
-"""The configuration of a run: one frozen model, a file for each topic of its fields."""
+"""The configuration of a run: one frozen model, and the rules over its fields."""
 
-from producer.config.checks import check_effects, fields_without_network
+from producer.config.checks import check_effects, check_served, fields_without_network
 from producer.config.continuing import CHANGEABLE, OF_ONE_PROCESS, differences
 from producer.config.preset import DEMO_POLICY, DEMO_PRESET, ORACLE_POLICY
 from producer.config.run_config import (
@@ -24,6 +24,7 @@ __all__ = [
     "TOPICS",
     "RunConfig",
     "check_effects",
+    "check_served",
     "differences",
     "fields_without_network",
     "read_config",

@@ -15,17 +15,23 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from producer.agents import AGENTS, DEFAULT_AGENT
 from producer.algorithms.advantages import ADVANTAGES
 from producer.algorithms.names import CLIPPED
-from producer.config.computation import ComputationFields
-from producer.config.continual import ContinualFields, num_steps_of
+from producer.algorithms.settings import KlSettings, LossSettings, OptimizerSettings
+from producer.config.policy import ComputationFields
 from producer.config.preset import DEMO_POLICY, ORACLE_POLICY
-from producer.config.process_rewards import ProcessRewardFields
 from producer.config.reward import AGENT_REWARDS
+from producer.config.sql_agents import ContinualFields, ProcessRewardFields, num_steps_of
+from producer.config.tinker import REFUSED, WITHOUT_EFFECT, is_tinker
 from producer.errors import UsageError, did_you_mean
 from producer.validators.judges import AGENT, UNJUDGED
 
 if TYPE_CHECKING:
     from producer.config.run_config import RunConfig
 
+OF_THIS_PROCESS: Final = (
+    *("stream_minibatch", "max_steps_off_policy", "replay_sessions", "process_reward_model"),
+    *("step_completions", "reward_module", "reward_function", "reward_manager"),
+)
+"""Fields of what runs beside the episodes in the trainer's process."""
 Condition = Callable[["RunConfig"], object]
 OF_STEPS: Final = " or ".join(name for name, agent in AGENTS.items() if agent.answers_in_steps)
 OF_SKILLS: Final = " or ".join(name for name, agent in AGENTS.items() if agent.has_skills)
@@ -60,12 +66,31 @@ def _of_other_advantages() -> Iterator[Requirement]:
 
 
 def _of_other_agents() -> Iterator[Requirement]:
-    for name, agent in AGENTS.items():
+    for field in sorted({field for agent in AGENTS.values() for field in agent.own_settings}):
+        owners = [name for name, agent in AGENTS.items() if field in agent.own_settings]
         yield Requirement(
-            " ".join(sorted(agent.own_settings)),
-            lambda c, name=name: c.environment == name,  # type: ignore[misc]
-            f"only of environment {name}; omit it",
+            field,
+            lambda c, owners=owners: c.environment in owners,  # type: ignore[misc]
+            f"only of environment {' or '.join(owners)}; omit it",
         )
+
+
+def _of_this_process() -> Iterator[Requirement]:
+    for fields, otherwise in WITHOUT_EFFECT:
+        yield Requirement(fields, lambda c: not is_tinker(c), otherwise)
+
+
+def _refused_by_tinker() -> Iterator[Conflict]:
+    for field, condition, problem in REFUSED:
+        yield Conflict(
+            field,
+            lambda c, condition=condition: is_tinker(c) and condition(c),  # type: ignore[misc]
+            problem,
+        )
+
+
+def _by_workers(c: "RunConfig") -> bool:
+    return c.rollouts_by == "workers"
 
 
 def _is_oracle(c: "RunConfig") -> bool:
@@ -83,23 +108,35 @@ def _reads_token_rewards(c: "RunConfig") -> bool:
     return has_own or ADVANTAGES[c.advantage].reads_token_rewards
 
 
+def _reads_more_than_rewards(c: "RunConfig") -> bool:
+    """Whether something else than a rollout's reward decides its advantage."""
+    is_more = c.advantage in {"remax", "rejection"} or ADVANTAGES[c.advantage].learned
+    return bool(is_more or _reads_token_rewards(c) or c.step_completions or c.baseline == "moving")
+
+
+def _corrects_for_age(c: "RunConfig") -> bool:
+    """Whether the loss allows for weights that changed between a token's sampling and its update.
+
+    Supervised training on right samples needs no correction.
+    """
+    is_on_policy = not c.max_steps_off_policy and c.num_substeps == c.ppo_epochs == 1
+    return is_on_policy or c.loss_fn != "reinforce" or c.advantage == "rejection"
+
+
 REQUIREMENTS: Final = (
     Requirement("wandb_name", lambda c: c.wandb_project, "needs a wandb_project; give one"),
     Requirement("renderer_name", lambda c: c.base_url or c.renderer_name != "openai",
                 "openai needs a base_url"),
     Requirement("judge_model", lambda c: c.judge not in {None, AGENT, UNJUDGED},
                 "only with a judge that is the URL of an endpoint"),
-    Requirement("ablate screen_cache_bytes", lambda c: c.agent.screen_px,
+    Requirement("ablate screen_cache_bytes", lambda c: c.agent.has_screen(c),
                 "{c.environment} has no screen; omit it"),
-    Requirement("max_recent_turns", lambda c: c.agent.screen_px or c.max_recent_turns is None,
+    Requirement("max_recent_turns", lambda c: c.agent.has_screen(c) or c.max_recent_turns is None,
                 "{c.environment} has no screen; omit it"),
-    Requirement("base_url", lambda c: c.agent.screen_px,
-                "only for environments with a screen; omit it"),
     *_of_other_agents(),
     *_of_other_advantages(),
-    Requirement(" ".join((*ComputationFields.model_fields, "load_checkpoint_path")),
-                lambda c: not c.base_url,
-                "the policy is computed by the server of base_url; omit it"),
+    Requirement("adapters_dir", lambda c: c.base_url, "only with a base_url; omit it"),
+    *_of_this_process(),
     Requirement(" ".join(ComputationFields.model_fields), lambda c: not _is_oracle(c),
                 "the policy `oracle` has no weights to compute; omit it"),
     Requirement("load_checkpoint_path lora_alpha target_modules", lambda c: not _is_oracle(c),
@@ -144,8 +181,15 @@ REQUIREMENTS: Final = (
 )  # fmt: skip
 
 CONFLICTS: Final = (
-    Conflict("model_name", lambda c: c.base_url and c.model_name in {DEMO_POLICY, ORACLE_POLICY},
-             "give the name that the server of base_url knows"),
+    Conflict("base_url", lambda c: c.base_url and _is_oracle(c),
+             "the policy `oracle` is sampled by no server; omit it"),
+    Conflict("rollouts_by", lambda c: _by_workers(c) and not c.base_url and not _is_oracle(c),
+             "workers sample from servers; give their base_url"),
+    *(Conflict(field, lambda c, field=field: _by_workers(c) and getattr(c, field),  # type: ignore[misc]
+               "only with rollouts_by trainer; omit it")
+      for field in OF_THIS_PROCESS),
+    Conflict("train_type", lambda c: c.base_url and c.train_type == "full",
+             "the servers of base_url take new weights as LoRA adapters; use lora"),
     Conflict("advantage", lambda c: _is_oracle(c) and ADVANTAGES[c.advantage].learned,
              "the policy `oracle` has no {advantage.learned.title}; omit it"),
     Conflict("advantage",
@@ -154,6 +198,11 @@ CONFLICTS: Final = (
     Conflict("advantage",
              lambda c: c.core_function and c.advantage not in {"mean_centered", "grpo"},
              "{c.advantage} has no effect beside a core_function; omit one of them"),
+    Conflict("control", lambda c: c.control != "none" and _reads_more_than_rewards(c),
+             "replaces rewards of rollouts, and the advantages read more than those here; use"
+             " mean_centered, grpo or rloo, without a moving baseline and rewards of tokens"),
+    Conflict("control", lambda c: c.control != "none" and c.stream_minibatch,
+             "is of whole steps, and a minibatch has only a part; omit stream_minibatch"),
     Conflict("dtype", lambda c: c.train_type == "full" and c.dtype == "bfloat16",
              "train_type full computes in float32, because bfloat16 rounds small updates away; omit"
              " it"),
@@ -208,6 +257,10 @@ CONFLICTS: Final = (
     Conflict("replay_sessions",
              lambda c: c.agent.has_skills and c.replay_sessions and c.max_steps_off_policy,
              "a step that is collected ahead does not know its past; omit max_steps_off_policy"),
+    Conflict("load_checkpoint_path",
+             lambda c: isinstance(c.load_checkpoint_path, str) and not is_tinker(c),
+             "only provider tinker loads tinker:// paths; give a folder, or set provider"),
+    *_refused_by_tinker(),
 )  # fmt: skip
 
 EFFECTS: Final = (
@@ -231,22 +284,45 @@ EFFECTS: Final = (
     Requirement("min_group_size", lambda c: c.failure_policy != "fail_fast",
                 "has no effect with failure_policy fail_fast, which stops at the first failed"
                 " rollout; omit it, or use min_viable_group"),
+    Requirement("loss_fn num_substeps ppo_epochs max_steps_off_policy",
+                lambda c: _corrects_for_age(c) or _is_oracle(c),
+                "the loss reinforce takes every token for sampled by the weights that it updates,"
+                " which num_substeps, ppo_epochs and max_steps_off_policy change; use"
+                " importance_sampling or ppo, or omit those"),
     Requirement("reward", lambda c: not _own_reward(c),
                 "a reward_module, reward_function or reward_manager replaces it; omit one of them"),
 )  # fmt: skip
 
+SERVED: Final = (
+    Requirement("base_url", lambda c: c.agent.has_screen(c),
+                "only for environments with a screen; omit it"),
+    Requirement(" ".join((*ComputationFields.model_fields, "load_checkpoint_path", "adapters_dir")),
+                lambda _: False, "the policy is computed by the server of base_url; omit it"),
+)  # fmt: skip
+"""Of an evaluation of a policy that only a server has."""
+
 OF_A_NETWORK: Final = frozenset(
     {
+        *(OptimizerSettings.model_fields | LossSettings.model_fields | KlSettings.model_fields),
         *("train_type", "lora_rank", "lora_dropout", "renderer_name", "max_tokens"),
         *("temperature", "top_p", "eval_temperature", "eval_sampled_episodes"),
-        *("max_recent_turns", "learning_rate", "learning_rate_warmup_steps"),
-        *("learning_rate_schedule", "min_learning_rate_ratio", "weight_decay", "entropy_coef"),
-        *("ppo_epochs", "max_gradient_norm", "num_substeps", "stream_minibatch"),
-        *("num_minibatches", "loss_fn", "clip_ratio_low", "clip_ratio_high", "dual_clip"),
-        *("loss_aggregation", "kl_penalty_coef", "kl_estimator", "kl_in", "compute_post_kl"),
+        *("max_recent_turns", "learning_rate_warmup_steps", "learning_rate_schedule"),
+        *("min_learning_rate_ratio", "stream_minibatch", "num_minibatches"),
     }
 )
 """Fields of sampling and learning, which the scripted policy ignores."""
+
+
+def check_served(config: "RunConfig") -> None:
+    """UsageError for what an evaluation of a policy that only a server has cannot have."""
+    changed = {name for name in type(config).model_fields if _is_changed(config, name)}
+    problems = _unmet(SERVED, config, changed)
+    if config.model_name == DEMO_POLICY:
+        problems.append("model_name: give the name that the server of base_url knows")
+    if "," in str(config.base_url):
+        problems.append("base_url: an evaluation takes one server; give one URL")
+    if problems:
+        raise UsageError("; ".join(problems))
 
 
 def config_problems(config: "RunConfig") -> list[str]:

@@ -9,10 +9,11 @@ from producer.errors import UsageError
 CHANGEABLE = frozenset(
     {
         *("num_steps", "log_path", "log_dir", "baseline_only", "max_concurrent_rollouts"),
+        "rollouts_by",
         *("max_steps_off_policy", "save_every", "eval_every", "num_groups_to_log"),
         *("wandb_project", "wandb_name", "behavior_if_log_dir_exists", "device"),
         *("gradient_checkpointing", "screen_cache_bytes", "kv_cache_bytes", "dbbench_database"),
-        "reward_port",
+        *("reward_port", "env_url", "base_url", "adapters_dir", "adb_serials", "adb_server"),
     }
 )
 """Fields that may differ when a training continues: its length, its folder, how it is observed,

@@ -1,10 +1,13 @@
-"""Fields of the configuration: the policy and how it samples."""
+"""Fields of the configuration: the policy, how it samples, and where it is computed."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
+from producer.algorithms.settings import SettingsGroup
+from producer.endpoint_url import KEY_VARIABLE, check_url
 from producer.numbers import NonNegativeFloat, PositiveFloat, PositiveInt, read_names
 
 
@@ -19,79 +22,96 @@ TargetModules = Annotated[
     tuple[str, ...], BeforeValidator(read_names), AfterValidator(_check_named)
 ]
 
-
 RendererName = Literal[
     "auto", "compact", "qwen_mobile", "qwen_computer", "qwen", "recipe", "openai"
 ]
+TinkerPath = Annotated[str, Field(pattern=r"^tinker://[^/\s]+/weights/[^/\s]+$")]
+"""Of weights that Tinker saved; those for sampling alone have no optimiser to train with."""
 
 
-class PolicyFields(BaseModel):
+def _normal_urls(urls: str) -> str:
+    return ",".join(check_url(url, KEY_VARIABLE) for url in urls.split(","))
+
+
+class PolicyFields(SettingsGroup):
     """The policy and how it samples."""
 
-    model_name: str = Field(
-        "Qwen/Qwen3-VL-30B-A3B-Instruct",
-        description=(
-            "Policy to train: a folder, a Hugging Face id, `demo` (small, built on this machine)"
-            " or `oracle` (scripted, learns nothing)."
-        ),
+    provider: Literal["in_process", "tinker"] = "in_process"
+    """Who samples and trains: this process, or Tinker, with the key in TINKER_API_KEY and
+    model_name as its base model."""
+    model_name: str = "Qwen/Qwen3-VL-30B-A3B-Instruct"
+    """Policy to train: a folder, a Hugging Face id, `demo` (small, built on this machine) or
+    `oracle` (scripted, learns nothing)."""
+    base_url: Annotated[str, AfterValidator(_normal_urls)] | None = None
+    """Sample the rollouts from these OpenAI-compatible servers of model_name, such as
+    http://localhost:8000/v1 of vLLM or `cua-train serve`, separated by commas, with the key in
+    OPENAI_API_KEY. Each new version of the adapter is loaded into them."""
+    adapters_dir: Path | None = None
+    """Folder for the adapters that the servers of base_url load; they must see it at the same
+    path."""
+    train_type: Literal["lora", "full"] = "lora"
+    """Train LoRA adapters, or all weights of the language model in float32 (full). Checkpoints of
+    full are whole policies."""
+    lora_rank: PositiveInt = 32
+    """Rank of the LoRA adapters."""
+    lora_alpha: PositiveFloat | None = None
+    """Scale of the LoRA adapters, which are multiplied by lora_alpha / lora_rank."""
+    lora_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Dropout of an adapter's input during updates; sampling uses none."""
+    target_modules: TargetModules | None = None
+    """Adapted modules of the language model: all, attention, mlp, or a JSON list of names
+    (["q_proj", "v_proj"]) or regular expressions. all and mlp include experts."""
+    load_checkpoint_path: Annotated[TinkerPath | Path | None, Field(union_mode="left_to_right")] = (
+        None
     )
-    base_url: str | None = Field(
-        None,
-        description=(
-            "Sample from this OpenAI-compatible server, such as http://localhost:8000/v1, with"
-            " the key in OPENAI_API_KEY. Only for cua-train evaluate."
-        ),
-    )
-    train_type: Literal["lora", "full"] = Field(
-        "lora",
-        description=(
-            "Train LoRA adapters, or all weights of the language model in float32 (full)."
-            " Checkpoints of full are whole policies."
-        ),
-    )
-    lora_rank: PositiveInt = Field(32, description="Rank of the LoRA adapters.")
-    lora_alpha: PositiveFloat | None = Field(
-        None,
-        description="Scale of the LoRA adapters, which are multiplied by lora_alpha / lora_rank.",
-    )
-    lora_dropout: Annotated[float, Field(ge=0, lt=1)] = Field(
-        0.0,
-        description="Dropout of an adapter's input during updates; sampling uses none.",
-    )
-    target_modules: TargetModules | None = Field(
-        None,
-        description=(
-            "Adapted modules of the language model: all, attention, mlp, or a JSON list of names"
-            ' (["q_proj", "v_proj"]) or regular expressions. all and mlp include experts.'
-        ),
-    )
-    load_checkpoint_path: Path | None = Field(
-        None,
-        description=(
-            "Start from this adapter (PEFT layout), with its own rank, alpha and target modules."
-        ),
-    )
-    renderer_name: RendererName = Field(
-        "auto",
-        description=(
-            "Format of prompts and actions: qwen_mobile or qwen_computer (Qwen's official tools),"
-            " qwen (our own short prompt), recipe (the CUA recipe's tools), compact (the demo"
-            " policy's calls), openai (OpenAI's computer use, only with base_url), or auto"
-            " (compact for the demo policy, else qwen_mobile)."
-        ),
-    )
-    max_tokens: PositiveInt = Field(2048, description="Maximum length of a completion, in tokens.")
-    temperature: NonNegativeFloat = Field(1.0, description="Sampling temperature in training.")
-    top_p: Annotated[float, Field(gt=0, le=1)] = Field(
-        1.0,
-        description=(
-            "Nucleus sampling in training: draw from the most likely tokens with this total"
-            " probability. Log-probs are those of the whole distribution, as in verl."
-        ),
-    )
-    oracle_noise: Annotated[float, Field(ge=0, le=1)] = Field(
-        0.3, description="Share of random actions of the policy `oracle`."
-    )
-    ablate: Literal["none", "blank-screenshots"] = Field(
-        "none", description="Control experiment: replace the policy's screenshots by blank ones."
-    )
+    """Start from this adapter (PEFT layout), with its own rank, alpha and target modules. With
+    provider tinker the path of weights that it saved, tinker://RUN/weights/NAME."""
+    renderer_name: RendererName = "auto"
+    """Format of prompts and actions: qwen_mobile or qwen_computer (Qwen's official tools), qwen
+    (our own short prompt), recipe (the CUA recipe's tools), compact (the demo policy's calls),
+    openai (OpenAI's computer use, only with base_url), or auto (compact for the demo policy, else
+    qwen_mobile)."""
+    max_tokens: PositiveInt = 2048
+    """Maximum length of a completion, in tokens."""
+    temperature: NonNegativeFloat = 1.0
+    """Sampling temperature in training."""
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Nucleus sampling in training: draw from the most likely tokens with this total probability.
+    Log-probs are those of the whole distribution, as in verl."""
+    oracle_noise: Annotated[float, Field(ge=0, le=1)] = 0.3
+    """Share of random actions of the policy `oracle`."""
+    ablate: Literal["none", "blank-screenshots"] = "none"
+    """Control experiment: replace the policy's screenshots by blank ones."""
+
+
+def _check_device(device: str) -> str:
+    if re.fullmatch(r"auto|cpu|cuda(:\d{1,3})?", device) is None:
+        # mps: its tensors have no float64, which draws are made with.
+        message = f"{device!r} is no device that is supported; use auto, cpu, cuda or cuda:N"
+        raise ValueError(message)
+    return device
+
+
+Device = Annotated[str, AfterValidator(_check_device)]
+
+
+class ComputationFields(SettingsGroup):
+    """Where the policy is computed, and the memory that it may take."""
+
+    device: Device = "auto"
+    """Where the policy runs: `cpu`, `cuda` or `cuda:N`. auto: the first GPU, else the CPU."""
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Type of the policy's weights. auto: float32 on a CPU, as stored on a GPU. Adapter and
+    optimiser are always float32."""
+    cpu_threads: int | None = Field(None, ge=1, le=1024)
+    """On a CPU: threads per operation, for policies of more than 50 M weights; smaller ones use
+    one. The last bits of results depend on it, so it is recorded and kept when the training
+    continues elsewhere."""
+    gradient_checkpointing: Literal["auto", "on", "off"] = "auto"
+    """Recompute activations in the backward pass to save memory; the result is the same. auto: if
+    they would take more than half of the available memory."""
+    screen_cache_bytes: int | None = Field(None, ge=0, lt=2**63)
+    """Size of the cache of screen features, in bytes."""
+    kv_cache_bytes: int | None = Field(None, ge=0, lt=2**63)
+    """Size of the KV caches of running episodes, in bytes. What exceeds it is recomputed at the
+    next turn."""

@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING
 
 from producer.agents import AGENTS
 from producer.errors import did_you_mean
-from producer.rewards import LIMIT_S, REWARDS, Reward, find_reward, source_sha256
+from producer.process_rewards.user_module import load_user_module
+from producer.rewards import LIMIT_S, REWARDS, Reward, find_reward
+from producer.rewards.user_module import load_module, source_sha256
 
 if TYPE_CHECKING:
     from producer.config.run_config import RunConfig
@@ -48,7 +50,8 @@ def checked_sha256(name: str, expected: str | None) -> str | None:
             message = f"reward_sha256: has no effect on the reward {name}; omit it"
             raise ValueError(message)
         return None
-    return same_sha256("reward", f"the file of {name}", source_sha256(name), expected)
+    found = source_sha256(load_module(name.partition(":")[0]))
+    return same_sha256("reward", f"the file of {name}", found, expected)
 
 
 def same_sha256(field: str, file: str, found: str, expected: str | None) -> str:
@@ -60,3 +63,15 @@ def same_sha256(field: str, file: str, found: str, expected: str | None) -> str:
         )
         raise ValueError(message)
     return found
+
+
+def module_hash(field: str, name: str | None, expected: str | None) -> str | None:
+    """The hash of a user's module, None without one. ValueError if it has changed."""
+    if name is None:
+        return None
+    try:
+        found = source_sha256(load_user_module(name))
+    except ValueError as error:
+        message = f"{field}: {error}"
+        raise ValueError(message) from error
+    return same_sha256(field, name, found, expected)

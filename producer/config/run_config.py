@@ -9,7 +9,6 @@ from typing import Any, Literal, Self, TypeVar
 
 from pydantic import (
     BaseModel,
-    ConfigDict,
     JsonValue,
     ModelWrapValidatorHandler,
     PrivateAttr,
@@ -19,15 +18,9 @@ from pydantic import (
 
 from producer.agents import AGENTS, Agent
 from producer.algorithms.advantages import ADVANTAGES
-from producer.config.checkpoints import CheckpointFields, ReportingFields
 from producer.config.checks import config_problems
-from producer.config.computation import ComputationFields
-from producer.config.continual import ContinualFields, num_steps_of
 from producer.config.continuing import CHANGEABLE, check_same, inherited
-from producer.config.episodes import EpisodeFields, FailureFields
-from producer.config.evaluation import EvaluationFields
-from producer.config.optimisation import OptimisationFields
-from producer.config.policy import PolicyFields
+from producer.config.policy import ComputationFields, PolicyFields
 from producer.config.preset import (
     DEMO_POLICY,
     ORACLE_POLICY,
@@ -35,14 +28,19 @@ from producer.config.preset import (
     demo_preset,
     held_out_source,
 )
-from producer.config.process_rewards import ProcessRewardFields, module_hash
-from producer.config.reward import checked_sha256
-from producer.config.tasks import TaskFields
-from producer.endpoint_url import KEY_VARIABLE, check_url
+from producer.config.reward import checked_sha256, module_hash
+from producer.config.sql_agents import ContinualFields, ProcessRewardFields, num_steps_of
+from producer.config.tasks import EpisodeFields, FailureFields, TaskFields
+from producer.config.training import (
+    CheckpointFields,
+    EvaluationFields,
+    OptimisationFields,
+    ReportingFields,
+)
 from producer.errors import UsageError
 from producer.field_errors import field_problems, invalid
 from producer.policy.adapter_settings import AdapterSettings
-from schemas.training import Recipe
+from schemas.training import RECORDED_BY, Recipe
 
 TOPICS: dict[str, type[BaseModel]] = {
     "Policy": PolicyFields,
@@ -74,12 +72,17 @@ def without_unset(given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _defaults_of(advantage: object) -> dict[str, JsonValue]:
-    """Other defaults that come with an advantage."""
-    known = next((own for name, own in ADVANTAGES.items() if name == advantage), None)
-    if known is None or known.compares_group:
-        return {}
-    return {"remove_constant_reward_groups": False, "min_group_size": 1}
+def _defaults_of(given: dict[str, Any]) -> dict[str, JsonValue]:
+    """Other defaults that come with an advantage or a loss."""
+    defaults: dict[str, JsonValue] = {}
+    known = next((own for name, own in ADVANTAGES.items() if name == given.get("advantage")), None)
+    if known is not None and not known.compares_group:
+        defaults |= {"remove_constant_reward_groups": False, "min_group_size": 1}
+    if given.get("advantage") == "rejection":
+        defaults["loss_fn"] = "reinforce"
+    if given.get("loss_fn") == "gspo":
+        defaults["loss_aggregation"] = "sequence_mean"
+    return defaults
 
 
 class ConfigFields(
@@ -96,8 +99,6 @@ class ConfigFields(
     CheckpointFields,
 ):
     """Every setting, each checked for itself alone."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
 
 class RunConfig(ConfigFields):
@@ -118,7 +119,7 @@ class RunConfig(ConfigFields):
         if explicit.get("tasks") is not None:
             # Without a held-out split they are evaluated on themselves.
             of_agent["eval_tasks"] = held_out_source(explicit["tasks"])
-        given = {**of_agent, **defaults, **_defaults_of(explicit.get("advantage")), **explicit}
+        given = {**of_agent, **defaults, **_defaults_of(explicit), **explicit}
         if explicit.get("skill_sequence") is not None and "num_steps" not in explicit:
             given = {**given, "num_steps": 0}
         config = handler(given)
@@ -131,21 +132,13 @@ class RunConfig(ConfigFields):
     def _check_together(self) -> Self:
         if self.tasks is None and self.model_name == ORACLE_POLICY:
             object.__setattr__(self, "tasks", self.agent.demo_preset.get("tasks"))
-        if problems := [*config_problems(self), *self._normalise_url(), *self._set_reward_sha256()]:
+        if problems := [*config_problems(self), *self._set_reward_sha256()]:
             raise ValueError("\n".join(problems))
-        has_adapter = self.model_name != ORACLE_POLICY and self.train_type == "lora"
+        is_own = self.provider == "in_process"
+        has_adapter = is_own and self.model_name != ORACLE_POLICY and self.train_type == "lora"
         if has_adapter and self.lora_alpha is None:
             object.__setattr__(self, "lora_alpha", 2.0 * self.lora_rank)
         return self
-
-    def _normalise_url(self) -> list[str]:
-        """Replace `base_url` by its normal form; its problem, if any."""
-        if self.base_url is not None:
-            try:
-                object.__setattr__(self, "base_url", check_url(self.base_url, KEY_VARIABLE))
-            except ValueError as error:
-                return [f"base_url: {error}"]
-        return []
 
     def _set_reward_sha256(self) -> list[str]:
         """Set the hashes of the user's files; their problem, if any."""
@@ -161,17 +154,29 @@ class RunConfig(ConfigFields):
         return []
 
     @property
+    def base_urls(self) -> tuple[str, ...]:
+        """Of the servers that sample; empty: none does."""
+        return () if self.base_url is None else tuple(self.base_url.split(","))
+
+    @property
     def agent(self) -> Agent:
         """The agent that is trained."""
         return AGENTS[self.environment]
+
+    @property
+    def concurrent_rollouts(self) -> int:
+        """Episodes that run at the same time: `max_concurrent_rollouts`, or fewer devices."""
+        at_most = self.agent.most_at_once(self)
+        asked = self.max_concurrent_rollouts
+        return asked if at_most is None else min(asked, at_most)
 
     @property
     def explicit(self) -> frozenset[str]:
         """Fields that were given, without defaults and the preset."""
         return self._explicit
 
-    def named(self, training_name: str) -> "RunConfig":
-        """A copy with this name."""
+    def named(self, training_name: str | None) -> "RunConfig":
+        """A copy with this name; None: of no training."""
         return self._changed(training_name=training_name)
 
     def resolved(self, behavior: Literal["resume", "overwrite", "skip"]) -> "RunConfig":
@@ -183,22 +188,35 @@ class RunConfig(ConfigFields):
 
         UsageError if others were given. Given `target_modules` are compared when it is loaded.
         """
-        found: dict[str, object] = {"lora_rank": settings.rank, "lora_alpha": settings.alpha}
+        config = self._as_adapter(lora_rank=settings.rank, lora_alpha=settings.alpha)
+        own = {} if "target_modules" in self.explicit else {"target_modules": settings.targets}
+        return config._changed(**own)
+
+    def with_rank(self, rank: int | None) -> "RunConfig":
+        """A copy with the rank of the adapter at the service; None: it does not say.
+
+        UsageError if another was given.
+        """
+        return self if rank is None else self._as_adapter(lora_rank=rank)
+
+    def _as_adapter(self, **found: float) -> "RunConfig":
         problems = [
             f"{name}: the adapter {self.load_checkpoint_path} has {value:g}, not"
             f" {getattr(self, name):g}; leave {name} out"
-            for name, value in (("lora_rank", settings.rank), ("lora_alpha", settings.alpha))
+            for name, value in found.items()
             if name in self.explicit and getattr(self, name) != value
         ]
         if problems:
             raise UsageError("; ".join(problems))
-        if "target_modules" not in self.explicit:
-            found["target_modules"] = settings.targets
         return self._changed(**found)
 
     def with_cpu_threads(self, number: int) -> "RunConfig":
         """A copy with this machine's number; recorded, but not in `explicit`."""
         return self._changed(cpu_threads=number)
+
+    def sampled_here(self) -> "RunConfig":
+        """A copy whose rollouts this process runs and samples: no servers, no workers."""
+        return self._changed(base_url=None, adapters_dir=None, rollouts_by="trainer")
 
     def _changed(self, **changes: object) -> "RunConfig":
         changed = self.model_copy(update=changes)
@@ -236,7 +254,8 @@ class RunConfig(ConfigFields):
         """The settings that have columns of their own."""
         own = {name: getattr(self, name) for name in Recipe.model_fields}
         rank = self.lora_rank if self.train_type == "lora" else None
-        other = {"log_path": str(log_path), "lora_rank": rank, "box_type": self.agent.box_type}
+        system = self.agent.operating_system(self)
+        other = {"log_path": str(log_path), "lora_rank": rank, "box_type": system}
         return Recipe.model_validate(own | other)
 
     def continuing(self, recorded: dict[str, JsonValue], *, overwrite: bool) -> "RunConfig":
@@ -289,8 +308,15 @@ DECISIVE = frozenset({"environment", "model_name", "tasks", "lora_rank"})
 def with_later_fields(recorded: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """The recorded configuration with the defaults of fields added since.
 
-    Before there was `max_recent_turns`, a policy saw every turn.
+    Before there was `max_recent_turns`, a policy saw every turn. UsageError for a training that
+    another trainer runs.
     """
+    if RECORDED_BY in recorded:
+        message = (
+            "another trainer runs this training and has its weights; only its record is here"
+            " (`record.open`)"
+        )
+        raise UsageError(message)
     decisive = {name: recorded[name] for name in DECISIVE & recorded.keys()}
     later = {**read_config(decisive).recorded(), "max_recent_turns": None, **recorded}
     if recorded.get("eval_tasks") is None and held_out_source(later["tasks"]) is not None:

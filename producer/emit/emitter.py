@@ -12,15 +12,14 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import Self
 from uuid import UUID
 
-from producer.blobs import FolderBlobs
+from producer.blobs import FolderBlobs, staging_blobs
 from producer.emit.group_commit import Blob, GroupCommitBuffer
 from producer.emit.stream import RECORD_OVERHEAD_BYTES, EmitContext, StreamWriter
 from producer.errors import CuaTrainError
-from producer.log.event_log import EventLog, staging_blobs
+from producer.log.event_log import EventLog
 from producer.log.stream_history import StreamHistory
 from schemas.blobs import blob_ref
 from schemas.event import StreamPoint
@@ -66,7 +65,8 @@ class Emitter:
         """For reading streams back and for waiting until events are where others read them."""
         self.num_unshipped = 0
         """Records of the home that were left in the spool; known once it is closed."""
-        self._source = new_source(clock())
+        self.source = new_source(clock())
+        """This writer's name in its events: `//host/pid/start`."""
         self._streams: dict[str, StreamWriter] = {}
         self._closed_streams: dict[int, StreamPoint] = {}
         self._is_closed = False
@@ -76,7 +76,7 @@ class Emitter:
         self._context = EmitContext(
             self._buffer,
             clock,
-            self._source,
+            self.source,
             log.topic_prefix,
             self._on_stream_closed,
             log.max_event_bytes,
@@ -88,7 +88,6 @@ class Emitter:
         installation: Installation | None = None,
         *,
         clock: Callable[[], datetime] = now_utc,
-        buffer_bytes: int = BUFFER_BYTES,
         stop: threading.Event | None = None,
     ) -> Self:
         """An emitter into an installation's log; None: the one the environment describes.
@@ -98,12 +97,7 @@ class Emitter:
         """
         installation = installation or read_installation(os.environ)
         log = EventLog.open(installation, stop)
-        return cls(log, staging_blobs(installation), clock=clock, buffer_bytes=buffer_bytes)
-
-    @property
-    def source(self) -> str:
-        """This writer's name in its events: `//host/pid/start`."""
-        return self._source
+        return cls(log, staging_blobs(installation), clock=clock)
 
     def stream(
         self,
@@ -195,12 +189,7 @@ class Emitter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _type: object, exc: BaseException | None, _traceback: object) -> None:
         try:
             self.close()
         except (CuaTrainError, TimeoutError) as error:

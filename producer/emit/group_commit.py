@@ -6,7 +6,7 @@ Owns the bounded buffer between the caller's thread and the disk. Knows no strea
 import logging
 import os
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ LINGER_S = 0.010
 """How long a batch waits for more records after its first: at 1,000 events/s ten share one sync.
 `wait` and `flush` cut it short."""
 KNOWN_BLOBS = 65536
-"""Refs remembered as written, about 10 MB; older ones are looked up in the store again."""
+"""Refs remembered as written, about 10 MB; others are looked up in the store again."""
 CLOSED = "the emitter was closed; open another one to record more"
 
 
@@ -48,14 +48,12 @@ class GroupCommitBuffer:
         *,
         buffer_bytes: int,
         on_commit: Callable[[], None],
-        linger_s: float = LINGER_S,
     ) -> None:
         """`append` and `put_blobs` are durable on return; `on_commit` runs after each commit."""
         self._append = append
         self._put_blobs = put_blobs
         self._limit = buffer_bytes
         self._on_commit = on_commit
-        self._linger_s = linger_s
         self.lock = threading.Lock()
         """Guards everything here. A StreamWriter holds it while it stamps an event, so that
         sequence numbers and queue order agree."""
@@ -71,7 +69,7 @@ class GroupCommitBuffer:
         self._is_stopping = False
         self._has_warned = False
         self._failure: CuaTrainError | None = None
-        self._known_blobs: OrderedDict[str, None] = OrderedDict()
+        self._known_blobs: set[str] = set()
         self._thread = threading.Thread(target=self._run, name="cua-emitter", daemon=True)
         self._thread.start()
 
@@ -121,11 +119,10 @@ class GroupCommitBuffer:
     def knows_blob(self, ref: str) -> bool:
         """With the lock held: whether this blob is stored or queued; remembers it."""
         if ref in self._known_blobs:
-            self._known_blobs.move_to_end(ref)
             return True
-        self._known_blobs[ref] = None
-        if len(self._known_blobs) > KNOWN_BLOBS:
-            self._known_blobs.popitem(last=False)
+        if len(self._known_blobs) >= KNOWN_BLOBS:
+            self._known_blobs.clear()
+        self._known_blobs.add(ref)
         return False
 
     def is_done(self, number: int) -> bool:
@@ -201,7 +198,7 @@ class GroupCommitBuffer:
                 self._is_idle = True
                 self._work.wait()
             self._is_idle = False
-        self._urgent.wait(self._linger_s)
+        self._urgent.wait(LINGER_S)
         batch: list[tuple[Record | Blob, int]] = []
         size = 0
         with self.lock:

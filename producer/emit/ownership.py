@@ -7,19 +7,13 @@ source it names.
 
 import logging
 import threading
-import time
 from collections.abc import Mapping
 from typing import NamedTuple
 from uuid import UUID
 
 from producer.emit.emitter import Emitter
 from producer.emit.stream import StreamWriter
-from producer.errors import (
-    MismatchError,
-    StopRequestedError,
-    TakenOverError,
-    UnreachableError,
-)
+from producer.errors import MismatchError, TakenOverError, UnreachableError
 from producer.log.stream_history import StreamHistory
 from producer.log.writer import TopicPartition
 from schemas.base import Payload
@@ -28,8 +22,6 @@ logger = logging.getLogger(__name__)
 
 SILENT_WAIT_S = 5.0
 """A wait that is no longer is not worth a line in the log."""
-RETRY_S = 1.0
-"""Between two attempts to read a log that went away."""
 
 
 class ClaimLostError(TakenOverError):
@@ -118,7 +110,8 @@ def claim(
     emitter.flush()
     _wait_shipped(emitter, history.subject, timeout_s, stop)
     emitter.log.check_not_held(history.subject)
-    after = _read_back(emitter, history, since, timeout_s, stop)
+    after = history.copy()
+    emitter.log.read_on(after, since, timeout_s, stop)
     try:
         check_owner(emitter, after)
     except ClaimLostError:
@@ -138,29 +131,3 @@ def _wait_shipped(
             raise
         logger.warning("waiting until the log confirms that %s is ours: %s", subject, error)
         emitter.log.wait_shipped(timeout_s - SILENT_WAIT_S, stop)
-
-
-def _read_back(
-    emitter: Emitter,
-    history: StreamHistory,
-    since: Mapping[TopicPartition, int],
-    timeout_s: float,
-    stop: threading.Event | None,
-) -> StreamHistory:
-    """The stream as the log has it now. A log that goes away while it is read is waited for."""
-    deadline = time.monotonic() + timeout_s
-    while True:
-        after = history.copy()
-        emitter.log.connect(max(0.0, deadline - time.monotonic()), stop)
-        try:
-            emitter.log.read_on(after, since)
-        except UnreachableError as error:
-            if time.monotonic() + RETRY_S > deadline:
-                raise
-            logger.debug("reading %s again: %s", history.subject, error)
-        else:
-            return after
-        if stop is None:
-            time.sleep(RETRY_S)
-        elif stop.wait(RETRY_S):
-            raise StopRequestedError

@@ -72,18 +72,6 @@ class StreamWriter:
     event that raises is not appended and uses up no sequence number. `close` is idempotent.
     """
 
-    __slots__ = (
-        "_context",
-        "_epoch",
-        "_is_closed",
-        "_sequence",
-        "_statuses",
-        "_topic",
-        "_training",
-        "subject",
-        "training_id",
-    )
-
     def __init__(
         self,
         context: EmitContext,
@@ -183,10 +171,8 @@ class StreamWriter:
 
     def _has_reached(self, payload: Payload) -> bool:
         entity = entity_of(self.subject, payload)
-        if entity is None or payload.STATUS is None:
-            return False
-        current = self._statuses.get(entity)
-        if current is None:
+        current = None if entity is None else self._statuses.get(entity)
+        if entity is None or current is None or payload.STATUS is None:
             return False
         return payload.CREATES or has_reached(entity[0], current, payload.STATUS)
 
@@ -205,11 +191,9 @@ class StreamWriter:
                 )
                 raise IllegalTransitionError(message)
             return None
-        is_resume = isinstance(payload, TrainingResumed)
+        resumes = isinstance(payload, TrainingResumed)
         try:
-            changes = next_status(
-                table, current, status, creates=payload.CREATES, resumes=is_resume
-            )
+            changes = next_status(table, current, status, creates=payload.CREATES, resumes=resumes)
         except IllegalTransitionError as error:
             message = f"{payload.TYPE} on {self.subject}: {error}"
             raise IllegalTransitionError(message) from None

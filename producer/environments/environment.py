@@ -35,6 +35,11 @@ class Screenshot:
     """Width of the screen, px."""
     height_px: int
     """Height of the screen, px."""
+    text: str | None = None
+    """Shown to the policy with the picture; None: nothing. On the first turn it follows the task's
+    description, and every prompt of the episode keeps it."""
+    is_over: bool = False
+    """Whether the environment has ended the episode."""
 
     @cached_property
     def ref(self) -> str:
@@ -50,14 +55,16 @@ class TextObservation:
     """Shown to the policy; None: nothing, and on the first turn the task's description alone."""
     error: str | None = None
     """Why the action failed, for the record; `text` is for the agent. None: it did not."""
+    is_over: bool = False
+    """Whether the environment has ended the episode."""
 
 
 Observation = Screenshot | TextObservation
 
 
 def text_of(observation: Observation) -> str | None:
-    """The words of an observation; None of a screen."""
-    return observation.text if isinstance(observation, TextObservation) else None
+    """The words of an observation; None: it has none."""
+    return observation.text
 
 
 def screenshot_of(observation: Observation) -> Screenshot | None:

@@ -1,6 +1,7 @@
 """An environment around another one, for what changes a part of its behaviour."""
 
 import io
+from dataclasses import replace
 
 from PIL import Image
 
@@ -75,4 +76,6 @@ class BlankedEnvironment(EnvironmentWrapper):
             buffer = io.BytesIO()
             Image.new("RGB", (screenshot.width_px, screenshot.height_px)).save(buffer, "PNG")
             self._blank = Screenshot(buffer.getvalue(), screenshot.width_px, screenshot.height_px)
-        return self._blank
+        if screenshot.text is None and not screenshot.is_over:
+            return self._blank
+        return replace(self._blank, text=screenshot.text, is_over=screenshot.is_over)

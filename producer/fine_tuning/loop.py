@@ -179,7 +179,7 @@ class FineTuningLoop:
         if not self._waiting:
             return
         began_s = monotonic()
-        self.owned.save_step(self.trainee, step, self._waiting, summaries=self._summaries)
+        self.owned.save_step(self.trainee.fit, step, self._waiting, summaries=self._summaries)
         self._waiting, self._summaries = [], ()
         self._drop_checkpoints(step)
         self._saved_s = monotonic()

@@ -36,12 +36,12 @@ def questions_of(folder: Path, split: str, limit: int | None = None) -> dict[str
     return source if limit is None else {**source, "limit": limit}
 
 
-def num_questions(source: dict[str, Any], option: str = "data_path") -> int:
-    """Questions of a task source. UsageError, led by `option`; NotFoundError."""
+def num_questions(source: dict[str, Any]) -> int:
+    """Questions of a task source. UsageError, NotFoundError."""
     try:
         return len(load_tasks(source))
     except UsageError as error:
-        message = f"{option}: {error}"
+        message = f"data_path: {error}"
         raise UsageError(message) from error
 
 

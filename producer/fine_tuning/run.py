@@ -4,11 +4,11 @@ The sibling of `producer.training.run`: the same lock, log, claim, heartbeat and
 steps.
 """
 
+import json
 import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -20,26 +20,59 @@ from producer.fine_tuning.examples import load_examples
 from producer.fine_tuning.loop import FineTuningLoop, describe, held_out_summary
 from producer.fine_tuning.output import check_output, output_folder, owner_of, write_output
 from producer.fine_tuning.settings import FineTuningConfig, Objective, read_fine_tuning
-from producer.fine_tuning.summary import FineTuningSummary, summarise
 from producer.fine_tuning.trainee import Trainee, open_trainee
 from producer.resume import resume_state
 from producer.resume.open_training import AlreadyComplete
 from producer.resume.resume_state import EvaluationSummary, Manifest
-from producer.resume.run_folder import (
-    check_not_elsewhere,
-    find_run_folder,
-    training_in,
-)
+from producer.resume.run_folder import check_not_elsewhere, find_run_folder, training_in
 from producer.training.lifecycle import OwnedTraining, own_training
 from producer.training.open_policy import require_torch
 from producer.training.preflight import check_home, check_services, check_writable
 from producer.training.run import utc_now
+from producer.training.run_files import METRICS
 from producer.training.tracking import require_tracker
 from producer.training_name import check_training_name, new_training_name
+from schemas import ids
 from schemas.base import Progress
 from schemas.installation import Installation
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FineTuningSummary:
+    """The last line of `cua-train sql sft --json`.
+
+    Figures of held-out examples are None where none were held out.
+    """
+
+    training_name: str
+    training_id: str
+    objective: str
+    status: str
+    """completed."""
+    steps: int
+    epochs: int
+    examples: int
+    """Trained on."""
+    held_out: int
+    left_out: int
+    """Longer than `max_length`."""
+    train_loss_first: float | None
+    """Of the first step; None: the file of figures was lost."""
+    train_loss_last: float | None
+    loss_before: float | None
+    loss_after: float | None
+    accuracy_before: float | None
+    """Over held-out tokens, steps or pairs."""
+    accuracy_after: float | None
+    auc_before: float | None
+    auc_after: float | None
+    seconds: float
+    """Of this process."""
+    generation: int
+    log_path: str
+    output_dir: str
 
 
 def fine_tune(
@@ -48,11 +81,9 @@ def fine_tune(
     *,
     installation: Installation,
     names: Mapping[str, str] | None = None,
-    clock: Callable[[], datetime] = utc_now,
     stop: threading.Event | None = None,
     on_open: Callable[[str, Path], None] | None = None,
     takeover: bool = False,
-    heartbeat_s: float = HEARTBEAT_S,
 ) -> FineTuningSummary:
     """Train to the end of the settings, or continue the training of their name. Blocks.
 
@@ -62,7 +93,7 @@ def fine_tune(
     """
     begun_s = monotonic()
     stop = stop or threading.Event()
-    place = _place(objective, given, dict(names or {}), installation, clock)
+    place = _place(objective, given, dict(names or {}), installation)
     config, folder = place.config, place.folder
     check_home(installation, config.model_name)
     if config.log_path is not None:
@@ -80,7 +111,7 @@ def fine_tune(
         place.name,
         folder,
         config,
-        clock=clock,
+        clock=utc_now,
         stop=stop,
         takeover=takeover,
         on_open=on_open,
@@ -90,17 +121,10 @@ def fine_tune(
             logger.info("training %r is already complete", place.name)
             _restore_output(trainee, place, output, owned.manifest)
         else:
-            with owned.working(config, heartbeat_s):
+            with owned.working(config, HEARTBEAT_S):
                 _train(owned, trainee, output)
         manifest = owned.manifest
-    return summarise(
-        manifest,
-        config,
-        sizes=(trainee.num_examples, trainee.num_held_out, trainee.num_left_out),
-        seconds=monotonic() - begun_s,
-        folder=folder,
-        output=output,
-    )
+    return _summary(manifest, trainee, folder, output, monotonic() - begun_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +141,6 @@ def _place(
     given: Mapping[str, Any],
     names: dict[str, str],
     installation: Installation,
-    clock: Callable[[], datetime],
 ) -> _Place:
     """Find the training that the settings mean, with the settings that it was begun with."""
     log_path = given.get("log_path")
@@ -131,7 +154,7 @@ def _place(
         raise UsageError(message) from None
     if name is None:
         model_name = str(given.get("model_name", "training"))
-        name = new_training_name(model_name, clock())
+        name = new_training_name(model_name, utc_now())
     folder = find_run_folder(installation, name, log_path)
     try:
         recorded = resume_state.read_run_config(folder)
@@ -145,7 +168,7 @@ def _place(
     if log_path is not None:
         changed["log_path"] = log_path
     config = read_fine_tuning(objective, changed, recorded, names)
-    return _Place(name, folder, config.named(name))
+    return _Place(name, folder, config.model_copy(update={"training_name": name}))
 
 
 _BEGUN_AS = {
@@ -159,12 +182,9 @@ def _restore_output(trainee: Trainee, place: _Place, output: Path, manifest: Man
     """Write the result again where it is missing, from the last state."""
     if owner_of(output) == place.name:
         return
-    state = next(
-        find_state
-        for find_state in resume_state.find_states(place.folder)
-        if find_state.manifest.step == manifest.step
-    )
-    trainee.load_state(state.folder)
+    states = resume_state.find_states(place.folder)
+    state = next(state for state in states if state.manifest.step == manifest.step)
+    trainee.fit.load_state(state.folder)
     write_output(output, place.name, trainee.export)
 
 
@@ -175,11 +195,57 @@ def _train(owned: OwnedTraining[FineTuningConfig], trainee: Trainee, output: Pat
         logger.info("before the first step: %s", describe(figures))
         return [held_out_summary(0, figures)]
 
-    owned.load(trainee)
-    owned.begin(trainee, evaluate)
+    owned.load(trainee.fit)
+    owned.begin(trainee.fit, evaluate)
     with progress_bar(owned.name, owned.config.num_steps) as bar:
         bar.advance(owned.manifest.step)
         FineTuningLoop(owned, trainee, bar, owned.stated_percent).run()
     owned.lock.check()
     write_output(output, owned.name, trainee.export)
     owned.complete(Progress(percent=100.0))
+
+
+def _summary(
+    manifest: Manifest, trainee: Trainee, folder: Path, output: Path, seconds: float
+) -> FineTuningSummary:
+    by_step = {evaluation.step: evaluation for evaluation in reversed(manifest.evaluations)}
+    before, after = by_step.get(0), by_step.get(manifest.step)
+    losses = _train_losses(folder)
+    return FineTuningSummary(
+        training_name=manifest.training_name,
+        training_id=str(ids.training_id(manifest.training_name)),
+        objective=trainee.config.objective,
+        status="completed",
+        steps=manifest.step,
+        epochs=trainee.config.epochs,
+        examples=trainee.num_examples,
+        held_out=trainee.num_held_out,
+        left_out=trainee.num_left_out,
+        train_loss_first=losses[0] if losses else None,
+        train_loss_last=losses[-1] if losses else None,
+        loss_before=_metric(before, "loss"),
+        loss_after=_metric(after, "loss"),
+        accuracy_before=_metric(before, "accuracy"),
+        accuracy_after=_metric(after, "accuracy"),
+        auc_before=_metric(before, "auc"),
+        auc_after=_metric(after, "auc"),
+        seconds=round(seconds, 3),
+        generation=manifest.generation,
+        log_path=str(folder),
+        output_dir=str(output),
+    )
+
+
+def _metric(summary: EvaluationSummary | None, name: str) -> float | None:
+    return None if summary is None else summary.metrics.get(f"test/{name}")
+
+
+def _train_losses(folder: Path) -> list[float]:
+    """Of every step, from the file of figures."""
+    try:
+        lines: list[dict[str, Any]] = [
+            json.loads(line) for line in (folder / METRICS).read_text(encoding="utf-8").splitlines()
+        ]
+    except (OSError, ValueError):
+        return []
+    return [line["optim/loss"] for line in lines if line.get("optim/loss") is not None]

@@ -18,8 +18,8 @@ from pydantic import (
     model_validator,
 )
 
-from producer.config.computation import Device
 from producer.config.continuing import check_same
+from producer.config.policy import Device
 from producer.errors import UsageError
 from producer.field_errors import field_problems, invalid
 from producer.numbers import (
@@ -201,21 +201,6 @@ class FineTuningConfig(BaseModel):
     def num_steps(self) -> int:
         """Optimiser steps of all epochs."""
         return self.epochs * self.steps_per_epoch
-
-    def with_data(self, *, sha256: str, steps_per_epoch: int, cpu_threads: int) -> Self:
-        """A copy with the examples' hash and steps, and the number of threads."""
-        return self._changed(
-            data_sha256=sha256, steps_per_epoch=steps_per_epoch, cpu_threads=cpu_threads
-        )
-
-    def named(self, training_name: str) -> Self:
-        """A copy with this name."""
-        return self._changed(training_name=training_name)
-
-    def _changed(self, **changes: object) -> Self:
-        changed = self.model_copy(update=changes)
-        changed._explicit = self._explicit
-        return changed
 
     def recorded(self) -> dict[str, JsonValue]:
         """As JSON for the training's first event."""

@@ -27,7 +27,8 @@ from producer.fine_tuning.executed_accuracy import chosen_accuracy
 from producer.fine_tuning.named_policy import num_questions, policy_fields, questions_of
 from producer.fine_tuning.output import write_adapter
 from producer.fine_tuning.questions import read_answered, with_mistakes
-from producer.fine_tuning.run import fine_tune
+from producer.fine_tuning.run import FineTuningSummary, fine_tune
+from producer.fine_tuning.settings import Objective
 from producer.fine_tuning.step_labels import label_steps
 from producer.process_rewards.best_of_n import Strategy
 from producer.process_rewards.best_of_n_plot import best_of_n_svg
@@ -43,6 +44,7 @@ BEST: Final = "best of n,"
 """Begins the names of the stages that choose among completions."""
 IMITATED: Final = "imitated.json"
 """The answers that are imitated, some of them mistaken."""
+LABELLED: Final = "steps.json"
 PROCESS, OUTCOME = "compute_grpo_process_advantage_avg_unique", "compute_grpo_outcome_advantage"
 Figures = dict[str, Any]
 LABEL_TOKENS = ("+", "-")
@@ -202,31 +204,34 @@ class SqlDemo:
         write_durably(self.folder / IMITATED, json.dumps(rows, indent=1) + "\n")
         return {split: one.num_questions for split, one in written.items()}
 
+    def _fine_tune(
+        self, objective: Objective, base: str, data: str, output: str, **fields: object
+    ) -> FineTuningSummary:
+        """Of all weights; base, data and output are in the pipeline's folder."""
+        given = {
+            "training_name": self._named(output),
+            "model_name": str(self.folder / base),
+            "data_path": [str(self.folder / data)],
+            "output_dir": self.folder / output,
+            "train_type": "full",
+            "batch_size": 16,
+            "save_strategy": "no",
+            "eval_strategy": "no",
+            "logging_steps": 25,
+            "device": "cpu",
+            "seed": self.seed,
+            "data_seed": self.seed,
+        }
+        return fine_tune(objective, given | fields, installation=self.installation, stop=self.stop)
+
     def _sft(self) -> Figures:
-        recipe = self.recipe
-        summary = fine_tune(
-            "sft",
-            {
-                "training_name": self._named("sft"),
-                "model_name": str(self.folder / "base"),
-                "data_path": [str(self.folder / IMITATED)],
-                "output_dir": self.folder / "sft",
-                "train_type": "full",
-                "epochs": recipe.sft_epochs,
-                "learning_rate": recipe.sft_learning_rate,
-                "weight_decay": 0.01,
-                "adam_beta2": 0.98,
-                "batch_size": 16,
-                "save_strategy": "no",
-                "eval_strategy": "no",
-                "held_out_ratio": 0.02,
-                "logging_steps": 25,
-                "device": "cpu",
-                "seed": self.seed,
-                "data_seed": self.seed,
-            },
-            installation=self.installation,
-            stop=self.stop,
+        summary = self._fine_tune(
+            *("sft", "base", IMITATED, "sft"),
+            epochs=self.recipe.sft_epochs,
+            learning_rate=self.recipe.sft_learning_rate,
+            weight_decay=0.01,
+            adam_beta2=0.98,
+            held_out_ratio=0.02,
         )
         return {"steps": summary.steps, "loss": summary.train_loss_last}
 
@@ -235,7 +240,7 @@ class SqlDemo:
         found = label_steps(
             model_name=str(self.folder / "sft"),
             data=self.folder / "data",
-            output=self.folder / "steps.json",
+            output=self.folder / LABELLED,
             installation=self.installation,
             completions_per_question=recipe.completions,
             step_completions=recipe.step_completions,
@@ -250,26 +255,10 @@ class SqlDemo:
         return asdict(found)
 
     def _reward_model(self) -> Figures:
-        recipe = self.recipe
-        summary = fine_tune(
-            "process_reward",
-            {
-                "training_name": self._named("prm"),
-                "model_name": str(self.folder / "sft"),
-                "data_path": [str(self.folder / "steps.json")],
-                "output_dir": self.folder / "prm",
-                "epochs": recipe.prm_epochs,
-                "learning_rate": recipe.prm_learning_rate,
-                "batch_size": 16,
-                "save_strategy": "no",
-                "eval_strategy": "no",
-                "logging_steps": 25,
-                "device": "cpu",
-                "seed": self.seed,
-                "data_seed": self.seed,
-            },
-            installation=self.installation,
-            stop=self.stop,
+        summary = self._fine_tune(
+            *("process_reward", "sft", LABELLED, "prm"),
+            epochs=self.recipe.prm_epochs,
+            learning_rate=self.recipe.prm_learning_rate,
         )
         return {
             "steps": summary.steps,

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Final
 from uuid import UUID
 
 from pydantic import JsonValue
@@ -21,11 +21,11 @@ from producer.emit import Emitter
 from producer.environments.environment import EnvironmentFailedError
 from producer.errors import NotFoundError, UsageError
 from producer.fine_tuning.named_policy import num_questions, questions_of
-from producer.resume.open_training import read_recorded_training
+from producer.resume.recorded_training import read_recorded_training
 from producer.resume.run_folder import find_run_folder
 from producer.resume.training_history import TrainingHistory
 from producer.rollouts.step_labels import SCORER
-from producer.supervised.step_marks import step_texts
+from producer.supervised.sequences import step_texts
 from producer.tasks.sources import load_tasks
 from producer.tasks.statements import task_facts
 from producer.training.preflight import check_writable
@@ -38,7 +38,9 @@ from schemas.completion import CompletionExecuted, CompletionStepsScored
 from schemas.installation import Installation
 from schemas.rollout import RolloutCreated, RolloutFinished
 
-MAX_TURN_S = 86_400.0
+MARKER: Final = " и"
+"""The default of a process reward model (`placeholder_token`)."""
+MAX_TURN_S: Final = 86_400.0
 """Labels are sampled while the environment judges, one prefix after the other."""
 
 
@@ -69,14 +71,12 @@ def label_steps(
     step_completions: int,
     limit: int | None = None,
     training_name: str | None = None,
-    marker: str = " и",
     max_tokens: int = 512,
     temperature: float = 1.0,
     max_concurrent: int = 16,
     seed: int = 0,
     device: str = "auto",
     results: bool = False,
-    clock: Callable[[], Any] = utc_now,
     stop: threading.Event | None = None,
     on_open: Callable[[str, Path], None] | None = None,
     takeover: bool = False,
@@ -92,7 +92,7 @@ def label_steps(
         raise UsageError(message)
     check_writable(output.parent, "output")
     source = questions_of(data, "train", limit)
-    name = training_name or new_training_name(f"{Path(model_name).name}-steps", clock())
+    name = training_name or new_training_name(f"{Path(model_name).name}-steps", utc_now())
     config = read_config(
         {
             "training_name": name,
@@ -118,19 +118,14 @@ def label_steps(
     run(config, installation=installation, stop=stop, on_open=on_open, takeover=takeover)
     show = showing_results(config.tasks) if results else as_written
     try:
-        return write_labels(config, name, installation, output, marker, show)
+        return _write_labels(config, name, installation, output, show)
     except EnvironmentFailedError as error:
         message = f"data_path: {error}"
         raise NotFoundError(message) from error
 
 
-def write_labels(
-    config: RunConfig,
-    name: str,
-    installation: Installation,
-    output: Path,
-    marker: str,
-    show: ShowSteps = as_written,
+def _write_labels(
+    config: RunConfig, name: str, installation: Installation, output: Path, show: ShowSteps
 ) -> LabelledSteps:
     """The labelled completions of a finished labelling, read from the log, as examples."""
     tasks = {task_facts(load_task)[0].id: load_task for load_task in load_tasks(config.tasks)}
@@ -149,7 +144,7 @@ def write_labels(
         task = tasks[created.task_id]
         assert task.entry is not None  # noqa: S101  # tasks of this source have one
         steps = [step.text for step in completion.scored.steps]
-        if any(marker in text for text in (task.description, *steps)):
+        if any(MARKER in text for text in (task.description, *steps)):
             continue  # its markers could not be told from its text
         texts = step_texts(task.description, show(task, steps))
         own = [step.score for step in completion.scored.steps]
@@ -162,7 +157,7 @@ def write_labels(
                 "db_id": task.entry.database,
                 "prompt": task.description,
                 "steps": [*steps],
-                "input": "".join(f"{text}{marker}" for text in texts),
+                "input": "".join(f"{text}{MARKER}" for text in texts),
                 "label": [*own],
                 "outcome": completion.executed.outcome,
             }

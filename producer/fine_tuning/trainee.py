@@ -6,41 +6,37 @@ Opened before anything is recorded: what cannot work is refused and leaves nothi
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import torch
 
 from producer.algorithms.learning_rate import ScheduleName
 from producer.errors import UsageError
-from producer.fine_tuning.encoding import (
-    Encoded,
-    EncodedPair,
-    LabelledMarks,
-    encode,
-    marks_of,
-    without_long,
-)
-from producer.fine_tuning.examples import Examples
+from producer.fine_tuning.examples import Conversation, Examples, LabelledSteps, Pair
 from producer.fine_tuning.settings import FineTuningConfig
 from producer.policy.adapter_settings import ALL_WEIGHTS
 from producer.policy.memory_demand import TOKENS_PER_MICRO_BATCH
-from producer.policy.torch_policy.all_weights import write_policy
 from producer.policy.torch_policy.architectures import Architecture
-from producer.policy.torch_policy.checkpointing import checkpointed_layers
+from producer.policy.torch_policy.cpu_parallel import machine_threads, use_threads
+from producer.policy.torch_policy.device_memory import checkpointed_layers
 from producer.policy.torch_policy.loading import load_network, open_base
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.placement import Placement, choose_placement
-from producer.policy.torch_policy.state import save_checkpoint, sync_files
-from producer.policy.torch_policy.threads import machine_threads, use_threads
+from producer.policy.torch_policy.state import save_checkpoint, sync_files, write_policy
 from producer.supervised.fit import Fit, FitSettings, FitStep, steps_per_epoch
 from producer.supervised.held_out import Figures, evaluate
 from producer.supervised.objective import CrossEntropy, Example, LoadedNetwork
 from producer.supervised.pairwise_reward import BradleyTerry, TokenPair, scoring_network
-from producer.supervised.precision import InBfloat16
-from producer.supervised.process_reward import MarkedSteps, StepCrossEntropy
-from producer.supervised.step_marks import label_tokens
+from producer.supervised.sequences import (
+    StepMarks,
+    encode_conversation,
+    label_tokens,
+    mark_steps,
+)
+from producer.supervised.step_scorer import MarkedSteps, StepCrossEntropy
 from producer.training.checkpoints import file_sha256
 
+Item: TypeAlias = Example | MarkedSteps | TokenPair
 _DTYPES: Final = {"BF16": torch.bfloat16, "F16": torch.float16}
 MAX_STEPS: Final = 1_000_000
 """As in a run: the tables' integers have 32 bits."""
@@ -77,20 +73,16 @@ class Trainee:
     num_held_out: int
     num_left_out: int
     """Longer than `max_length`."""
-    _opened: "_Opened"
+    fit: Fit[Any]
+    """What is saved and loaded."""
+    _opened: _Opened
     _objective: CrossEntropy | StepCrossEntropy | BradleyTerry
-    _fit: Fit[Any]
     _held_out: Sequence[Any]
-
-    @property
-    def version(self) -> int:
-        """Optimiser steps so far."""
-        return self._fit.done
 
     def step(self) -> FitStep:
         """One optimiser step."""
         with checkpointed_layers(self._opened.network, enabled=self.config.gradient_checkpointing):
-            return self._fit.step()
+            return self.fit.step()
 
     def evaluate(self) -> Figures | None:
         """On the held-out examples; None without any."""
@@ -100,14 +92,6 @@ class Trainee:
             *(self._opened.network, self._objective, self._held_out, TOKENS_PER_MICRO_BATCH),
             is_bfloat16=self.config.dtype == "bfloat16",
         )
-
-    def save_state(self, folder: Path) -> None:
-        """Everything that the next step needs, into an existing folder; synced."""
-        self._fit.save_state(folder)
-
-    def load_state(self, folder: Path) -> None:
-        """Restore what `save_state` wrote, bit for bit. MismatchError."""
-        self._fit.load_state(folder)
 
     def export(self, folder: Path) -> str:
         """Write the trained policy into a new folder; the sha256 of its weights file, hex.
@@ -122,7 +106,7 @@ class Trainee:
             digest = self._export_whole(folder)
         self._opened.tokenizer.save_pretrained(folder)
         if self.config.objective == "process_reward":
-            marks_of(self.config).write(folder)
+            _marks(self.config).write(folder)
         sync_files(folder)
         return digest
 
@@ -140,16 +124,17 @@ def open_trainee(config: FineTuningConfig, examples: Examples) -> Trainee:
     opened = _open_network(config)
     tokenizer, network = opened.tokenizer, opened.network
     max_length = _longest(config, network)
-    kept = without_long(encode(tokenizer, config, examples.training, max_length))
-    held_out = [
-        item
-        for item in encode(tokenizer, config, examples.held_out, max_length)
-        if item is not None
-    ]
-    config = config.with_data(
-        sha256=examples.sha256,
-        steps_per_epoch=steps_per_epoch(len(kept), config.batch_size),
-        cpu_threads=config.cpu_threads or machine_threads(),
+    kept = _encode(tokenizer, config, examples.training, max_length)
+    if examples.training and not kept:
+        message = f"max_length: all {len(examples.training)} examples are longer; raise it"
+        raise UsageError(message)
+    held_out = _encode(tokenizer, config, examples.held_out, max_length)
+    config = config.model_copy(
+        update={
+            "data_sha256": examples.sha256,
+            "steps_per_epoch": steps_per_epoch(len(kept), config.batch_size),
+            "cpu_threads": config.cpu_threads or machine_threads(),
+        }
     )
     if config.num_steps > MAX_STEPS:
         message = f"epochs: {config.epochs} are {config.num_steps:,} steps; at most {MAX_STEPS:,}"
@@ -164,13 +149,14 @@ def open_trainee(config: FineTuningConfig, examples: Examples) -> Trainee:
         num_left_out=len(examples.training) + len(examples.held_out) - len(kept) - len(held_out),
         _opened=opened,
         _objective=objective,
-        _fit=Fit(
+        fit=Fit(
             network,
-            [_item(item) for item in kept],
-            InBfloat16(objective) if config.dtype == "bfloat16" else objective,
+            kept,
+            objective,
             _fit_settings(config),
+            is_bfloat16=config.dtype == "bfloat16",
         ),
-        _held_out=[_item(item) for item in held_out],
+        _held_out=held_out,
     )
 
 
@@ -211,19 +197,50 @@ def _objective(
         case "sft":
             return CrossEntropy()
         case "process_reward":
-            return StepCrossEntropy(label_tokens(tokenizer, marks_of(config)))
+            return StepCrossEntropy(label_tokens(tokenizer, _marks(config)))
         case "pairwise_reward":
             return BradleyTerry()
 
 
-def _item(encoded: Encoded) -> Example | MarkedSteps | TokenPair:
-    match encoded:
-        case LabelledMarks():
-            return MarkedSteps(*encoded.marked, encoded.labels)
-        case EncodedPair():
-            return TokenPair(encoded.chosen, encoded.rejected)
-        case _:
-            return Example(*encoded)
+def _encode(
+    tokenizer: Any,  # noqa: ANN401  # transformers
+    config: FineTuningConfig,
+    examples: Sequence[Conversation | LabelledSteps | Pair],
+    max_length: int,
+) -> list[Item]:
+    """The examples that have at most `max_length` tokens."""
+
+    def conversation(given: Conversation) -> tuple[tuple[int, ...], tuple[bool, ...]]:
+        template = config.use_chat_template
+        return encode_conversation(tokenizer, given.messages, use_chat_template=template)
+
+    def answer(given: Conversation | str) -> tuple[int, ...]:
+        if isinstance(given, Conversation):
+            return conversation(given)[0]
+        text = f"{given}{tokenizer.eos_token}"
+        return tuple(tokenizer.encode(text, add_special_tokens=False))
+
+    kept: list[Item] = []
+    for example in examples:
+        item: Item
+        match example:
+            case Conversation():
+                item = Example(*conversation(example))
+                length = len(item.tokens)
+            case LabelledSteps(texts, labels):
+                item = MarkedSteps(*mark_steps(tokenizer, _marks(config), texts), labels)
+                length = len(item.tokens)
+            case Pair(chosen, rejected):
+                item = TokenPair(answer(chosen), answer(rejected))
+                length = max(len(item.chosen), len(item.rejected))
+        if length <= max_length:
+            kept.append(item)
+    return kept
+
+
+def _marks(config: FineTuningConfig) -> StepMarks:
+    right, wrong = config.reward_tokens
+    return StepMarks(config.placeholder_token, (right, wrong))
 
 
 def _fit_settings(config: FineTuningConfig) -> FitSettings:

@@ -11,11 +11,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from producer.agents.dbbench.data.layout import read_entries
 from producer.config import RunConfig
 from producer.errors import UsageError
 from producer.foreign_files.reading import (
-    UNKNOWN,
     Reading,
     Table,
     count,
@@ -50,7 +48,6 @@ PAST_SESSIONS: Final = "previous_sample_utilization_callback"
 INFERENCE: Final = "agent.inference_config_dict."
 LORA: Final = "language_model.lora_config."
 GENERATOR: Final = "task.single_skill_task_generator"
-OWN_FILES: Final = "episodes, logs and files are the trainer's own"
 ALL_TOKENS: Final = "completions are sampled from all tokens; leave it out"
 
 
@@ -121,11 +118,10 @@ def read_agent_peft(path: Path, parse: Callable[[Path], Section]) -> Section:
     assignment = _Assignment(path, with_imports(path, parse))
     fields = assignment.fields()
     read = assignment.read
-    if unknown := sorted(read.unknown):
-        named = ", ".join(unknown)
+    if read.unknown:
+        named = ", ".join(sorted({*read.unknown}))
         logger.warning("%s: unknown fields, ignored: %s", path.name, named)
-    read.left = read.without_effect
-    for line in read.remarks():
+    for line in read.reasons():
         logger.info("%s: %s", path.name, line)
     return fields
 
@@ -175,11 +171,11 @@ class _Assignment:
         section = self._section(given, f"callback_dict.{key}")
         name = str(section.get("name", key))
         if name in RECORDS:
-            self.read.left[f"callback_dict.{key}"] = "every session is recorded"
+            self.read.without_effect[f"callback_dict.{key}"] = "every session is recorded"
             return
         parameters = self._component("callback", section)
         if name not in {TRAINING, PAST_SESSIONS}:
-            self.read.left[f"callback_dict.{key} ({name})"] = UNKNOWN
+            self.read.unknown.append(f"callback_dict.{key} ({name})")
             return
         self._take(name, parameters)
         if name == TRAINING:
@@ -209,13 +205,16 @@ class _Assignment:
             if source is None:
                 wanted = "a task with skill_to_tasks_path or data_file_path, or a list of samples"
                 self._refuse(name, DEFAULT, wanted)
+            # It loads the databases' code, which `run --help` does not need.
+            from producer.agents.dbbench.data.layout import read_entries
+
             return {"num_steps": -(-len(read_entries(Path(source["path"]))) // updates)}
         if not isinstance(order, list):
             self._refuse(name, order, "a list of samples, or default")
         places = [int(place) for place in order if str(place).isdecimal()]
         if len(places) < len(order) or not places:
             self._refuse(name, order, "indices of samples, from 0")
-        self.read.left[f"the order of {name}"] = (
+        self.read.without_effect[f"the order of {name}"] = (
             f"its {len(order)} samples are trained on in an order drawn from the seed"
         )
         chosen = {} if source is None else {"tasks": {**source, "positions": sorted({*places})}}

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from math import isfinite, nan
 from typing import Any, Final, NamedTuple
 
-UNKNOWN: Final = "unknown, ignored"
 UNUSABLE: Final = "cannot be honoured; use one of {names}"
 NO_CHOICE: Final = "is not one of {names}"
 
@@ -130,20 +129,12 @@ class Reading:
     """Our fields."""
     names: dict[str, str] = field(default_factory=dict)
     """Our field -> its name in the file."""
-    left: dict[str, str] = field(default_factory=dict)
-    """Field that is not honoured as given -> reason."""
+    without_effect: dict[str, str] = field(default_factory=dict)
+    """Known field that is not honoured as given -> reason."""
+    unknown: list[str] = field(default_factory=list)
+    """Fields without a row."""
     problems: list[str] = field(default_factory=list)
     """Each starts with its field."""
-
-    @property
-    def unknown(self) -> list[str]:
-        """Fields without a row."""
-        return [name for name, why in self.left.items() if why == UNKNOWN]
-
-    @property
-    def without_effect(self) -> dict[str, str]:
-        """Known field that is not honoured -> reason."""
-        return {name: why for name, why in self.left.items() if why != UNKNOWN}
 
     def read(
         self, flat: Mapping[str, Any], table: Table, unmet: Mapping[str, str] | None = None
@@ -157,7 +148,7 @@ class Reading:
             if row is not None:
                 self._read_field(name, value, row, unmet)
             elif not any(known.startswith(f"{name}.") for known in table):
-                self.left[name] = UNKNOWN
+                self.unknown.append(name)
             elif value != {}:
                 problem = f"{value!r} cannot be honoured; use an object of fields"
                 self.problems.append(f"{name}: {problem}")
@@ -173,23 +164,25 @@ class Reading:
         self.given[ours] = value
         self.names[ours] = name
 
-    def remarks(self) -> list[str]:
-        """A line for each reason why fields are not honoured."""
+    def reasons(self) -> list[str]:
+        """A line for each reason why known fields are not honoured."""
         names_of: dict[str, list[str]] = {}
         for name, why in self.without_effect.items():
             names_of.setdefault(why, []).append(name)
-        lines = [
+        return [
             f"without effect here: {', '.join(sorted(names))} ({why})"
             for why, names in names_of.items()
         ]
-        if self.unknown:
-            lines.append(f"unknown fields, ignored: {', '.join(self.unknown)}")
-        return lines
+
+    def remarks(self) -> list[str]:
+        """`reasons`, and a line for the unknown fields."""
+        unknown = [f"unknown fields, ignored: {', '.join(self.unknown)}"] if self.unknown else []
+        return [*self.reasons(), *unknown]
 
     def _read_field(self, name: str, value: Any, row: Row, unmet: Mapping[str, str]) -> None:
         why = row.why or unmet.get(row.when)
         if why:
-            self.left[name] = why
+            self.without_effect[name] = why
             return
         try:
             converted = value if row.convert is None else row.convert(value)
@@ -197,7 +190,7 @@ class Reading:
             self.problems.append(f"{name}: {error}")
             return
         if isinstance(converted, Noted):
-            self.left[name] = converted.remark
+            self.without_effect[name] = converted.remark
             converted = converted.value
         if row.ours and converted is not None:
             self.take(name, row.ours, converted)

@@ -114,11 +114,12 @@ class OriginalFields(Reading):
     @property
     def notes(self) -> list[str]:
         """A line for each field that is not honoured, except those for speed."""
-        return [f"{name}: {why}" for name, why in self.left.items() if why != SPEED]
+        known = [f"{name}: {why}" for name, why in self.without_effect.items() if why != SPEED]
+        return [*known, *(f"{name}: unknown, ignored" for name in self.unknown)]
 
     def remarks(self) -> list[str]:
         """Fields that are not honoured: those for speed in one line, then one per line."""
-        speed = [name for name, why in self.left.items() if why == SPEED]
+        speed = [name for name, why in self.without_effect.items() if why == SPEED]
         return [f"{', '.join(speed)}: {SPEED}", *self.notes] if speed else self.notes
 
 
@@ -188,4 +189,6 @@ def _together(read: OriginalFields, objective: str) -> None:
     if given.get("train_type", "lora" if objective == "sft" else "full") == "full":
         for ours in ("lora_rank", "lora_alpha"):
             if ours in read.names:
-                read.left[read.names[ours]] = "without effect: train_type full has no adapter"
+                read.without_effect[read.names[ours]] = (
+                    "without effect: train_type full has no adapter"
+                )

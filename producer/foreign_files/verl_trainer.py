@@ -36,17 +36,18 @@ Flat = dict[str, Any]
 """Dotted name -> value."""
 
 
+OF_THE_COMMAND: Final = (
+    *("algorithm", "core_function", "core_algos", "warmup_ratio", "mini_batch", "epochs"),
+    *("output_dir", "train_files", "val_files"),
+)
+"""Of `TrainerFile.given`, what the command makes fields of the configuration from."""
+
+
 @dataclass(slots=True)
 class TrainerFile(Reading):
-    """What a file sets; `given` also has `epochs`, `output_dir`, `train_files`, `val_files`."""
+    """What a file sets: fields of the configuration, and those of `OF_THE_COMMAND`."""
 
     path: Path = Path()
-    algorithm: str | None = None
-    core_function: str | None = None
-    core_algos: str | None = None
-    warmup_ratio: float = 0.0
-    mini_batch: int | None = None
-    """Prompts of an optimiser step."""
 
 
 def is_grpo_trainer(fields: Mapping[str, Any]) -> bool:
@@ -86,10 +87,7 @@ def _unmet(flat: Flat) -> dict[str, str]:
     is_wandb_there = find_spec("wandb") is not None
     conditions = {
         "ppo": (algorithm == "ppo", "only ppo (gae) has values"),
-        "prime": (
-            algorithm == "prime",
-            "only prime trains a reward model",
-        ),
+        "prime": (algorithm == "prime", "only prime trains a reward model"),
         "cosine": (
             flat.get(f"{ACTOR}optim.warmup_style") == "cosine",
             "only a cosine schedule has a lowest rate",
@@ -112,12 +110,8 @@ def _unmet(flat: Flat) -> dict[str, str]:
 def _together(read: TrainerFile, flat: Flat) -> None:
     """Settings that depend on several fields."""
     given = read.given
-    for name in ("algorithm", "core_function", "core_algos", "warmup_ratio", "mini_batch"):
-        if name in given:
-            setattr(read, name, given.pop(name))
-    is_by_std = flat.get("algorithm.norm_adv_by_std_in_grpo", True)
-    if not is_by_std and read.algorithm == "grpo" and read.core_function is None:
-        read.core_function = "compute_dr_grpo_outcome_advantage"
+    if given.get("algorithm") == "grpo" and not flat.get("algorithm.norm_adv_by_std_in_grpo", True):
+        given.setdefault("core_function", "compute_dr_grpo_outcome_advantage")
     if flat.get("reward_model.enable") and "reward_model.model.path" not in flat:
         read.problems.append("reward_model.enable: true needs reward_model.model.path")
     if not _has_adapter(flat):

@@ -2,7 +2,6 @@
 
 import logging
 import re
-from collections import OrderedDict
 from collections.abc import Sequence
 from hashlib import sha256
 
@@ -14,6 +13,7 @@ logger = logging.getLogger(__name__)
 
 REF = re.compile(rb"blob:sha256:[0-9a-f]{64}")
 KNOWN_REFS = 65536
+"""Remembered as uploaded, about 10 MB; others are looked up in the store again."""
 BYTES_AT_ONCE = 16 << 20
 """In memory at a time, about."""
 
@@ -28,7 +28,7 @@ class BlobUploads:
     def __init__(self, staging: FolderBlobs, store: RemoteBlobs) -> None:
         self._staging = staging
         self._store = store
-        self._known: OrderedDict[str, None] = OrderedDict()
+        self._known: set[str] = set()
 
     def __call__(self, records: Sequence[Record]) -> None:
         """Upload the blobs that these records name."""
@@ -63,22 +63,17 @@ class BlobUploads:
         self._remember(list(waiting))
 
     def _remember(self, refs: Sequence[str]) -> None:
-        for ref in refs:
-            self._known[ref] = None
-        while len(self._known) > KNOWN_REFS:
-            self._known.popitem(last=False)
+        if len(self._known) > KNOWN_REFS:
+            self._known.clear()
+        self._known.update(refs)
 
 
 class NoLog:
     """What the shipper ships to when the log is local and only the blobs are remote."""
 
     def __init__(self, blobs_url: str) -> None:
-        self._log_id = f"blobs-{sha256(blobs_url.encode()).hexdigest()[:16]}"
-
-    @property
-    def log_id(self) -> str:
+        self.log_id = f"blobs-{sha256(blobs_url.encode()).hexdigest()[:16]}"
         """Name of the shipping cursor: one per store."""
-        return self._log_id
 
     def append(self, records: Sequence[Record]) -> list[Coordinates]:  # noqa: ARG002  # see below
         """Does nothing: the records stay in the local log, their blobs are uploaded already."""

@@ -7,31 +7,32 @@ shipper sends its records on. With a remote blob store the shipper uploads blobs
 import logging
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, closing
 from functools import partial
 from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
-from producer.blobs import FolderBlobs, RemoteBlobs, local_folder
+from producer.blobs import RemoteBlobs, local_folder, staging_blobs
 from producer.errors import MismatchError, StopRequestedError, UnreachableError
-from producer.log.assigned_partitions import AssignedPartitions
 from producer.log.blob_uploads import BlobUploads, NoLog
-from producer.log.interruptible import interruptible
-from producer.log.kafka_contact import warn_waiting
-from producer.log.kafka_history import KafkaHistory
-from producer.log.kafka_partitions import split_message
-from producer.log.last_records import ship_remaining
+from producer.log.kafka_contact import LogClosedError, Result, interruptible, reach
+from producer.log.kafka_history import KafkaHistory, ask_tables
+from producer.log.kafka_reading import split_message
 from producer.log.local import LocalLog
-from producer.log.shipper import KEEP, Shipper
+from producer.log.shipper import Shipper
 from producer.log.spool import Spool
-from producer.log.stream_history import StreamHistory, read_streams_into
-from producer.log.training_places import ask_tables
+from producer.log.stream_history import (
+    StreamHistory,
+    known_drops,
+    read_histories,
+    read_streams_into,
+)
 from producer.log.writer import LogWriter, TopicPartition
 from schemas.catalogue import TOPIC_NAMES, topic_of
 from schemas.installation import Installation
 from schemas.kafka_log import MAX_EVENT_BYTES, MAX_MESSAGE_BYTES, largest_value, raise_limit
-from schemas.operator_drops import Drops, read_operator_drops
+from schemas.operator_drops import Drops
 
 if TYPE_CHECKING:
     from producer.log.kafka import KafkaLog
@@ -44,12 +45,10 @@ STOP_S = 1.0
 """For a request in flight when closing; then its connection is closed."""
 STOPPING_S = 0.1
 """The same once the process was asked to stop."""
-RETRY_S = 1.0
-
-
-def staging_blobs(installation: Installation) -> FolderBlobs:
-    """Where the emitter writes blobs: the store itself, or the folder they are uploaded from."""
-    return FolderBlobs(local_folder(installation.blobs_url) or installation.home / "blobs")
+SAY_AFTER_S = 1.0
+"""A longer wait for the last records is logged."""
+STUCK_S = 0.7
+"""Kafka acknowledges in milliseconds; one that does not for so long does not answer now."""
 
 
 class EventLog:
@@ -67,23 +66,28 @@ class EventLog:
         """Where appended records become durable."""
         self.topic_prefix = installation.topic_prefix
         self._installation = installation
-        self._has_kafka = installation.kafka_bootstrap_servers is not None
+        self.is_shared = installation.kafka_bootstrap_servers is not None
+        """Whether it is Kafka, which other homes write to; a local log is copied with its home."""
         self._lock = threading.Lock()
         self._kafka: KafkaLog | None = None
         """To read from; `_sending` is the shipper's own."""
         self._sending: KafkaLog | None = None
         self._ends_at_contact: dict[TopicPartition, int] = {}
-        self._assigned = AssignedPartitions()
         self._limits: Mapping[str, int] = {}
-        self._limits_lock = threading.Lock()  # both openings of Kafka may learn them at once
         self._is_closed = False
         self._stop = stop
         ask = partial(ask_tables, home=installation.home)
         self._history = KafkaHistory(local.path.with_name("known-trainings.json"), stop, ask)
         self._shipper: Shipper | None = None
-        has_remote_blobs = local_folder(installation.blobs_url) is None
-        if self._has_kafka or has_remote_blobs:
-            self._shipper = self._start_shipper(has_remote_blobs=has_remote_blobs)
+        url, path = installation.blobs_url, local.path
+        if local_folder(url) is None:
+            uploads = BlobUploads(staging_blobs(installation), RemoteBlobs(url))
+            if self.is_shared:
+                self._shipper = Shipper(path, self._open_for_sending, before=uploads)
+            else:
+                self._shipper = Shipper(path, lambda: NoLog(url), before=uploads, keep=None)
+        elif self.is_shared:
+            self._shipper = Shipper(path, self._open_for_sending)
 
     @classmethod
     def open(cls, installation: Installation, stop: threading.Event | None = None) -> Self:
@@ -93,25 +97,18 @@ class EventLog:
         StopRequestedError once `stop` is set while it waits for the local log's write lock. Then
         whatever else waits for Kafka raises it too, and `close` waits for a Kafka that answers.
         """
-        topics = [installation.topic_prefix + name for name in TOPIC_NAMES]
-        # With Kafka streams are read back from there.
-        is_indexed = installation.kafka_bootstrap_servers is None
-        path = installation.local_log_path
-        local = LocalLog(path, topics=topics, is_indexed=is_indexed, stop=stop)
+        local = LocalLog(
+            installation.local_log_path,
+            topics=[installation.topic_prefix + name for name in TOPIC_NAMES],
+            # With Kafka streams are read back from there.
+            is_indexed=installation.kafka_bootstrap_servers is None,
+            stop=stop,
+        )
         try:
             return cls(local, installation, stop)
         except BaseException:
             local.close()
             raise
-
-    def _start_shipper(self, *, has_remote_blobs: bool) -> Shipper:
-        url, path = self._installation.blobs_url, self.local.path
-        uploads = None
-        if has_remote_blobs:
-            uploads = BlobUploads(staging_blobs(self._installation), RemoteBlobs(url))
-        if self._has_kafka:
-            return Shipper(path, self._open_for_sending, before=uploads, keep=KEEP)
-        return Shipper(path, lambda: NoLog(url), before=uploads, keep=None)
 
     def _open_for_sending(self) -> "KafkaLog":
         self._sending = self._open_kafka()
@@ -121,15 +118,13 @@ class EventLog:
         # Importing kafka takes a tenth of a second, and most installations have none.
         from producer.log.kafka import KafkaLog
 
-        topics = [self.topic_prefix + name for name in TOPIC_NAMES]
-        kafka = KafkaLog(self._installation, topics, assigned=self._assigned, stop=stop)
+        kafka = KafkaLog(self._installation, stop=stop)
         self._learn_limits(kafka.max_message_bytes)
         return kafka
 
     def _learn_limits(self, limits: Mapping[str, int]) -> None:
         small = {topic: limit for topic, limit in limits.items() if limit < MAX_MESSAGE_BYTES}
-        with self._limits_lock:
-            known, self._limits = self._limits, small
+        known, self._limits = self._limits, small
         for topic, limit in small.items():
             if known.get(topic) != limit:
                 servers = self._installation.kafka_bootstrap_servers or ""
@@ -138,11 +133,6 @@ class EventLog:
                     " that, %s",
                     *(topic, f"{limit:,}", raise_limit(servers, topic, MAX_MESSAGE_BYTES)),
                 )
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether other homes write to it; a local log is copied with its home."""
-        return self._has_kafka
 
     def max_event_bytes(self, topic: str) -> int:
         """Of a serialised event: a larger one could never be shipped. The same on every log.
@@ -158,38 +148,27 @@ class EventLog:
         Tries at least once and for up to `timeout_s`, then raises UnreachableError.
         StopRequestedError once `stop` is set while it waits.
         """
-        if not self._has_kafka:
+        if not self.is_shared:
             return self.local
-        stop = stop or self._stop
-        deadline = time.monotonic() + timeout_s
-        has_warned = False
-        while True:
-            try:
-                return self._connect_once()
-            except UnreachableError as error:
-                if self._is_closed or time.monotonic() + RETRY_S > deadline:
-                    raise
-                if not has_warned:
-                    has_warned = True
-                    # The shipper has usually said by now what is wrong.
-                    is_known = self._shipper is not None and self._shipper.problem is not None
-                    warn_waiting(None if is_known else error, timeout_s)
-            # Without the lock: `close` and callers with a shorter timeout must not wait for this.
-            if stop is None:
-                time.sleep(RETRY_S)
-            elif stop.wait(RETRY_S):
-                raise StopRequestedError
+        return self._reach(self._connect_once, timeout_s, stop)
+
+    def _reach(
+        self, attempt: Callable[[], Result], timeout_s: float, stop: threading.Event | None
+    ) -> Result:
+        shipper = self._shipper
+        # The shipper has usually said by now what is wrong.
+        return reach(
+            attempt, timeout_s, stop or self._stop, lambda: bool(shipper and shipper.problem)
+        )
 
     def _connect_once(self) -> "KafkaLog":
-        from producer.log.kafka import KafkaLog
-
         with self._lock:
             if self._is_closed:
                 message = "the connection to Kafka was closed with its emitter; open another one"
-                raise UnreachableError(message)
+                raise LogClosedError(message)
             if self._kafka is None:
                 open_ = partial(self._open_kafka, self._stop)
-                kafka = interruptible(open_, self._stop, KafkaLog.close)
+                kafka = interruptible(open_, self._stop, lambda late: late.close())
                 self._ends_at_contact = kafka.ends()
                 self._kafka = kafka
             return self._kafka
@@ -207,7 +186,7 @@ class EventLog:
 
         With Kafka these are its ends when it was first reached.
         """
-        return dict(self._ends_at_contact) if self._has_kafka else self.local.ends()
+        return dict(self._ends_at_contact) if self.is_shared else self.local.ends()
 
     def read_back(
         self, subject: str, since: Mapping[TopicPartition, int], *, timeout_s: float = 0.0
@@ -226,25 +205,28 @@ class EventLog:
         timeout_s: float = 0.0,
     ) -> dict[str, StreamHistory]:
         """Several streams in one pass; an empty history for a stream without records."""
-        drops = self.operator_drops()
-        histories = {subject: StreamHistory(subject, drops=drops) for subject in subjects}
-        log = self.connect(timeout_s)
-        read_streams_into(histories, log, since, topic_prefix=self.topic_prefix)
-        return histories
+        return read_histories(self._installation, self.connect(timeout_s), subjects, since)
 
     def operator_drops(self) -> Drops:
         """What operators gave up (`cua-project parked drop`) in this home. MismatchError."""
-        path = self._installation.operator_drops_path
-        try:
-            return read_operator_drops(path)
-        except (ValueError, OSError) as error:
-            message = f"what operators gave up cannot be read from {path}: {error}"
-            raise MismatchError(message) from error
+        return known_drops(self._installation)
 
-    def read_on(self, history: StreamHistory, since: Mapping[TopicPartition, int]) -> None:
-        """Extend `history` from the offsets `since` on. UnreachableError, MismatchError."""
-        log = self.connect()
-        read_streams_into({history.subject: history}, log, since, topic_prefix=self.topic_prefix)
+    def read_on(
+        self,
+        history: StreamHistory,
+        since: Mapping[TopicPartition, int],
+        timeout_s: float = 0.0,
+        stop: threading.Event | None = None,
+    ) -> None:
+        """Extend `history` from the offsets `since` on; raises as `connect`, and MismatchError.
+
+        A log that goes away while it is read is read again.
+        """
+        histories, prefix = {history.subject: history}, self.topic_prefix
+        self._reach(
+            lambda: read_streams_into(histories, self.connect(), since, topic_prefix=prefix),
+            *(timeout_s, stop),
+        )
 
     def read_stream(
         self, subject: str, since: Mapping[TopicPartition, int]
@@ -254,7 +236,7 @@ class EventLog:
         Of a training's on Kafka those of the training.
         """
         topic = topic_of(subject, self.topic_prefix)
-        if not self._has_kafka:
+        if not self.is_shared:
             return self.local.read_streams(topic, [subject], since)
         return iter(self._history.read_own(self._connect_once(), topic, subject, since))
 
@@ -276,7 +258,7 @@ class EventLog:
     ) -> Iterator[tuple[str, bytes]]:
         """(key, value) of at least every record of a topic that names the training."""
         topic = self.topic_prefix + name
-        if not self._has_kafka:
+        if not self.is_shared:
             return self.local.read_training(topic, training_id, since)
         return self._history.read_training(self._connect_once(), topic, training_id, since)
 
@@ -297,7 +279,7 @@ class EventLog:
         when it goes to another log by now; the records stay in the local log. StopRequestedError
         once `stop` is set.
         """
-        if not self._has_kafka:
+        if not self.is_shared:
             return
         stop = stop or self._stop
         deadline = time.monotonic() + timeout_s
@@ -313,9 +295,9 @@ class EventLog:
                         " this disk and sent there; run the same command again"
                     )
                     raise MismatchError(message)
-                is_shipping = shipper is not None and shipper.is_alive
-                if not is_shipping or time.monotonic() > deadline:
-                    problem = shipper.problem if shipper is not None else "sending has ended"
+                is_over = time.monotonic() > deadline
+                if shipper is None or not shipper.is_alive or is_over:
+                    problem = "sending has ended" if shipper is None else shipper.problem
                     message = (
                         f"{end - position} events could not be sent to Kafka within {timeout_s:g} s"
                         f"{f' ({problem})' if problem else ''}. They are kept in {self.local.path}"
@@ -327,23 +309,17 @@ class EventLog:
 
     def num_unshipped(self) -> int:
         """Records of the local log that are not shipped yet; 0 where nothing is shipped."""
-        if self._shipper is None:
-            return 0
-        with closing(Spool(self.local.path)) as spool:
-            return spool.num_unshipped(self._target(spool))
+        return self._num_left()[0]
 
-    def _num_held(self) -> int:
-        """Those of them whose stream waits for a larger limit of its topic."""
-        with closing(Spool(self.local.path)) as spool:
-            return spool.num_held(self._target(spool))
-
-    def _target(self, spool: Spool) -> str:
-        """Where records are shipped to; before the first contact, the target of last time."""
+    def _num_left(self) -> tuple[int, int]:
+        """Records that are not shipped yet, and those of them whose stream is held."""
         kafka, shipper = self._kafka, self._shipper
-        known = shipper.target_id if shipper is not None else None
-        if known is None and kafka is not None:
-            known = kafka.log_id
-        return known or next(iter(spool.targets()), "")
+        if shipper is None:
+            return 0, 0
+        with closing(Spool(self.local.path)) as spool:
+            # Before the first contact, the target of last time.
+            target = shipper.target_id or (kafka.log_id if kafka else (*spool.targets(), "")[0])
+            return spool.num_unshipped(target), spool.num_held(target)
 
     def close(self, timeout_s: float, *, keep_file: bool = False) -> int:
         """Ship for up to `timeout_s`, then close; how many records remain unshipped.
@@ -358,19 +334,44 @@ class EventLog:
             if (shipper := self._shipper) is None:
                 return 0
             closers.callback(self._stop_shipper, shipper)
-            return ship_remaining(
-                shipper,
-                self.local.path,
-                timeout_s,
-                num_unshipped=self.num_unshipped,
-                progress=lambda: self._sending.progress if self._sending is not None else None,
-                num_held=self._num_held,
-                is_stopping=self._is_stopping,
-            )
+            return self._ship_remaining(shipper, timeout_s)
+
+    def _ship_remaining(self, shipper: Shipper, timeout_s: float) -> int:
+        """Wait until everything is sent; how many records are left after `timeout_s`.
+
+        A process that was asked to stop waits only while something is sent or acknowledged. Logs
+        what stays, and where.
+        """
+        began = progressed = time.monotonic()
+        has_said = False
+        before: object = None
+        num_left, num_held = self._num_left()
+        shipper.notify()
+        while num_left:
+            now = time.monotonic()
+            progress = num_left, None if self._sending is None else self._sending.progress
+            if progress != before:
+                before, progressed = progress, now
+            is_stuck = self._is_stopping() and now - progressed > STUCK_S
+            is_over = now - began > timeout_s or is_stuck or not shipper.is_alive
+            # What is held can never be sent now.
+            if is_over or num_left == num_held:
+                logger.warning(
+                    "%d events are not sent yet; %s keeps them. `cua-project ship` sends them, and"
+                    " so does `cua-project up` or the next `cua-train` of this home",
+                    *(num_left, self.local.path),
+                )
+                break
+            if not has_said and now - began > SAY_AFTER_S:
+                has_said = True
+                logger.info("sending the last %d events; up to %.0f s", num_left, timeout_s)
+            time.sleep(POLL_S)
+            num_left, num_held = self._num_left()
+        return num_left
 
     def check_not_held(self, subject: str) -> None:
         """MismatchError when a stream cannot be sent: one of its records is too large for Kafka."""
-        if not self._has_kafka:
+        if not self.is_shared:
             return
         with closing(Spool(self.local.path)) as spool:
             position = spool.held(self.log_id()).get(subject)

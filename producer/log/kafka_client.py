@@ -7,69 +7,33 @@ import contextlib
 import logging
 import socket
 import threading
-import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, TypeVar
 
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka import ConsumerRebalanceListener, KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as KafkaPartition
 from kafka.admin import ConfigResource
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.errors import (
     AuthorizationError,
     KafkaError,
     KafkaTimeoutError,
     MessageSizeTooLargeError,
+    RebalanceInProgressError,
     RecordListTooLargeError,
     TopicAlreadyExistsError,
 )
 from kafka.net.compat import KafkaNetClient
 from kafka.net.sasl.oauth import AbstractTokenProvider
+from kafka.structs import OffsetAndMetadata
 
 from producer.errors import UnreachableError, UsageError
-from producer.log.interruptible import interruptible
+from producer.log.kafka_contact import SlowAnswers, interruptible
+from schemas.installation import Installation
 from schemas.kafka_fetching import bound
 from schemas.kafka_log import FETCH_BYTES, client_settings, server_addresses
 from schemas.kafka_token import ClientCredentials
-
-logger = logging.getLogger(__name__)
-
-SAY_AFTER_S = 5.0
-SAY_AGAIN_S = 60.0
-
-
-class SlowAnswers:
-    """Waits for one server. Thread-safe: several may wait, and one message a minute is enough."""
-
-    def __init__(self, server: str) -> None:
-        """`server`: as it is called in messages."""
-        self._server = server
-        self._lock = threading.Lock()
-        self._said_at = -SAY_AGAIN_S
-
-    @contextmanager
-    def waiting(self, after_s: float = SAY_AFTER_S) -> Iterator[None]:
-        """Says so when the block takes longer than `after_s`."""
-        timer = threading.Timer(after_s, self._say, (after_s,))
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
-
-    def _say(self, seconds: float) -> None:
-        with self._lock:
-            if time.monotonic() - self._said_at < SAY_AGAIN_S:
-                return
-            self._said_at = time.monotonic()
-        logger.warning(
-            "waiting for %s: it takes connections but has not answered for %.0f s",
-            self._server,
-            seconds,
-        )
-
 
 __all__ = [
     "CONNECT_TIMEOUT_S",
@@ -79,13 +43,19 @@ __all__ = [
     "KafkaError",
     "KafkaPartition",
     "KafkaTimeoutError",
-    "TopicAlreadyExistsError",
-    "topic_ids",
+    "OffsetAndMetadata",
+    "RebalanceInProgressError",
+    "create_topics",
 ]
 
+Answer = TypeVar("Answer")
+
 CONNECT_TIMEOUT_S = 10.0
+CHECK_S = 3.0
+"""For one server to take a connection."""
 METADATA_AGE_MS = 10_000
-"""How often a producer looks its topics up: they may have been deleted and made again."""
+"""How often producers and group members look topics up: one may have been deleted or made."""
+PLAIN = {"allow_auto_create_topics": False, "metrics_enabled": False}
 
 SIZE_ERRORS = (MessageSizeTooLargeError, RecordListTooLargeError)
 """A record is larger than the topic, or the producer's request, may be."""
@@ -97,33 +67,8 @@ logging.getLogger("kafka").addHandler(logging.NullHandler())
 AbstractTokenProvider.register(ClientCredentials)
 
 
-Answer = TypeVar("Answer")
-
-
-TIMEOUT_S = 3.0
-
-
-def check_connects(addresses: Sequence[tuple[str, int]], timeout_s: float = TIMEOUT_S) -> None:
-    """Return once one of these addresses takes a connection, which is closed again.
-
-    Raises the last address's OSError when none does within `timeout_s` each. ValueError without any
-    address.
-    """
-    failure: OSError | None = None
-    for address in addresses:
-        try:
-            with socket.create_connection(address, timeout_s):
-                return
-        except OSError as error:
-            failure = error
-    if failure is None:
-        message = "no address to connect to"
-        raise ValueError(message)
-    raise failure
-
-
 @cache
-def _waits_for(servers: str) -> SlowAnswers:
+def _slow_answers(servers: str) -> SlowAnswers:
     """One for all clients of a process."""
     return SlowAnswers(f"Kafka at {servers}")
 
@@ -132,31 +77,42 @@ def _close(consumer: Any) -> None:
     consumer.close(autocommit=False, timeout_ms=0)
 
 
+class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python has no types
+    """Calls a function with the numbers of revoked partitions."""
+
+    def __init__(self, on_revoked: Callable[[Collection[int]], None]) -> None:
+        self._on_revoked = on_revoked
+
+    def on_partitions_revoked(self, revoked: Collection[Any]) -> None:
+        self._on_revoked([at.partition for at in revoked])
+
+    def on_partitions_assigned(self, assigned: Collection[Any]) -> None:
+        pass
+
+
 class KafkaClients:
     """Makes clients of kafka-python for one installation; keeps none. Thread-safe."""
 
-    def __init__(
-        self,
-        servers: str,
-        options: tuple[tuple[str, str], ...],
-        connect_timeout_s: float = CONNECT_TIMEOUT_S,
-        stop: threading.Event | None = None,
-    ) -> None:
-        """UsageError for an unknown setting or address.
+    def __init__(self, installation: Installation, stop: threading.Event | None = None) -> None:
+        """UsageError for an unknown setting or address, ValueError for no Kafka at all.
 
         `stop`: once it is set, making a consumer, and what is asked with `ask`, ends in
         StopRequestedError.
         """
+        servers = installation.kafka_bootstrap_servers
+        if servers is None:
+            message = "this installation has no Kafka"
+            raise ValueError(message)
         self.servers = servers
         self.stop = stop
-        self._waits = _waits_for(servers)
+        self._slow = _slow_answers(servers)
         try:
             self._addresses = server_addresses(servers)
             self._settings: dict[str, Any] = {
                 "bootstrap_servers": servers.split(","),
-                "bootstrap_timeout_ms": int(connect_timeout_s * 1000),
+                "bootstrap_timeout_ms": int(CONNECT_TIMEOUT_S * 1000),
                 "reconnect_backoff_max_ms": 1000,
-                **client_settings(options),
+                **client_settings(installation.kafka_options),
             }
         except ValueError as error:
             raise UsageError(str(error)) from error
@@ -166,7 +122,7 @@ class KafkaClients:
         """An administrator's client for one block. UnreachableError for what Kafka answers too."""
         admin = self._client(KafkaAdminClient)
         try:
-            with self._waits.waiting():
+            with self._slow.waiting():
                 yield admin
         except KafkaError as error:
             raise self.unreachable(error, "did not answer") from error
@@ -176,18 +132,12 @@ class KafkaClients:
     @contextlib.contextmanager
     def consumer(self, max_partition_fetch_bytes: int = 4 << 20) -> Iterator[Any]:
         """A consumer for one block; one kept open would keep reconnecting through an outage."""
-        make = partial(
-            self._client,
-            KafkaConsumer,
+        consumer = self._consumer(
             group_id=None,
-            enable_auto_commit=False,
             auto_offset_reset="none",
-            allow_auto_create_topics=False,
-            metrics_enabled=False,
             fetch_max_bytes=FETCH_BYTES,
             max_partition_fetch_bytes=max_partition_fetch_bytes,
         )
-        consumer = interruptible(make, self.stop, _close)
         bound(consumer)
         try:
             yield consumer
@@ -196,10 +146,35 @@ class KafkaClients:
         finally:
             _close(consumer)
 
+    def group_consumer(
+        self, topic: str, on_revoked: Callable[[Collection[int]], None], **settings: object
+    ) -> Any:
+        """A member of a consumer group; the caller closes it, and commits.
+
+        A member that joins takes over some partitions of the others, which keep the rest.
+        `on_revoked` is called in `poll` with those that this member is about to lose.
+        UnreachableError.
+        """
+        assignors = [CooperativeStickyAssignor]
+        # A topic that was just made may be missing when partitions are assigned. With
+        # kafka-python's default (five minutes) a new member could wait that long for a partition.
+        consumer = self._consumer(
+            auto_offset_reset="earliest",
+            partition_assignment_strategy=assignors,
+            metadata_max_age_ms=METADATA_AGE_MS,
+            **settings,
+        )
+        consumer.subscribe([topic], listener=_Listener(on_revoked))
+        return consumer
+
+    def _consumer(self, **settings: object) -> Any:
+        make = partial(self._client, KafkaConsumer, enable_auto_commit=False, **PLAIN, **settings)
+        return interruptible(make, self.stop, _close)
+
     def ask(self, question: Callable[[], Answer]) -> Answer:
         """The answer to a question that a consumer puts to Kafka. KafkaError, UnreachableError."""
         try:
-            with self._waits.waiting():
+            with self._slow.waiting():
                 return interruptible(question, self.stop)
         except KeyError as error:
             # kafka-python's, about a partition that its metadata no longer has.
@@ -211,9 +186,8 @@ class KafkaClients:
             KafkaProducer,
             enable_idempotence=True,
             acks="all",
-            allow_auto_create_topics=False,
             metadata_max_age_ms=METADATA_AGE_MS,
-            metrics_enabled=False,
+            **PLAIN,
             **settings,
         )
 
@@ -233,7 +207,7 @@ class KafkaClients:
             tokens = self._settings.get("sasl_oauth_token_provider")
             if isinstance(tokens, ClientCredentials):
                 tokens.token()  # kafka-python would try for ten seconds, and not say why
-            with self._waits.waiting():
+            with self._slow.waiting():
                 return make(**self._settings, **settings, kafka_client=remember)
         except (KafkaError, OSError, ValueError) as error:
             # A client that could not connect leaves a thread and a socket behind, and its close()
@@ -248,28 +222,41 @@ class KafkaClients:
 
         kafka-python would try for ten seconds and leave sockets open.
         """
-        try:
-            check_connects(self._addresses)
-        except OSError as error:
-            raise self.unreachable(error, "cannot be reached") from error
+        failure = OSError()
+        for address in self._addresses:
+            try:
+                with socket.create_connection(address, CHECK_S):
+                    return
+            except OSError as error:
+                failure = error
+        raise self.unreachable(failure, "cannot be reached") from failure
 
     def unreachable(self, error: BaseException, what: str) -> UnreachableError:
         """The error to raise: what Kafka did, why, and what to look at."""
         if isinstance(error, AuthorizationError):
-            return self.denied(type(error).__name__)
-        message = (
+            return UnreachableError(
+                f"Kafka at {self.servers} denies this user what it needs ({type(error).__name__});"
+                " docs/production.md lists the permissions"
+            )
+        return UnreachableError(
             f"Kafka at {self.servers} {what}: {error}. Is it running, and is"
             " KAFKA_BOOTSTRAP_SERVERS right?"
         )
-        return UnreachableError(message)
 
-    def denied(self, what: str) -> UnreachableError:
-        """The error of a user who lacks a permission."""
-        message = (
-            f"Kafka at {self.servers} denies this user what it needs ({what}); docs/production.md"
-            " lists the permissions"
-        )
-        return UnreachableError(message)
+
+def create_topics(
+    admin: Any, topics: Sequence[str], num_partitions: int, settings: Mapping[str, str]
+) -> None:
+    """Create these topics with as many replicas as the broker's default; others may do so too."""
+    wanted = {
+        "num_partitions": num_partitions,
+        "replication_factor": -1,
+        "configs": dict(settings),
+    }
+    for topic in topics:
+        with contextlib.suppress(TopicAlreadyExistsError):
+            admin.create_topics({topic: wanted})
+    admin.wait_for_topics(list(topics))
 
 
 def close_producer(producer: Any) -> None:

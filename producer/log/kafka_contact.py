@@ -1,53 +1,142 @@
-"""Waits until Kafka answers, before an installation that has no spool yet makes one."""
+"""Contact with Kafka: waiting for it with a limit and one warning, and stopping when asked to.
+
+Imports no kafka, which takes a tenth of a second: most installations have none.
+"""
 
 import logging
 import math
 import threading
 import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from producer.errors import StopRequestedError, UnreachableError
-from producer.log.interruptible import interruptible
-from schemas.catalogue import TOPIC_NAMES
 from schemas.installation import Installation
+
+if TYPE_CHECKING:
+    from producer.log.kafka import KafkaLog
 
 logger = logging.getLogger(__name__)
 
+Result = TypeVar("Result")
+POLL_S = 0.05
+"""Between looks at a request to stop."""
 RETRY_S = 1.0
+WARN_AFTER_S = 5.0
+WARN_AGAIN_S = 60.0
 
 
-def wait_for_kafka(
-    installation: Installation, timeout_s: float, stop: threading.Event | None = None
-) -> None:
-    """Return once Kafka has answered; its topics are then made. Writes nothing on this machine.
+class LogClosedError(UnreachableError):
+    """The connection was closed: waiting for Kafka is useless. Exit 5."""
 
-    Tries at least once and for up to `timeout_s`, then raises UnreachableError. StopRequestedError
-    once `stop` is set.
+
+def interruptible(
+    work: Callable[[], Result],
+    stop: threading.Event | None,
+    discard: Callable[[Result], object] = lambda _result: None,
+) -> Result:
+    """The result of `work`, which may block, or its error; StopRequestedError once `stop` is set.
+
+    It then runs on in a thread that does not keep the process alive; what it returns too late is
+    discarded.
     """
-    # Importing kafka takes a tenth of a second, and most installations have none.
-    from producer.log.kafka import KafkaLog
+    if stop is None:
+        return work()
+    future: Future[Result] = Future()
 
-    topics = [installation.topic_prefix + name for name in TOPIC_NAMES]
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001  # raised where it is waited for
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="interruptible", daemon=True).start()
+    while not wait([future], POLL_S).done:
+        if stop.is_set():
+            future.add_done_callback(lambda late: late.exception() or discard(late.result()))
+            raise StopRequestedError
+    return future.result()
+
+
+def reach(
+    attempt: Callable[[], Result],
+    timeout_s: float,
+    stop: threading.Event | None,
+    is_reported: Callable[[], bool] = lambda: False,
+) -> Result:
+    """What `attempt` returns, repeated for up to `timeout_s` while it raises UnreachableError.
+
+    One warning says what is waited for, and why unless that `is_reported`. LogClosedError ends the
+    wait, and StopRequestedError once `stop` is set.
+    """
     deadline = time.monotonic() + timeout_s
     has_warned = False
     while True:
         try:
-            attempt = partial(KafkaLog, installation, topics)
-            interruptible(attempt, stop, KafkaLog.close).close()
+            return attempt()
+        except LogClosedError:
+            raise
         except UnreachableError as error:
             if time.monotonic() + RETRY_S > deadline:
                 raise
             if not has_warned:
                 has_warned = True
-                warn_waiting(error, timeout_s)
-        else:
-            return
+                reason = "" if is_reported() else f"{str(error).rstrip('.')}. "
+                limit = "" if math.isinf(timeout_s) else f" up to {timeout_s:.0f} s"
+                logger.warning("%sWaiting%s for Kafka", reason, limit)
         if (stop or threading.Event()).wait(RETRY_S):
             raise StopRequestedError
 
 
-def warn_waiting(error: UnreachableError | None, timeout_s: float) -> None:
-    """Log that this process waits for Kafka and for how long. `error`: None when it is known."""
-    reason = "" if error is None else f"{str(error).rstrip('.')}. "
-    limit = "" if math.isinf(timeout_s) else f" up to {timeout_s:.0f} s"
-    logger.warning("%sWaiting%s for Kafka", reason, limit)
+def open_kafka(
+    installation: Installation, timeout_s: float, stop: threading.Event | None = None
+) -> "KafkaLog":
+    """Kafka's log, whose topics are then made. Writes nothing on this machine. Raises as `reach`.
+
+    `stop`: once it is set, reading ends in StopRequestedError too.
+    """
+    from producer.log.kafka import KafkaLog
+
+    make = partial(KafkaLog, installation, stop=stop)
+    return reach(lambda: interruptible(make, stop, KafkaLog.close), timeout_s, stop)
+
+
+def wait_for_kafka(
+    installation: Installation, timeout_s: float, stop: threading.Event | None = None
+) -> None:
+    """Return once Kafka has answered. As `open_kafka`."""
+    open_kafka(installation, timeout_s, stop).close()
+
+
+class SlowAnswers:
+    """Waits for one server. Thread-safe: several may wait, and one message a minute is enough."""
+
+    def __init__(self, server: str) -> None:
+        """`server`: as it is called in messages."""
+        self._server = server
+        self._lock = threading.Lock()
+        self._warned_at = -WARN_AGAIN_S
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Warn when the block takes longer than WARN_AFTER_S."""
+        timer = threading.Timer(WARN_AFTER_S, self._warn)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _warn(self) -> None:
+        with self._lock:
+            if time.monotonic() - self._warned_at < WARN_AGAIN_S:
+                return
+            self._warned_at = time.monotonic()
+        logger.warning(
+            "waiting for %s: it takes connections but has not answered for %.0f s",
+            *(self._server, WARN_AFTER_S),
+        )

@@ -1,8 +1,8 @@
 """A training's records in Kafka, found without reading the whole log.
 
 Kafka has no index. So a reading begins at the bound that the caller has; else where this home has
-read before (`known_trainings`); and when much is left, the tables are asked where to look
-(`training_places`). Without any of them the whole log is read, which is as right and slower.
+read before (`KnownTrainings`); and when much is left, `cua-project positions` is asked what the
+tables know. Without any of them the whole log is read, which is as right and slower.
 """
 
 import json
@@ -11,16 +11,29 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from producer.log.project_command import NoAnswerError
+from producer.log.project_command import NoAnswerError, ask_project
 from producer.log.stream_history import StreamHistory
-from producer.log.training_places import TrainingPlaces, ask_tables
 from producer.log.writer import TopicPartition
 from schemas.catalogue import stream_owner
+
+if TYPE_CHECKING:
+    from producer.log.kafka import KafkaLog
+
+logger = logging.getLogger(__name__)
+
+ASK_ABOVE = 10_000
+"""Records left to read. Asking takes a process, 0.1 CPU-s; reading so many, 0.3."""
+ASK_TIMEOUT_S = 15.0
+"""An embedded database that does not run is started, which takes a second or two."""
+ENTRY = ("consumers.projection.places_answer",)
+"""Prints what `cua-project positions --training-id ID --json` does, with fewer imports."""
+NEAR_OFFSETS = 256
+"""A gap so small is read, not skipped: it lies in the batch that Kafka sends anyway."""
 
 
 class Known(NamedTuple):
@@ -82,39 +95,92 @@ def _name(place: TopicPartition) -> str:
     return f"{place.topic}/{place.partition}"
 
 
-logger = logging.getLogger(__name__)
+class TrainingPlaces(NamedTuple):
+    """The tables' answer about one training: a bound that holds for one log up to a position.
 
-ASK_ABOVE = 10_000
-"""Records left to read. Asking takes a process, 0.1 CPU-s; reading so many, 0.3."""
+    What lies behind that position is read.
+    """
 
-Ask = Callable[[UUID, str, threading.Event | None], TrainingPlaces]
+    indexed: Mapping[TopicPartition, range]
+    """Offsets of which they know whose records are there."""
+    found: Mapping[TopicPartition, Sequence[range]]
+    """Where records of the training may be, within those; ascending."""
+    reached: tuple[int, int]
+    """(epoch, sequence) of the training's stream in the tables; (0, 0): they have none of it."""
+
+    def within(self, at: TopicPartition, span: range) -> list[range]:
+        """The part of these offsets in which the training's records may be, ascending."""
+        indexed = self.indexed.get(at, range(span.start, span.start))
+        pieces = [
+            range(span.start, indexed.start),
+            *self.found.get(at, ()),
+            range(indexed.stop, span.stop),
+        ]
+        merged: list[range] = []
+        for piece in pieces:
+            start, stop = max(piece.start, span.start), min(piece.stop, span.stop)
+            if start >= stop:
+                continue
+            if merged and start - merged[-1].stop <= NEAR_OFFSETS:
+                merged[-1] = range(merged[-1].start, stop)
+            else:
+                merged.append(range(start, stop))
+        return merged
 
 
-class OffsetLog(Protocol):
-    """What is needed of `KafkaLog`, which documents it."""
+class _Partition(BaseModel):
+    topic: str
+    partition: int
+    indexed: tuple[int, int]
+    found: list[tuple[int, int]]
 
     @property
-    def log_id(self) -> str:
-        """The log's identity."""
-        ...
+    def place(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
 
-    def ends(self) -> dict[TopicPartition, int]:
-        """Offset after the last record of every partition."""
-        ...
 
-    def place_of(self, topic: str, key: str) -> TopicPartition:
-        """The partition of a stream."""
-        ...
+class _Answer(BaseModel):
+    log_id: str | None = None
+    epoch: int
+    sequence: int
+    partitions: list[_Partition]
 
-    def spans(self, topic: str, since: Mapping[TopicPartition, int]) -> dict[TopicPartition, range]:
-        """Offsets from `since` to the end."""
-        ...
 
-    def read_within(
-        self, spans: Mapping[TopicPartition, Sequence[range]]
-    ) -> Iterator[tuple[str, bytes]]:
-        """(key, value) of the records at these offsets."""
-        ...
+def ask_tables(
+    training_id: UUID,
+    log_id: str,
+    stop: threading.Event | None = None,
+    *,
+    home: Path | None = None,
+) -> TrainingPlaces:
+    """Ask the configured database, or the embedded one of a home if there is one.
+
+    `home`: of the trainer; None: CUA_HOME. NoAnswerError when there is none, it does not answer in
+    time or has the tables of another log; StopRequestedError once `stop` is set.
+    """
+    environ = {} if home is None else {"CUA_HOME": str(home)}
+    text = ask_project([str(training_id)], ASK_TIMEOUT_S, stop, environ, entry=ENTRY)
+    answer = read_answer(text)
+    if answer.log_id != log_id:
+        message = f"the tables are those of the log {answer.log_id}, not of {log_id}"
+        raise NoAnswerError(message)
+    return TrainingPlaces(
+        {one.place: range(*one.indexed) for one in answer.partitions},
+        {one.place: [range(*offsets) for offsets in one.found] for one in answer.partitions},
+        (answer.epoch, answer.sequence),
+    )
+
+
+def read_answer(text: str) -> _Answer:
+    """What `cua-project positions --json` printed. NoAnswerError for anything else."""
+    try:
+        return _Answer.model_validate_json(text)
+    except ValidationError as error:
+        message = f"cua-project positions printed what this version cannot read: {text[:200]!r}"
+        raise NoAnswerError(message) from error
+
+
+Ask = Callable[[UUID, str, threading.Event | None], TrainingPlaces]
 
 
 class KafkaHistory:
@@ -134,7 +200,7 @@ class KafkaHistory:
         self._places: dict[UUID, TrainingPlaces | None] = {}
 
     def read_own(
-        self, log: OffsetLog, topic: str, subject: str, since: Mapping[TopicPartition, int]
+        self, log: "KafkaLog", topic: str, subject: str, since: Mapping[TopicPartition, int]
     ) -> list[tuple[str, bytes]]:
         """(key, value) of a training's own records; none for a new name. Memory: the training's.
 
@@ -167,7 +233,7 @@ class KafkaHistory:
         return own
 
     def read_training(
-        self, log: OffsetLog, topic: str, training_id: UUID, since: Mapping[TopicPartition, int]
+        self, log: "KafkaLog", topic: str, training_id: UUID, since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:
         """(key, value) of at least every record of a topic that names the training."""
         yield from log.read_within(self._choose(log, training_id, log.spans(topic, since)))
@@ -190,7 +256,7 @@ class KafkaHistory:
         return False
 
     def _choose(
-        self, log: OffsetLog, training_id: UUID, spans: Mapping[TopicPartition, range]
+        self, log: "KafkaLog", training_id: UUID, spans: Mapping[TopicPartition, range]
     ) -> dict[TopicPartition, list[range]]:
         """What to read of these offsets."""
         places = self._places.get(training_id)
@@ -205,7 +271,7 @@ class KafkaHistory:
 
     @staticmethod
     def _are_ahead(
-        log: OffsetLog, places: TrainingPlaces, spans: Mapping[TopicPartition, range]
+        log: "KafkaLog", places: TrainingPlaces, spans: Mapping[TopicPartition, range]
     ) -> bool:
         """Whether the tables have read offsets that the log does not have."""
         beyond = {
@@ -219,7 +285,7 @@ class KafkaHistory:
         ends = log.ends()
         return any(stop > ends.get(at, 0) for at, stop in beyond.items())
 
-    def _ask_once(self, log: OffsetLog, training_id: UUID) -> TrainingPlaces | None:
+    def _ask_once(self, log: "KafkaLog", training_id: UUID) -> TrainingPlaces | None:
         if training_id in self._places:
             return self._places[training_id]
         try:

@@ -3,6 +3,7 @@
 Owns appending to the SQLite file and reading streams back. Does not know what the values mean.
 """
 
+import json
 import sqlite3
 import threading
 import time
@@ -12,25 +13,98 @@ from pathlib import Path
 from uuid import UUID
 
 from producer.errors import LogBrokenError
-from producer.log.local_file import broken, open_for_writing
+from producer.log.local_file import broken, open_for_writing, reading, when_free
 from producer.log.local_index import LocalIndex
-from producer.log.local_records import LocalRecords
-from producer.log.write_lock import when_free
 from producer.log.writer import Coordinates, Record, TopicPartition
 from schemas.catalogue import NUM_PARTITIONS
+from schemas.local_index import Places, places_of_streams, places_of_training, spans
 from schemas.local_log import partition_of
 
 INSERT = (
     'INSERT INTO records (position, partition_id, "offset", appended_at, key, value) VALUES (?, ?,'
     " ?, ?, ?, ?)"
 )
+READ_CHUNK = 2000
+"""Offsets per query when reading: a long-lived snapshot would keep the WAL from checkpointing."""
+
+# The + makes SQLite use the index of offsets, which gives their order.
+SCAN = """SELECT key, value FROM records
+          WHERE partition_id = ?1 AND "offset" >= ?2 AND "offset" < ?3
+          AND (?4 IS NULL OR +key IN (SELECT value FROM json_each(?4))) ORDER BY "offset\""""
+PARTITIONS = "SELECT id, partition, next_offset FROM partitions WHERE topic = ? ORDER BY partition"
+
+
+class LocalRecords:
+    """The records of one file. Thread-safe, and waits for no writer. LogBrokenError."""
+
+    def __init__(self, path: Path) -> None:
+        """Opens nothing yet."""
+        self._path = path
+
+    def ends(self) -> dict[TopicPartition, int]:
+        """Offset after the last record of every partition."""
+        with reading(self._path) as connection:
+            found = connection.execute("SELECT topic, partition, next_offset FROM partitions")
+            return {TopicPartition(topic, partition): end for topic, partition, end in found}
+
+    def read_streams(
+        self, topic: str, keys: Collection[str], since: Mapping[TopicPartition, int]
+    ) -> Iterator[tuple[str, bytes]]:
+        """(key, value) of several streams, each in order, from `since` to the end at call.
+
+        One pass over the blocks that may hold any of them.
+        """
+        wanted = json.dumps(sorted(keys))
+        numbers = {partition_of(key, NUM_PARTITIONS) for key in keys}
+        yield from self._read(topic, numbers, since, places_of_streams(keys), wanted)
+
+    def read_training(
+        self, topic: str, training_id: UUID, since: Mapping[TopicPartition, int]
+    ) -> Iterator[tuple[str, bytes]]:
+        """(key, value) of every record that names the training, and of some that do not."""
+        yield from self._read(topic, None, since, places_of_training(training_id), None)
+
+    def read_topic(
+        self, topic: str, since: Mapping[TopicPartition, int]
+    ) -> Iterator[tuple[str, bytes]]:
+        """(key, value) of a topic's records, each partition in order, from `since` to the end."""
+        yield from self._read(topic, None, since, None, None)
+
+    def _read(
+        self,
+        topic: str,
+        numbers: Collection[int] | None,
+        since: Mapping[TopicPartition, int],
+        places: Places | None,
+        keys: str | None,
+    ) -> Iterator[tuple[str, bytes]]:
+        """Records of these partitions (None: all), at these places (None: everywhere)."""
+        with reading(self._path) as connection:
+            offsets = {
+                partition_id: range(since.get(TopicPartition(topic, partition), 0), end)
+                for partition_id, partition, end in connection.execute(PARTITIONS, (topic,))
+                if numbers is None or partition in numbers
+            }
+            found = offsets.items() if places is None else spans(connection, offsets, places)
+            for partition_id, span in found:
+                yield from _scan(connection, partition_id, span, keys)
+
+
+def _scan(
+    connection: sqlite3.Connection, partition_id: int, offsets: range, keys: str | None
+) -> Iterator[tuple[str, bytes]]:
+    for low in range(offsets.start, offsets.stop, READ_CHUNK):
+        # Fetch a chunk whole: a slow consumer must not keep a snapshot open.
+        yield from connection.execute(
+            SCAN, (partition_id, low, min(low + READ_CHUNK, offsets.stop), keys)
+        ).fetchall()
 
 
 def _wall_clock_us() -> int:
     return time.time_ns() // 1000
 
 
-class LocalLog:
+class LocalLog(LocalRecords):
     """LogWriter on a SQLite file. Any number of processes may append to the same file.
 
     Thread-safe. `append` blocks for a disk sync and for other processes' commits, however long one
@@ -54,13 +128,11 @@ class LocalLog:
         StopRequestedError once `stop` is set while opening waits for the write lock; appending
         does not heed it.
         """
-        self._path = path
+        super().__init__(path)
         self._clock_us = clock_us
         self._stop_opening = stop
-        self._records = LocalRecords(path)
         self._lock = threading.Lock()
         self._failure: LogBrokenError | None = None
-        self._closed = False
         self._connection = open_for_writing(path, stop)
         self._inode = path.stat().st_ino
         self._places: dict[TopicPartition, int] = {}
@@ -113,7 +185,6 @@ class LocalLog:
             "SELECT next_position, appended_at FROM head"
         ).fetchone()
         next_offsets: dict[int, int] = dict(execute("SELECT id, next_offset FROM partitions"))
-        touched: set[int] = set()
         appended_at = max(self._clock_us(), last_appended_at)
         rows: list[tuple[int, int, int, int, str, bytes]] = []
         coordinates: list[Coordinates] = []
@@ -122,7 +193,6 @@ class LocalLog:
         ):
             offset = next_offsets[partition_id]
             next_offsets[partition_id] = offset + 1
-            touched.add(partition_id)
             rows.append((position, partition_id, offset, appended_at, record.key, record.value))
             coordinates.append(Coordinates(place.topic, place.partition, offset))
         self._connection.executemany(INSERT, rows)
@@ -130,7 +200,7 @@ class LocalLog:
             self._index.extend(rows, records)
         self._connection.executemany(
             "UPDATE partitions SET next_offset = ? WHERE id = ?",
-            [(next_offsets[partition_id], partition_id) for partition_id in touched],
+            [(next_offsets[changed], changed) for changed in {row[1] for row in rows}],
         )
         execute(
             "UPDATE head SET next_position = ?, appended_at = ?",
@@ -179,34 +249,9 @@ class LocalLog:
             # The next to open the file undoes it; the first failure is the one to report.
             return
 
-    def ends(self) -> dict[TopicPartition, int]:
-        """Offset after the last record of every partition."""
-        return self._records.ends()
-
-    def read_streams(
-        self, topic: str, keys: Collection[str], since: Mapping[TopicPartition, int]
-    ) -> Iterator[tuple[str, bytes]]:
-        """(key, value) of several streams, each in order, from `since` to the end at call."""
-        return self._records.read_streams(topic, keys, since)
-
-    def read_training(
-        self, topic: str, training_id: UUID, since: Mapping[TopicPartition, int]
-    ) -> Iterator[tuple[str, bytes]]:
-        """(key, value) of every record that names the training, and of some that do not."""
-        return self._records.read_training(topic, training_id, since)
-
-    def read_topic(
-        self, topic: str, since: Mapping[TopicPartition, int]
-    ) -> Iterator[tuple[str, bytes]]:
-        """(key, value) of a topic's records, each partition in order, from `since` to the end."""
-        return self._records.read_topic(topic, since)
-
     def close(self) -> None:
         """Close the file; `append` raises from then on."""
         with self._lock:
-            if not self._closed:
-                self._closed = True
-                self._failure = self._failure or LogBrokenError(
-                    f"the local log {self._path} was closed"
-                )
-                self._connection.close()
+            if self._failure is None:
+                self._failure = LogBrokenError(f"the local log {self._path} was closed")
+            self._connection.close()

@@ -1,20 +1,33 @@
-"""Opens the local log's SQLite file, and creates it. Knows its layout, not what is written."""
+"""Opens the local log's SQLite file, creates it, and waits for its write lock.
 
+A commit holds the lock for milliseconds, a process that is stopped inside one for as long as it is
+stopped. So a writer waits, logs the holder, and goes on when the lock is free.
+"""
+
+import logging
 import os
 import secrets
 import sqlite3
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TypeVar
 from uuid import uuid4
 
 from producer.durable import sync_file, sync_folder
-from producer.errors import LogBrokenError
-from producer.log.write_lock import ATTEMPT_S, when_free
+from producer.errors import LogBrokenError, StopRequestedError
 from schemas.local_log import DDL, FORMAT
+from schemas.lock_holders import write_lock_holder
 from schemas.readable_log import ReadableLog, UnreadableLogError, open_to_read
 
+logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+ATTEMPT_S = 1.0
+"""SQLite's own wait; in between, a stop request and Ctrl-C are heard."""
+WARN_AFTER_S = 2.0
 READ_TIMEOUT_S = 60.0
 """A reader waits only while another process recovers the file after a crash."""
 CHECKPOINT_PAGES = 4000
@@ -23,20 +36,16 @@ CHECKPOINT_PAGES = 4000
 
 def broken(path: Path, what: str, error: BaseException) -> LogBrokenError:
     """The error for a log that can no longer be used, with what to do."""
-    closed = [
-        item for item in (path.parent, path) if item.exists() and not os.access(item, os.W_OK)
-    ]
-    if closed:
-        message = (
-            f"the local log {path} {what}: no permission to write {closed[0]}; correct its rights,"
-            " or set CUA_HOME to a folder of yours"
-        )
-        return LogBrokenError(message)
-    message = (
+    for item in (path.parent, path):
+        if item.exists() and not os.access(item, os.W_OK):
+            return LogBrokenError(
+                f"the local log {path} {what}: no permission to write {item}; correct its rights,"
+                " or set CUA_HOME to a folder of yours"
+            )
+    return LogBrokenError(
         f"the local log {path} {what}: {error}. Nothing more is recorded. Make room on its disk or"
         " repair it, then run the same command again: it continues from everything acknowledged"
     )
-    return LogBrokenError(message)
 
 
 def open_for_writing(path: Path, stop: threading.Event | None = None) -> sqlite3.Connection:
@@ -63,6 +72,39 @@ def open_for_writing(path: Path, stop: threading.Event | None = None) -> sqlite3
     return connection
 
 
+def when_free(
+    path: Path, attempt: Callable[[], Result], stop: threading.Event | None = None
+) -> Result:
+    """What `attempt` returns; it is repeated for as long as another process holds the lock.
+
+    `attempt` leaves no transaction behind when SQLite reports that the database is busy. After
+    WARN_AFTER_S one warning names the holder. Raises StopRequestedError once `stop` is set while it
+    waits, and what `attempt` raises.
+    """
+    began = time.monotonic()
+    has_warned = False
+    while True:
+        try:
+            result = attempt()
+        except sqlite3.OperationalError as error:
+            # The low byte of SQLite's extended code: another process's lock is in the way.
+            if (getattr(error, "sqlite_errorcode", 0) & 0xFF) != sqlite3.SQLITE_BUSY:
+                raise
+            if stop is not None and stop.is_set():
+                raise StopRequestedError from error
+        else:
+            if has_warned:
+                waited_s = time.monotonic() - began
+                logger.warning("the local log %s is free again after %.0f s", path, waited_s)
+            return result
+        if not has_warned and time.monotonic() - began >= WARN_AFTER_S:
+            has_warned = True
+            logger.warning(
+                "the local log %s is locked by %s. Waiting; events are buffered meanwhile",
+                *(path, write_lock_holder(path)),
+            )
+
+
 def _create_whole(path: Path) -> None:
     """Create the file under its name with everything in it, unless another process is faster.
 
@@ -86,32 +128,27 @@ def _create_whole(path: Path) -> None:
         making.unlink(missing_ok=True)
 
 
-def _format(connection: sqlite3.Connection) -> int | None:
-    """The file's format, after creating what an empty file lacks."""
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-    if not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-        _create_tables(connection)
-    found = connection.execute("SELECT value FROM meta WHERE name = 'format'").fetchone()
-    return None if found is None else int(found[0])
-
-
 def _connect(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, timeout=ATTEMPT_S, isolation_level=None, check_same_thread=False)
 
 
-def _create_tables(connection: sqlite3.Connection) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    # Another process may have been faster.
-    if not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-        for statement in DDL:
-            connection.execute(statement)
-        connection.executemany(
-            "INSERT INTO meta VALUES (?, ?)",
-            [("log_id", f"local-{uuid4()}"), ("format", str(FORMAT))],
-        )
-    connection.execute("COMMIT")
+def _format(connection: sqlite3.Connection) -> int | None:
+    """The file's format, after creating what an empty file lacks."""
+    execute, tables = connection.execute, "SELECT 1 FROM sqlite_master"
+    execute("PRAGMA journal_mode = WAL")
+    execute("PRAGMA synchronous = FULL")
+    execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+    if not execute(tables).fetchone():
+        execute("BEGIN IMMEDIATE")
+        # Another process may have been faster.
+        if not execute(tables).fetchone():
+            for statement in DDL:
+                execute(statement)
+            own = [("log_id", f"local-{uuid4()}"), ("format", str(FORMAT))]
+            connection.executemany("INSERT INTO meta VALUES (?, ?)", own)
+        execute("COMMIT")
+    found = execute("SELECT value FROM meta WHERE name = 'format'").fetchone()
+    return None if found is None else int(found[0])
 
 
 @contextmanager

@@ -43,7 +43,7 @@ class LocalIndex:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._known: dict[str, tuple[int, str, int]] = {}
-        """Stream -> end of the block of its last record, its training, the partition's id."""
+        """Stream -> block of its last record, its training, the partition's id."""
         self._known_blocks: dict[tuple[str, int], int] = {}
         """(Training, partition's id) -> block of its last entry."""
 
@@ -67,16 +67,27 @@ class LocalIndex:
                 for statement in INDEX_DDL:
                     execute(statement)
             execute("COMMIT")
-        progress = _Progress(path, clock_s)
-        while True:
-            position, end = execute(BOUNDS).fetchone()
-            progress.report(position, end)
-            if position >= end:
-                return
+        began_s = clock_s()
+        due_s, is_long = began_s + REPORT_AFTER_S, False
+        first, end = execute(BOUNDS).fetchone()
+        position = first
+        while position < end:
+            now_s = clock_s()
+            if position > first and now_s >= due_s:
+                due_s, is_long = now_s + REPORT_EVERY_S, True
+                left_s = (end - position) * (now_s - began_s) / (position - first)
+                logger.info(
+                    "indexing the local log %s, once: %d of %d events, about %.0f s left",
+                    *(path, position - 1, end - 1, left_s),
+                )
             begin()
             position, end = execute(BOUNDS).fetchone()
-            execute("UPDATE head SET indexed_to = ?", (self.catch_up(position, end),))
+            position = self.catch_up(position, end)
+            execute("UPDATE head SET indexed_to = ?", (position,))
             execute("COMMIT")
+            position, end = execute(BOUNDS).fetchone()
+        if is_long:
+            logger.info("indexed the local log in %.0f s", clock_s() - began_s)
 
     def catch_up(self, begin: int, end: int) -> int:
         """Index some records from position `begin` on; the position below which all are indexed.
@@ -124,21 +135,15 @@ class LocalIndex:
         for (_, partition_id, offset, _, key, value), (_, _, _, training) in zip(
             rows, records, strict=True
         ):
-            last = known.get(key)
-            if (
-                last is not None
-                and offset < last[0]
-                and training == last[1]
-                and partition_id == last[2]
-            ):
+            block = offset // BLOCK_OFFSETS
+            if known.get(key) == (block, training, partition_id):
                 continue
             if training is None:
                 entries = entries_of(partition_id, offset, key, value)
                 streams += entries.streams
                 trainings += entries.trainings
                 continue
-            block = offset // BLOCK_OFFSETS
-            known[key] = ((block + 1) * BLOCK_OFFSETS, training, partition_id)
+            known[key] = (block, training, partition_id)
             streams.append((key, partition_id, block))
             if training and self._known_blocks.get((training, partition_id)) != block:
                 self._known_blocks[training, partition_id] = block
@@ -149,32 +154,3 @@ class LocalIndex:
         for statement, entries in ((ADD_STREAM, streams), (ADD_TRAINING, trainings)):
             if entries:
                 self._connection.executemany(statement, entries)
-
-
-class _Progress:
-    """Log lines of catching up: after a second, then every few seconds, then the end."""
-
-    def __init__(self, path: Path, clock_s: Callable[[], float]) -> None:
-        self._path = path
-        self._clock_s = clock_s
-        self._began_s = clock_s()
-        self._due_s = self._began_s + REPORT_AFTER_S
-        self._first: int | None = None
-        self._has_reported = False
-
-    def report(self, position: int, end: int) -> None:
-        """Say how far it is, when it is time to."""
-        now_s = self._clock_s()
-        if self._first is None:
-            self._first = position
-        if position >= end:
-            if self._has_reported:
-                logger.info("indexed the local log in %.0f s", now_s - self._began_s)
-        elif now_s >= self._due_s and position > self._first:
-            self._due_s = now_s + REPORT_EVERY_S
-            self._has_reported = True
-            left_s = (end - position) * (now_s - self._began_s) / (position - self._first)
-            logger.info(
-                "indexing the local log %s, once: %d of %d events, about %.0f s left",
-                *(self._path, position - 1, end - 1, left_s),
-            )

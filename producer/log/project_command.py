@@ -51,8 +51,18 @@ def ask_project(
         env=os.environ | dict(environ or {}),
         start_new_session=True,
     ) as process:
+        deadline = time.monotonic() + limit_s
         try:
-            out, err = _communicate(process, limit_s, stop)
+            while True:
+                try:
+                    out, err = process.communicate(timeout=POLL_S)
+                    break
+                except subprocess.TimeoutExpired:
+                    if stop is not None and stop.is_set():
+                        raise StopRequestedError from None
+                    if time.monotonic() > deadline:
+                        message = f"cua-project did not answer within {limit_s:.0f} s"
+                        raise NoAnswerError(message) from None
         except BaseException:
             process.kill()
             process.communicate()
@@ -61,18 +71,3 @@ def ask_project(
         lines = err.strip().splitlines()
         raise NoAnswerError(lines[-1] if lines else f"exit code {process.returncode}")
     return out
-
-
-def _communicate(
-    process: "subprocess.Popen[str]", limit_s: float, stop: threading.Event | None
-) -> tuple[str, str]:
-    deadline = time.monotonic() + limit_s
-    while True:
-        try:
-            return process.communicate(timeout=POLL_S)
-        except subprocess.TimeoutExpired:
-            if stop is not None and stop.is_set():
-                raise StopRequestedError from None
-            if time.monotonic() > deadline:
-                message = f"cua-project did not answer within {limit_s:.0f} s"
-                raise NoAnswerError(message) from None

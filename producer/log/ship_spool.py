@@ -3,14 +3,12 @@
 import threading
 from collections.abc import Callable
 from contextlib import closing
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from producer.blobs import local_folder
 from producer.errors import StopRequestedError, UnreachableError, UsageError
 from producer.log.event_log import EventLog
-from producer.log.shipper import KEEP
-from producer.log.spool import PRUNE_ROWS, Spool
+from producer.log.spool import KEEP, Spool
 from schemas.installation import Installation
 
 PATIENCE_S = 10.0
@@ -65,9 +63,7 @@ def ship_spool(installation: Installation, stop: threading.Event) -> Shipped:
     finally:
         left = log.close(0.0 if installation.kafka_bootstrap_servers else PATIENCE_S)
     with closing(Spool(installation.local_log_path, stop)) as spool:
-        while spool.prune(target, KEEP, datetime.now(UTC)) == PRUNE_ROWS:
-            pass
-        spool.shrink()
+        spool.tidy(target, KEEP)
     return Shipped(max(0, before - left), left)
 
 

@@ -7,98 +7,25 @@ the target.
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 
-from producer.errors import (
-    CuaTrainError,
-    LogBrokenError,
-    StopRequestedError,
-    UnreachableError,
-)
+from producer.errors import CuaTrainError, LogBrokenError, StopRequestedError, UnreachableError
 from producer.log.blob_uploads import NoLog
 from producer.log.shipper_lease import ShipperLease
-from producer.log.spool import PRUNE_ROWS, Spool, SpooledRecords
+from producer.log.spool import KEEP, Spool, SpooledRecords
 from producer.log.writer import LogWriter, Record, RecordRefusedError
-
-RECORDS_AT_ONCE = 100
-
-
-class HeldStreams:
-    """Holds streams back and tries to send them again. For the shipper's thread."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._warned: set[tuple[str, int]] = set()
-
-    def hold(
-        self,
-        spool: Spool,
-        target: LogWriter | NoLog,
-        spooled: SpooledRecords,
-        refused: RecordRefusedError,
-    ) -> SpooledRecords:
-        """Hold the stream of the refused record; what was sent of these records before it."""
-        index = refused.index
-        self._hold(spool, target, spooled.records[index].key, spooled.positions[index], refused)
-        sent = spooled.records[:index], spooled.positions[:index]
-        return SpooledRecords(*sent, next_position=spooled.positions[index])
-
-    def try_again(
-        self,
-        spool: Spool,
-        target: LogWriter | NoLog,
-        end: int,
-        before: Callable[[list[Record]], None] | None,
-    ) -> None:
-        """Send held streams up to the cursor `end`, as far as the target takes them now."""
-        for key, position in spool.held(target.log_id).items():
-            held = spool.read_held(key, position, end)
-            while chunk := _chunk(held):
-                records = [record for _, record in chunk]
-                if before is not None:
-                    before(records)
-                try:
-                    target.append(records)
-                except RecordRefusedError as refused:
-                    self._hold(spool, target, key, chunk[refused.index][0], refused)
-                    break
-            else:
-                spool.release(target.log_id, key)
-                logger.warning("%s is sent again", key)
-
-    def _hold(
-        self,
-        spool: Spool,
-        target: LogWriter | NoLog,
-        key: str,
-        position: int,
-        refused: RecordRefusedError,
-    ) -> None:
-        spool.hold(target.log_id, key, position)
-        if (key, position) in self._warned:
-            return
-        self._warned.add((key, position))
-        at = spool.coordinates(position)
-        logger.warning(
-            "%s: %s. This record (%s/%d, offset %d of the local log) and what follows it in its"
-            " stream stay in %s; other streams go on",
-            *(key, refused, at.topic, at.partition, at.offset, self._path),
-        )
-
-
-def _chunk(held: Iterator[tuple[int, Record]]) -> list[tuple[int, Record]]:
-    return list(islice(held, RECORDS_AT_ONCE))
-
 
 logger = logging.getLogger(__name__)
 
 READ_BYTES = 4 << 20
 READ_RECORDS = 5000
 """Limits of one request, so that memory stays bounded after an outage of any length."""
+HELD_RECORDS = 100
+"""Of a held stream that are tried at once."""
 IDLE_S = 0.05
 """Between polls for records of other processes; our own are announced."""
 LOCK_S = 0.2
@@ -106,9 +33,10 @@ LOCK_S = 0.2
 FIRST_RETRY_S, LAST_RETRY_S = 0.2, 3.0
 TIDY_EVERY_S = 600.0
 """Between prunings, and attempts to send what the target refused."""
-KEEP = timedelta(days=7)
 GATHER_RECORDS, GATHER_S = 500, 0.02
 """After a smaller read it pauses that long: at 1,000 events/s one request replaces ten."""
+
+Target = LogWriter | NoLog
 
 
 class Shipper:
@@ -125,9 +53,9 @@ class Shipper:
     def __init__(
         self,
         path: Path,
-        connect: Callable[[], LogWriter | NoLog],
+        connect: Callable[[], Target],
         *,
-        before: Callable[[list[Record]], None] | None = None,
+        before: Callable[[list[Record]], None] = lambda _records: None,
         keep: timedelta | None = KEEP,
     ) -> None:
         """Start shipping the local log at `path`.
@@ -139,26 +67,19 @@ class Shipper:
         self._connect = connect
         self._before = before
         self._keep = keep
-        self._held = HeldStreams(path)
+        self._warned: set[tuple[str, int]] = set()
+        """(Key, position) of records whose refusal was logged."""
         self._lease = ShipperLease(path.parent)
         self._news = threading.Event()
         self._stopping = threading.Event()
-        self._target: LogWriter | NoLog | None = None
-        self._target_id: str | None = None
-        self._problem: CuaTrainError | None = None
+        self._target: Target | None = None
+        self.target_id: str | None = None
+        """Id of the target; None before the first contact."""
+        self.problem: CuaTrainError | None = None
+        """Why nothing is shipped now; None when all is well, or another process ships."""
         self._retry_s = FIRST_RETRY_S
         self._thread = threading.Thread(target=self._run, name="cua-shipper", daemon=True)
         self._thread.start()
-
-    @property
-    def problem(self) -> CuaTrainError | None:
-        """Why nothing is shipped now; None when all is well, or another process ships."""
-        return self._problem
-
-    @property
-    def target_id(self) -> str | None:
-        """Id of the target; None before the first contact."""
-        return self._target_id
 
     @property
     def is_alive(self) -> bool:
@@ -191,8 +112,10 @@ class Shipper:
                         continue
                     self._ship()
                     self._drop_target()
-                except LogBrokenError:
-                    raise
+                except LogBrokenError as error:
+                    # The emitter finds out by its own commits.
+                    self._report(error)
+                    break
                 except StopRequestedError:
                     break
                 except Exception as error:  # noqa: BLE001  # the thread's boundary
@@ -201,9 +124,6 @@ class Shipper:
                     # Not cut short by notify(), which comes a hundred times a second.
                     self._stopping.wait(self._retry_s)
                     self._retry_s = min(self._retry_s * 2, LAST_RETRY_S)
-        except LogBrokenError as error:
-            # The emitter finds out by its own commits.
-            self._report(error)
         finally:
             self._drop_target()
             self._lease.release()
@@ -211,11 +131,11 @@ class Shipper:
     def _ship(self) -> None:
         """Ship until stopped or replaced. UnreachableError."""
         target = self._target = self._connect()
-        self._target_id = target.log_id
+        self.target_id = target.log_id
         with closing(Spool(self._path, self._stopping)) as spool:
             position = spool.cursor(target.log_id)
             # Perhaps the topic takes larger records now.
-            self._held.try_again(spool, target, position, self._before)
+            self._send_held(spool, target, position)
             tidied_at = float("-inf")
             # Stopped for a while, it may have been replaced: then it sends nothing more.
             while not self._stopping.is_set() and self._lease.is_ours():
@@ -223,39 +143,66 @@ class Shipper:
                 held = spool.held(target.log_id)
                 spooled = spool.read(position, READ_BYTES, READ_RECORDS, held)
                 if spooled.records:
-                    if self._before is not None:
-                        self._before(spooled.records)
-                    try:
-                        target.append(spooled.records)
-                    except RecordRefusedError as refused:
-                        spooled = self._held.hold(spool, target, spooled, refused)
+                    spooled = self._send(spool, target, spooled)
                 if spooled.next_position > position:
                     position = spooled.next_position
                     spool.move(target.log_id, position)
                 self._recover()
                 if not spooled.records:
                     if time.monotonic() - tidied_at > TIDY_EVERY_S:
-                        self._held.try_again(spool, target, position, self._before)
-                        self._prune(spool, target.log_id)
+                        self._send_held(spool, target, position)
+                        if self._keep is not None:
+                            spool.tidy(target.log_id, self._keep)
                         tidied_at = time.monotonic()
                     self._news.wait(IDLE_S)
                 elif len(spooled.records) < GATHER_RECORDS:
                     self._stopping.wait(GATHER_S)
 
-    def _prune(self, spool: Spool, target: str) -> None:
-        if self._keep is None:
-            return
-        while (
-            not self._stopping.is_set()
-            and spool.prune(target, self._keep, datetime.now(UTC)) == PRUNE_ROWS
-        ):
-            self._stopping.wait(0.01)
-        if not self._stopping.is_set():
-            spool.shrink()
+    def _send(self, spool: Spool, target: Target, spooled: SpooledRecords) -> SpooledRecords:
+        """Send these records; those that were sent before one that the target refuses."""
+        self._before(spooled.records)
+        try:
+            target.append(spooled.records)
+        except RecordRefusedError as refused:
+            index, at = refused.index, spooled.positions[refused.index]
+            self._hold(spool, target, spooled.records[index].key, at, refused)
+            sent = spooled.records[:index], spooled.positions[:index]
+            return SpooledRecords(*sent, next_position=at)
+        return spooled
+
+    def _send_held(self, spool: Spool, target: Target, end: int) -> None:
+        """Send held streams up to the cursor `end`, as far as the target takes them now."""
+        for key, position in spool.held(target.log_id).items():
+            held = spool.read_held(key, position, end)
+            while chunk := list(islice(held, HELD_RECORDS)):
+                records = [record for _, record in chunk]
+                self._before(records)
+                try:
+                    target.append(records)
+                except RecordRefusedError as refused:
+                    self._hold(spool, target, key, chunk[refused.index][0], refused)
+                    break
+            else:
+                spool.release(target.log_id, key)
+                logger.warning("%s is sent again", key)
+
+    def _hold(
+        self, spool: Spool, target: Target, key: str, position: int, refused: RecordRefusedError
+    ) -> None:
+        """Hold a stream back from the refused record on."""
+        spool.hold(target.log_id, key, position)
+        if (key, position) not in self._warned:
+            self._warned.add((key, position))
+            at = spool.coordinates(position)
+            logger.warning(
+                "%s: %s. This record (%s/%d, offset %d of the local log) and what follows it in its"
+                " stream stay in %s; other streams go on",
+                *(key, refused, at.topic, at.partition, at.offset, self._path),
+            )
 
     def _report(self, error: CuaTrainError) -> None:
-        is_new = self._problem is None
-        self._problem = error
+        is_new = self.problem is None
+        self.problem = error
         # `stop` closes the target under a request in flight.
         if is_new and not self._stopping.is_set():
             is_broken = isinstance(error, LogBrokenError)
@@ -264,8 +211,8 @@ class Shipper:
 
     def _recover(self) -> None:
         self._retry_s = FIRST_RETRY_S
-        if self._problem is not None:
-            self._problem = None
+        if self.problem is not None:
+            self.problem = None
             logger.warning("the log is reachable again; sending the events kept meanwhile")
 
     def _drop_target(self) -> None:

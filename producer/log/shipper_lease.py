@@ -17,10 +17,12 @@ import secrets
 import socket
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from filelock import FileLock, Timeout
+from pydantic import TypeAdapter, ValidationError
 
 from schemas.lock_holders import file_lock_holder
 
@@ -41,6 +43,9 @@ class _Lease(NamedTuple):
     is_locked: bool
     """Whether the holder has the lock too; a free lock then means that the holder is dead."""
     beat: int
+
+
+_FILE = TypeAdapter(_Lease)
 
 
 class ShipperLease:
@@ -75,23 +80,16 @@ class ShipperLease:
         if not is_over and not is_stale:
             return False
         if not is_over:
-            holder = (
-                file_lock_holder(Path(self._lock.lock_file))
-                if lease is None
-                else f"process {lease.pid} on {lease.host}"
-            )
+            locked_by = file_lock_holder(Path(self._lock.lock_file))
             logger.warning(
-                "%s sends no events any more (is it stopped?); this process sends them now", holder
+                "%s sends no events any more (is it stopped?); this process sends them now",
+                locked_by if lease is None else f"process {lease.pid} on {lease.host}",
             )
         self._holder = secrets.token_hex(8)
         self._write(0, is_locked=is_locked)
         self._over = threading.Event()
-        self._thread = threading.Thread(
-            target=self._beat,
-            args=(self._holder, self._over),
-            name="cua-shipper-lease",
-            daemon=True,
-        )
+        beat = partial(self._beat, self._holder, self._over)
+        self._thread = threading.Thread(target=beat, name="cua-shipper-lease", daemon=True)
         self._thread.start()
         return True
 
@@ -139,15 +137,8 @@ class ShipperLease:
     def _read(self) -> _Lease | None:
         """The lease; None without a file or with one that is no lease."""
         try:
-            content = json.loads(self._path.read_bytes())
-            return _Lease(
-                str(content["holder"]),
-                int(content["pid"]),
-                str(content["host"]),
-                bool(content["is_locked"]),
-                int(content["beat"]),
-            )
-        except (OSError, ValueError, KeyError, TypeError):
+            return _FILE.validate_json(self._path.read_bytes())
+        except (OSError, ValidationError):
             return None
 
     def _write(self, beat: int, *, is_locked: bool) -> None:

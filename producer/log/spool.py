@@ -7,19 +7,23 @@ records stay. Knows no Kafka and starts no thread.
 
 import sqlite3
 import threading
+import time
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from producer.log.local_file import broken, open_for_writing
-from producer.log.write_lock import when_free
+from producer.log.local_file import broken, open_for_writing, when_free
 from producer.log.writer import Coordinates, Record
 from schemas.local_log import HELD_DDL, to_microseconds
 
 PRUNE_ROWS = 2000
 """Deleted in one transaction, a few milliseconds: the emitter's commits hardly wait."""
+PAUSE_S = 0.01
+KEEP = timedelta(days=7)
+"""For how long shipped records stay in the file."""
 REWRITE_BYTES = 64 << 20
 """Largest content that is rewritten to shrink the file: half a second, in which commits wait."""
 
@@ -59,11 +63,8 @@ class Spool:
 
     def targets(self) -> list[str]:
         """Every log that records were shipped to; first the one that has most of them."""
-        statement = "SELECT target FROM cursors ORDER BY next_position DESC"
-        try:
-            return [str(target) for (target,) in self._connection.execute(statement)]
-        except sqlite3.Error as error:
-            raise broken(self._path, "cannot be read", error) from error
+        found = self._all("SELECT target FROM cursors ORDER BY next_position DESC")
+        return [str(target) for (target,) in found]
 
     def num_unshipped(self, target: str) -> int:
         """Records that `target` does not have yet, those of held streams included."""
@@ -95,11 +96,7 @@ class Spool:
         """Key -> position of the first record of each stream that this target refuses."""
         if not self._has_held():
             return {}
-        statement = "SELECT key, position FROM held WHERE target = ?"
-        try:
-            return dict(self._connection.execute(statement, (target,)).fetchall())
-        except sqlite3.Error as error:
-            raise broken(self._path, "cannot be read", error) from error
+        return dict(self._all("SELECT key, position FROM held WHERE target = ?", target))
 
     def read_held(self, key: str, position: int, end: int) -> Iterator[tuple[int, Record]]:
         """(position, record) of one stream's records from `position` to before `end`."""
@@ -138,14 +135,12 @@ class Spool:
 
     def coordinates(self, position: int) -> Coordinates:
         """Where a record is in the local log."""
-        statement = (
+        (found,) = self._all(
             'SELECT topic, partition, "offset" FROM records JOIN partitions ON partitions.id ='
-            " partition_id WHERE position = ?"
+            " partition_id WHERE position = ?",
+            position,
         )
-        try:
-            return Coordinates(*self._connection.execute(statement, (position,)).fetchone())
-        except sqlite3.Error as error:
-            raise broken(self._path, "cannot be read", error) from error
+        return Coordinates(*found)
 
     def _rows(
         self, position: int, end: int | None, limit: int, key: str | None
@@ -174,6 +169,16 @@ class Spool:
             target,
             next_position,
         )
+
+    def tidy(self, target: str, older_than: timedelta) -> None:
+        """Delete shipped records older than that and give their room back, until `stop` is set."""
+        while self._is_wanted() and self.prune(target, older_than, datetime.now(UTC)) == PRUNE_ROWS:
+            time.sleep(PAUSE_S)
+        if self._is_wanted():
+            self.shrink()
+
+    def _is_wanted(self) -> bool:
+        return self._stop is None or not self._stop.is_set()
 
     def prune(self, target: str, older_than: timedelta, now: datetime) -> int:
         """Delete shipped records older than that, oldest first; returns how many.
@@ -206,16 +211,19 @@ class Spool:
         """Close the file."""
         self._connection.close()
 
-    def _number(self, statement: str, *values: object) -> int:
+    def _all(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         try:
-            found = self._connection.execute(statement, values).fetchone()[0]
+            return self._connection.execute(statement, values).fetchall()
         except sqlite3.Error as error:
             raise broken(self._path, "cannot be read", error) from error
+
+    def _number(self, statement: str, *values: object) -> int:
+        ((found, *_),) = self._all(statement, *values)
         return 0 if found is None else int(found)
 
     def _change(self, statement: str, *values: object) -> int:
         try:
-            execute = self._connection.execute
-            return when_free(self._path, lambda: execute(statement, values), self._stop).rowcount
+            execute = partial(self._connection.execute, statement, values)
+            return when_free(self._path, execute, self._stop).rowcount
         except sqlite3.Error as error:
             raise broken(self._path, "can no longer be written", error) from error

@@ -5,14 +5,19 @@ tables agree on which records count.
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import closing
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from producer.errors import MismatchError
+from producer.log.kafka_contact import open_kafka
+from producer.log.local import LocalRecords
 from producer.log.writer import StreamSource, TopicPartition
 from schemas.catalogue import entity_of, topic_of
 from schemas.event import Envelope, Event
-from schemas.operator_drops import Drops, value_hash
+from schemas.installation import Installation
+from schemas.operator_drops import Drops, read_operator_drops, value_hash
 from schemas.streams import RecordOrder, StreamPosition
 from schemas.waiting import WaitingRecords
 from schemas.wire import (
@@ -46,26 +51,18 @@ class StreamHistory:
 
     def copy(self) -> "StreamHistory":
         """One that reads on without changing this one; the events are shared."""
-        return StreamHistory(
-            self.subject,
-            replace(
-                self.position, ends=dict(self.position.ends), refused=set(self.position.refused)
-            ),
-            dict(self.statuses),
-            list(self.events),
-            self._copied_waiting(),
-            self.drops,
-            self.is_abandoned,
-            self.is_position_only,
-            dict(self._waiting_values),
+        return replace(
+            self,
+            position=deepcopy(self.position),
+            statuses=dict(self.statuses),
+            events=list(self.events),
+            waiting=deepcopy(self.waiting),
+            _waiting_values=dict(self._waiting_values),
         )
 
     def copy_position(self) -> "StreamHistory":
         """A copy that reads on for its position alone."""
-        copied = self.copy()
-        copied.is_position_only = True
-        copied.events.clear()
-        return copied
+        return replace(self.copy(), is_position_only=True, events=[])
 
     @property
     def exists(self) -> bool:
@@ -147,12 +144,6 @@ class StreamHistory:
                     return self.waiting.remove(number)
         return None
 
-    def _copied_waiting(self) -> WaitingRecords[Envelope]:
-        copied = WaitingRecords[Envelope]()
-        for envelope in self.waiting:
-            copied.add(envelope, envelope, self.position)
-        return copied
-
     def _apply(self, envelope: Envelope) -> None:
         if self.is_position_only:
             self.position.advance(envelope)
@@ -184,23 +175,79 @@ def read_streams_into(
     """
     for topic in sorted({topic_of(subject, topic_prefix) for subject in histories}):
         keys = [subject for subject in histories if topic_of(subject, topic_prefix) == topic]
-        _read_all(histories, keys, log.read_streams(topic, keys, since))
+        for key, value in log.read_streams(topic, keys, since):
+            if key not in keys:
+                continue
+            try:
+                histories[key].read_value(value)
+            except (UnreadableError, UnknownSchemaError, InvalidPayloadError) as error:
+                message = (
+                    f"{key} cannot be continued: one of its records cannot be read ({error})."
+                    " Continue with the cua-train version that wrote it, or give the record up"
+                    " (`cua-project parked list` names it, `cua-project parked drop` gives it up)"
+                )
+                raise MismatchError(message) from error
 
 
-def _read_all(
-    histories: Mapping[str, StreamHistory],
-    keys: Collection[str],
-    records: Iterable[tuple[str, bytes]],
-) -> None:
-    for key, value in records:
-        if key not in keys:
-            continue
-        try:
-            histories[key].read_value(value)
-        except (UnreadableError, UnknownSchemaError, InvalidPayloadError) as error:
-            message = (
-                f"{key} cannot be continued: one of its records cannot be read ({error}). Continue"
-                " with the cua-train version that wrote it, or give the record up (`cua-project"
-                " parked list` names it, `cua-project parked drop` gives it up)"
-            )
-            raise MismatchError(message) from error
+def known_drops(installation: Installation) -> Drops:
+    """What operators gave up (`cua-project parked drop`) in this home. MismatchError."""
+    path = installation.operator_drops_path
+    try:
+        return read_operator_drops(path)
+    except (ValueError, OSError) as error:
+        message = f"what operators gave up cannot be read from {path}: {error}"
+        raise MismatchError(message) from error
+
+
+def read_histories(
+    installation: Installation,
+    log: StreamSource,
+    subjects: Collection[str],
+    since: Mapping[TopicPartition, int],
+) -> dict[str, StreamHistory]:
+    """Several streams in one pass; an empty history for a stream without records.
+
+    Raises as `read_streams_into`.
+    """
+    drops = known_drops(installation)
+    histories = {subject: StreamHistory(subject, drops=drops) for subject in subjects}
+    read_streams_into(histories, log, since, topic_prefix=installation.topic_prefix)
+    return histories
+
+
+def read_back(
+    installation: Installation, subjects: Collection[str], *, timeout_s: float
+) -> dict[str, StreamHistory]:
+    """Several streams as others see them now; an empty history for one without records.
+
+    Of a home that has a log, for commands that write nothing: makes no file, sends nothing, and
+    waits for no writer, so it works in a home that may only be read. Raises UnreachableError after
+    `timeout_s`, LogBrokenError and MismatchError.
+    """
+    if installation.kafka_bootstrap_servers is None:
+        records = LocalRecords(installation.local_log_path)
+        return read_histories(installation, records, subjects, {})
+    with closing(open_kafka(installation, timeout_s)) as log:
+        return read_histories(installation, log, subjects, {})
+
+
+def evaluation_streams(
+    installation: Installation, training_id: UUID, *, timeout_s: float
+) -> list[str]:
+    """Subjects of the evaluations whose events name the training. Raises as `read_back`.
+
+    Kafka has no index: there the whole topic is read.
+    """
+    if installation.kafka_bootstrap_servers is None:
+        topic = installation.topic_prefix + "training"
+        records = LocalRecords(installation.local_log_path)
+        return _evaluations_in(records.read_training(topic, training_id, {}), training_id)
+    with closing(open_kafka(installation, timeout_s)) as log:
+        topic = installation.topic_prefix + "training"
+        return _evaluations_in(log.read_topic(topic, {}), training_id)
+
+
+def _evaluations_in(records: Iterable[tuple[str, bytes]], training_id: UUID) -> list[str]:
+    needle = str(training_id).encode()
+    found = dict.fromkeys(key for key, value in records if needle in value)
+    return [key for key in found if key.startswith("evaluation/")]

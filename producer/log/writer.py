@@ -6,7 +6,6 @@ and `kafka.KafkaLog`.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
-from uuid import UUID
 
 
 class Record(NamedTuple):
@@ -48,28 +47,6 @@ class RecordRefusedError(Exception):
 class StreamSource(Protocol):
     """What streams are read back from."""
 
-    def read_streams(
-        self, topic: str, keys: Collection[str], since: Mapping[TopicPartition, int]
-    ) -> Iterator[tuple[str, bytes]]:
-        """As LogWriter's."""
-        ...
-
-
-class LogWriter(Protocol):
-    """Durable, ordered append. Called from one thread at a time."""
-
-    @property
-    def log_id(self) -> str:
-        """The log's identity: the local file's own, or Kafka's cluster id."""
-        ...
-
-    def append(self, records: Sequence[Record]) -> list[Coordinates]:
-        """Append in order; returns once all are durable (fsync, or acks=all).
-
-        After LogBrokenError or UnreachableError any of them may be missing.
-        """
-        ...
-
     def ends(self) -> dict[TopicPartition, int]:
         """Offset after the last record of every partition."""
         ...
@@ -89,12 +66,19 @@ class LogWriter(Protocol):
         """(key, value) of every record of a topic, each partition in order; bounds as above."""
         ...
 
-    def read_training(
-        self, topic: str, training_id: UUID, since: Mapping[TopicPartition, int]
-    ) -> Iterator[tuple[str, bytes]]:
-        """(key, value) of at least every record of a topic that names the training.
 
-        Others may be among them. Each partition in order; bounds as above.
+class LogWriter(StreamSource, Protocol):
+    """Durable, ordered append. Called from one thread at a time."""
+
+    @property
+    def log_id(self) -> str:
+        """The log's identity: the local file's own, or Kafka's cluster id."""
+        ...
+
+    def append(self, records: Sequence[Record]) -> list[Coordinates]:
+        """Append in order; returns once all are durable (fsync, or acks=all).
+
+        After LogBrokenError or UnreachableError any of them may be missing.
         """
         ...
 

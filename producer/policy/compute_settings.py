@@ -1,7 +1,10 @@
-"""Where and in what precision a policy is computed, and the memory that it may take."""
+"""How a policy is opened in this process: its adapter, its format, and where it is computed."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Literal
+
+from producer.codecs.codec import Format
 
 Dtype = Literal["auto", "float32", "bfloat16"]
 Switch = Literal["auto", "on", "off"]
@@ -27,3 +30,32 @@ class ComputeSettings:
 
 
 DEFAULT_COMPUTE: Final = ComputeSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySettings:
+    """A policy, with a fresh adapter or a saved one."""
+
+    folder: str
+    """Or a hub id."""
+    lora_rank: int
+    seed: int = 0
+    """Initialises a fresh adapter."""
+    adapter: Path | None = None
+    """Folder of a saved one; None: a fresh one."""
+    lora_alpha: float | None = None
+    """None: twice the rank."""
+    lora_dropout: float = 0.0
+    target_modules: tuple[str, ...] | None = None
+    """None: every linear layer of the language model; of a saved adapter: those that it has."""
+    trains_all: bool = False
+    """All weights are trained, in float32, in place of an adapter."""
+    renderer_name: str = "auto"
+    """Name of the format of prompts and actions."""
+    text_format: Format | None = None
+    """Of an environment without a screen; None: `renderer_name` decides."""
+    screen_px: tuple[int, int] | None = (1, 1)
+    """Width and height of the environment's screen; None: it has none."""
+    max_recent_turns: int | None = None
+    """As in `prompts.next_anchor`."""
+    compute: ComputeSettings = DEFAULT_COMPUTE

@@ -67,6 +67,18 @@ class Trajectory:
 
 
 @dataclass(frozen=True, slots=True)
+class SamplerGap:
+    """How far the log-probs that were recorded when tokens were sampled are from the learner's."""
+
+    mean: float
+    """mean |logp_sampled - logp_learner|, nats."""
+    largest: float
+    effective_share: float
+    """Effective sample size (sum w)^2 / sum w^2 of the importance weights w = p_learner / p_sampled
+    of tokens, over their number; 1: no gap."""
+
+
+@dataclass(frozen=True, slots=True)
 class UpdateResult:
     """Measurements of one update."""
 
@@ -81,7 +93,7 @@ class UpdateResult:
     entropy: float
     """-mean(logp_sampled)."""
     gradient_norm: float
-    """Global L2 norm before clipping, mean over substeps."""
+    """Global L2 norm before clipping, mean over substeps; NaN: a service did not say."""
     num_tokens: int
     """Completion tokens that were trained on."""
     seconds: float
@@ -94,6 +106,22 @@ class UpdateResult:
     kl_pre_post_v1: float | None = None
     kl_pre_post_v2: float | None = None
     """As kl_sample_train, but of the policy after the update; None: not asked for."""
+    sampler_gap: SamplerGap | None = None
+    """Of what sampled and the network that is trained, before the first optimiser step; None:
+    nothing was measured."""
+    clip_fraction: float | None = None
+    """Share of the trained tokens whose probability ratio the loss cut, over all passes; None: it
+    cuts none, or nothing was trained on."""
+    largest_ratio: float | None = None
+    """Of current to sampled probability of a trained token, over all passes; None: nothing was
+    trained on, or a service did not say."""
+    clipped_gradient_norm: float | None = None
+    """As gradient_norm, after clipping; None: a service did not say."""
+    peak_memory_bytes: int | None = None
+    """The most that tensors took on an accelerator since the update before, sampling included;
+    None: on a processor."""
+    estimated_memory_bytes: int | None = None
+    """What was computed for it before the run; None: not known."""
     learned: "LearnedAdvantages | None" = None
     """None: the advantages were given, or nothing was trained on."""
 

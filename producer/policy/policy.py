@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from uuid import UUID
 
 from producer.codecs.codec import CONTEXT_FULL, parse_error
-from producer.environments.environment import Observation, Screenshot, screenshot_of
+from producer.environments.environment import Observation, Screenshot, screenshot_of, text_of
 from producer.task import Task
 from schemas.turn import TakenAction
 
@@ -115,10 +115,35 @@ class SampleRequest:
         return self.screenshot
 
     @property
+    def screen_px(self) -> tuple[int, int]:
+        """Width and height of the screenshot; 0, 0 without one."""
+        shot = self.screenshot
+        return (0, 0) if shot is None else (shot.width_px, shot.height_px)
+
+    def text_after_description(self, start: int) -> str | None:
+        """What follows the description in a prompt that begins with turn `start` (from 0).
+
+        The first turn's text, which may be the instruction proper, and that turn's own. None: there
+        is neither.
+        """
+        kept = [self.texts[0], self.texts[start] if start else None]
+        return "\n\n".join(text for text in kept if text) or None
+
+    @property
+    def texts(self) -> list[str | None]:
+        """The environment's text of each turn, this one's last."""
+        return [*(text_of(turn.observation) for turn in self.history), self.text]
+
+    @property
     def num_screenshots(self) -> int:
         """Of the whole episode so far, this turn's included."""
-        shown = [*(turn.screenshot for turn in self.history), self.screenshot]
-        return sum(screenshot is not None for screenshot in shown)
+        screenshots = [*(turn.screenshot for turn in self.history), self.screenshot]
+        return sum(screenshot is not None for screenshot in screenshots)
+
+
+def failed(message: str) -> Completion:
+    """No completion: the attempt fails at the policy, and is never scored."""
+    return Completion("", (), None, failure=message)
 
 
 def context_full(message: str) -> Completion:
@@ -155,3 +180,21 @@ class Policy(Protocol):
     def forget(self, episode: UUID) -> None:
         """Free the state kept for a finished episode. Unknown episodes are ignored."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedPolicy:
+    """One version of a policy that learns in one process and is sampled by others."""
+
+    urls: tuple[str, ...]
+    """Of OpenAI-compatible servers that have the adapter."""
+    model: str
+    """The base policy's name on them."""
+    adapter: str
+    adapters_dir: str
+    """Folder of the adapters, as the servers see it."""
+    codec: str
+    """Name of the format of its actions."""
+    system_prompt: str | None
+    end_tokens: tuple[int, ...]
+    """Tokens that end a completion."""

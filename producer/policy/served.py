@@ -4,7 +4,6 @@ A turn is one request with the dialogue so far, screenshots as data URLs. A code
 Completions have no tokens, so they cannot be trained on.
 """
 
-from base64 import b64encode
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NoReturn
@@ -13,27 +12,19 @@ from uuid import UUID
 from pydantic import JsonValue
 
 from producer.algorithms.settings import UpdateSettings
-from producer.chat_endpoint import (
-    ChatAnswer,
-    ChatEndpoint,
-    ChatFailedError,
-    UnreadableAnswerError,
-)
+from producer.chat_answer import ChatAnswer, ChatFailedError, UnreadableAnswerError
+from producer.chat_endpoint import ChatEndpoint
+from producer.codecs.codec import Format
 from producer.codecs.compact import CompactCodec
-from producer.codecs.format import Format
 from producer.codecs.openai import OPENAI_PROMPT, OpenAICodec
 from producer.codecs.qwen import OWN_PROMPT, QwenCodec
 from producer.codecs.qwen_tools import QwenToolCodec, tools_prompt
 from producer.codecs.recipe import RECIPE_PROMPT, RecipeCodec
 from producer.endpoint_url import KEY_VARIABLE
-from producer.environments.environment import Screenshot
 from producer.errors import UsageError
 from producer.policy.learner import Trajectory, UpdateResult
-from producer.policy.policy import Completion, SampleRequest
-
-MAX_SEED: Final = 2**31
-"""Servers take a signed 32-bit integer."""
-
+from producer.policy.policy import Completion, SampleRequest, failed
+from producer.policy.prompts import MAX_SEED, chat_messages
 
 FORMATS: Final[dict[str, Format]] = {
     "qwen_mobile": Format(QwenToolCodec("mobile_use"), tools_prompt("mobile_use")),
@@ -131,38 +122,8 @@ class ServedPolicy:
 
     def _completion(self, request: SampleRequest, text: str | ChatFailedError) -> Completion:
         if isinstance(text, ChatFailedError):
-            return Completion("", (), None, failure=f"{self.name} gave no completion: {text}")
-        shot = request.screenshot
-        size = (0, 0) if shot is None else (shot.width_px, shot.height_px)
-        return Completion(text, self._format.codec.parse(text, *size), None)
-
-
-def chat_messages(
-    request: SampleRequest, system_prompt: str | None, max_recent_turns: int | None
-) -> list[JsonValue]:
-    """The dialogue: the task with the first turn sent, then screenshots and answers."""
-    messages: list[JsonValue] = []
-    if system_prompt is not None:
-        messages.append({"role": "system", "content": system_prompt})
-    start = 0 if max_recent_turns is None else max(0, len(request.history) - max_recent_turns)
-    instruction: str | None = request.task.description
-    for turn in request.history[start:]:
-        messages.append(_user_message(instruction, turn.screenshot))
-        messages.append({"role": "assistant", "content": turn.completion.text})
-        instruction = None
-    texts = [text for text in (instruction, request.text) if text]
-    messages.append(_user_message("\n\n".join(texts) or None, request.screenshot))
-    return messages
-
-
-def _user_message(text: str | None, screenshot: Screenshot | None) -> JsonValue:
-    content: list[JsonValue] = []
-    if text is not None:
-        content.append({"type": "text", "text": text})
-    if screenshot is not None:
-        url = f"data:image/png;base64,{b64encode(screenshot.png).decode()}"
-        content.append({"type": "image_url", "image_url": {"url": url}})
-    return {"role": "user", "content": content}
+            return failed(f"{self.name} gave no completion: {text}")
+        return Completion(text, self._format.codec.parse(text, *request.screen_px), None)
 
 
 def _require_text(answer: ChatAnswer) -> str:

@@ -55,14 +55,6 @@ def ranked(candidates: Sequence[Candidate], strategy: Strategy) -> list[int]:
     )
 
 
-def choose(candidates: Sequence[Candidate], strategy: Strategy) -> int:
-    """Index of the chosen completion. ValueError without completions."""
-    if not candidates:
-        message = "expected at least one completion to choose from"
-        raise ValueError(message)
-    return ranked(candidates, strategy)[0]
-
-
 def pass_at_k(num_samples: int, num_right: int, k: int) -> float:
     """1 - C(n - c, k) / C(n, k): the share of subsets of size k with a right one.
 
@@ -96,14 +88,12 @@ def best_of_n(questions: Sequence[Sequence[Candidate]], n: int) -> BestOfN:
     )
 
 
-def best_of_sizes(
-    questions: Sequence[Sequence[Candidate]], sizes: Sequence[int] = ()
-) -> list[BestOfN]:
-    """`best_of_n` for several N; without `sizes` 1, 2, 4 ... and all of the completions."""
+def best_of_sizes(questions: Sequence[Sequence[Candidate]]) -> list[BestOfN]:
+    """`best_of_n` for N = 1, 2, 4 ... and all of the completions."""
     most = min(map(len, questions), default=0)
     powers = [2**power for power in range(most.bit_length())]
-    chosen = sorted({*sizes} or {*(size for size in powers if size <= most), most})
-    return [best_of_n(questions, size) for size in chosen]
+    sizes = sorted({*(size for size in powers if size <= most), most})
+    return [best_of_n(questions, size) for size in sizes]
 
 
 def _chosen_right(candidates: Sequence[Candidate], strategy: Strategy, n: int) -> float:

@@ -9,12 +9,18 @@
 One CTE per step, a blank line between the steps, the query last. Steps are cut at the blank lines
 outside strings, names, comments and parentheses; whether they make a CoCTE is asked afterwards, so
 that the steps of any completion can be scored.
+
+The steps' tokens make up the whole completion: what stands between two steps belongs to the first,
+what stands before the first step or after the last to those. So a score for each step is a score
+for each token.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from producer.process_rewards.sql_text import COMMENTED, Span, find_sql, skeleton
 
@@ -118,6 +124,35 @@ def render_cocte(ctes: Iterable[tuple[str, str]], query: str) -> str:
 def join_steps(steps: Sequence[str]) -> str:
     """The completion of these steps as they are written."""
     return STEP_SEPARATOR.join(steps)
+
+
+class TokenSpan(NamedTuple):
+    """Tokens of a completion; empty for a step inside a token that the step before has."""
+
+    first: int
+    """Index of the first token."""
+    last: int
+    """Index after the last."""
+
+
+def token_spans(steps: Sequence[Step], starts_T: Sequence[int]) -> tuple[TokenSpan, ...]:
+    """The tokens of every step. ValueError without a step.
+
+    `starts_T`: for every token the index of its first character in the completion, as a tokenizer's
+    offsets have it. A token belongs to the step of its first character. Special tokens, for which
+    tokenizers say 0, belong where the token before them does.
+    """
+    if not steps:
+        message = "expected at least one step"
+        raise ValueError(message)
+    starts_T = list(accumulate(starts_T, max))
+    bounds = [0, *(bisect_left(starts_T, step.start) for step in steps[1:]), len(starts_T)]
+    return tuple(TokenSpan(*bound) for bound in pairwise(bounds))
+
+
+def starts_of(texts_T: Sequence[str]) -> list[int]:
+    """For every token the index of its first character, from the tokens' texts in order."""
+    return [0, *accumulate(len(text) for text in texts_T)][: len(texts_T)]
 
 
 def _cuts(code: str) -> list[Span]:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeVar, cast
 
 from producer.errors import did_you_mean
-from producer.process_rewards.sql_reward import sql_reward_function
+from producer.process_rewards.row_sets import sql_reward_function
 from producer.process_rewards.step_and_outcome import StepAndOutcomeManager
 
 Kind = Literal["reward function", "reward manager", "core algorithms"]

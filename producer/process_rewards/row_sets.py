@@ -1,14 +1,18 @@
 """Compares the rows of a completion's SQL with the gold's: without order, without repeats.
 
 As BIRD compares them: values must be equal, 1 and 1.0 are, and the names of columns do not count.
+The reward of an answer is 1 where its rows are the gold's, else 0.
 """
 
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from time import monotonic
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
+from producer.process_rewards.sql_text import find_sql
 from producer.sql_execution import (
     Cell,
     Database,
@@ -17,8 +21,10 @@ from producer.sql_execution import (
     SqlRefusedError,
     open_read_only,
 )
-from producer.sql_execution.database_file import FileState, file_state
-from producer.sql_execution.limits import FILE_LIMITS, MEGABYTE
+from producer.sql_execution.database import FILE_LIMITS, MEGABYTE
+from producer.sql_execution.sqlite import FileState, file_state
+
+logger = logging.getLogger(__name__)
 
 Outcome = Literal["correct", "incorrect", "error", "no_sql", "unknown"]
 RowSet = frozenset[tuple[Cell, ...]]
@@ -27,6 +33,10 @@ SMALL_FILE_BYTES: Final = MEGABYTE
 NUM_STEPS: Final = 1_000_000_000
 """Instructions of SQLite's virtual machine on a larger one: ten seconds. They stop the same queries
 on every machine; BIRD's limit of 30 s stays for what they do not count."""
+DATABASE: Final = "database"
+"""Key of `extra_info`: the database's file."""
+DATABASES: Final = "databases"
+"""Key of `extra_info`: the folder that has `DB_ID/DB_ID.sqlite`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +90,44 @@ def compare_rows(database: Path, sql: str | None, gold: str) -> Comparison:
     return found
 
 
+def sql_reward_function(
+    port: int | None,
+    db_id: str,
+    question_id: int | str,
+    solution_str: str,
+    ground_truth: str,
+    extra_info: Mapping[str, Any] | None,
+) -> float:
+    """1 if the answer's rows are the gold's, without order and repeats; 0 on any error.
+
+    Executed here, read-only and within limits of time and rows: no service is asked at `port`.
+    `extra_info` says where the database is: `database` or `databases`. What is no fault of the
+    answer (no such database, a gold that fails) is logged.
+    """
+    del port
+    span = find_sql(solution_str)
+    if span is None:
+        return 0.0
+    path = _database(db_id, extra_info or {})
+    if path is None:
+        logger.warning(
+            "question %s: extra_info names no database %r; give %r or %r",
+            question_id,
+            db_id,
+            DATABASE,
+            DATABASES,
+        )
+        return 0.0
+    try:
+        found = compare_rows(path, solution_str[span.start : span.end], ground_truth)
+    except (DatabaseFailedError, OSError) as error:
+        logger.warning("question %s: %s", question_id, error)
+        return 0.0
+    if found.outcome == "unknown":
+        logger.warning("question %s: %s: %s", question_id, path, found.error_message)
+    return found.reward
+
+
 def gold_rows(database: Path, gold: str) -> RowSet:
     """The gold's rows. GoldFailedError, DatabaseFailedError."""
     return _gold_rows(database, _state(database), gold)
@@ -127,3 +175,11 @@ def _rows(database: Database, sql: str) -> tuple[tuple[Cell, ...], ...]:
         message = f"the query has more than {len(rows.rows):,} rows, or too much text"
         raise SqlRefusedError(message)
     return rows.rows
+
+
+def _database(db_id: str, extra_info: Mapping[str, Any]) -> Path | None:
+    if DATABASE in extra_info:
+        return Path(extra_info[DATABASE])
+    if DATABASES not in extra_info or not db_id or any(mark in db_id for mark in "/\\\0"):
+        return None
+    return Path(extra_info[DATABASES]) / db_id / f"{db_id}.sqlite"

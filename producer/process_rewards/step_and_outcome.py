@@ -3,16 +3,16 @@
 R = rm_coef * score of the token's step + verifier_coef * outcome. As published, the outcome is on
 every token where steps are scored, so that r > 1 tells a right answer's steps; without scores
 (rm_coef 0) it is on the last token alone.
+
+A reward manager gets a batch of responses in the shape of verl's DataProto (`RewardBatch`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from producer.process_rewards.cocte import split_steps
-from producer.process_rewards.reward_batch import RewardBatch, RewardItem
-from producer.process_rewards.sql_reward import sql_reward_function
-from producer.process_rewards.token_spans import TokenSpan, token_spans
+from producer.process_rewards.cocte import TokenSpan, split_steps, token_spans
+from producer.process_rewards.row_sets import sql_reward_function
 
 ScoreSteps = Callable[[str, Sequence[str]], list[float]]
 """A process reward model: (prompt, steps) -> for each step the probability that it is right."""
@@ -68,6 +68,52 @@ def token_rewards(
         for at in range(span.first, span.last):
             rewards[at] += weights.rm_coef * score
     return rewards
+
+
+class RewardItem(NamedTuple):
+    """One response of a batch."""
+
+    batch: dict[str, Any]
+    """Rows of the tensors."""
+    non_tensor_batch: dict[str, Any]
+    """Values of everything else."""
+
+
+class RewardBatch:
+    """Responses to be rewarded.
+
+    Keys of `batch`: `prompts` and `responses` (token ids, [B, P] and [B, T]), `attention_mask`
+    ([B, P + T]) and, with a process reward model, `rm_scores` ([B, T]: a step's score on its last
+    token). Keys of `non_tensor_batch`: `db_id`, `index` (the question's id), `data_source`,
+    `reward_model` ({"ground_truth": SQL}) and `extra_info`.
+    """
+
+    def __init__(
+        self, batch: Mapping[str, Any], non_tensor_batch: Mapping[str, Sequence[Any]] | None = None
+    ) -> None:
+        """`batch`: tensors whose first axis is that of the responses. ValueError."""
+        self.batch: dict[str, Any] = dict(batch)
+        self.non_tensor_batch: dict[str, Any] = dict(non_tensor_batch or {})
+        self.meta_info: dict[str, Any] = {}
+        lengths = {len(value) for value in (*self.batch.values(), *self.non_tensor_batch.values())}
+        if len(lengths) != 1:
+            message = f"expected values of one length; found {sorted(lengths)}"
+            raise ValueError(message)
+        (self._length,) = lengths
+
+    def __len__(self) -> int:
+        """Number of responses."""
+        return self._length
+
+    def __getitem__(self, at: int) -> RewardItem:
+        """One response. IndexError."""
+        if not -self._length <= at < self._length:
+            message = f"there are {self._length} responses; found index {at}"
+            raise IndexError(message)
+        return RewardItem(
+            {name: value[at] for name, value in self.batch.items()},
+            {name: value[at] for name, value in self.non_tensor_batch.items()},
+        )
 
 
 class StepAndOutcomeManager:

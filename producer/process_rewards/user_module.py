@@ -5,22 +5,19 @@ those are not installed, stand-ins with our counterparts answer while the file i
 import of anything else of theirs fails by name.
 """
 
-import hashlib
-import importlib
-import importlib.util
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NoReturn
 
 from producer.process_rewards import registry
-from producer.process_rewards.reward_batch import RewardBatch
-from producer.process_rewards.sql_reward import sql_reward_function
-from producer.process_rewards.step_and_outcome import StepAndOutcomeManager
+from producer.process_rewards.row_sets import sql_reward_function
+from producer.process_rewards.step_and_outcome import RewardBatch, StepAndOutcomeManager
+from producer.rewards.user_module import load_module
 
 
 class VERLTrainingManager:
@@ -42,7 +39,7 @@ def _core_function(name: str) -> Callable[..., Any]:
     """Ours of this name; its module imports torch, which registered files need not."""
 
     def compute(*given: object, **named: object) -> object:
-        module = import_module("producer.algorithms.process_advantages")
+        module = import_module("producer.algorithms.token_advantages")
         return getattr(module, name)(*given, **named)
 
     return compute
@@ -85,11 +82,14 @@ OF_VERL: Final[dict[str, dict[str, Any]]] = {
 
 VERL_NEEDS: Final = ("verl", "ray", "tensordict")
 """Without any of them verl cannot be imported."""
-FORM: Final = "give a .py file, or package.module from the folder that holds it"
 
 
 class _StandIn(ModuleType):
     """A module that is not installed; any other name of it is an error that names the module."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__path__ = []
 
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
@@ -99,72 +99,18 @@ class _StandIn(ModuleType):
 
 
 def load_user_module(name: str) -> ModuleType:
-    """The module at a path ending in .py, or of this dotted name. ValueError with what is wrong.
+    """The user's module, with stand-ins for what it imports. ValueError for none that loads.
 
-    What it registers is in `registry` afterwards. A file that was changed is loaded again.
+    What it registers is in `registry` afterwards.
     """
     path = Path(name).expanduser()
-    is_file = path.suffix == ".py"
-    if is_file and not path.is_file():
-        message = f"there is no file {name!r}; {FORM}"
-        raise ValueError(message)
-    if not is_file and not all(part.isidentifier() for part in name.split(".")):
-        message = f"{name!r} is neither a .py file nor a module's name; {FORM}"
-        raise ValueError(message)
-    try:
-        with _stand_ins(path.resolve() if is_file else Path.cwd() / name):
-            return _load_file(path.resolve()) if is_file else _import(name)
-    except ModuleNotFoundError as error:
-        message = f"{name}: there is no module {error.name!r}; {FORM}"
-        raise ValueError(message) from error
-    except (Exception, SystemExit) as error:
-        message = f"{name}: loading it raised {type(error).__name__}: {error}"
-        raise ValueError(message) from error
+    with _stand_ins(path.resolve() if path.suffix == ".py" else Path.cwd() / name):
+        return load_module(name)
 
 
 def is_stand_in(module: ModuleType) -> bool:
     """Whether it is ours under a name of RewardSQL's, which is not installed here."""
     return isinstance(module, _StandIn)
-
-
-def source_sha256(module: ModuleType) -> str:
-    """Hex sha256 of the module's file, which a training records. ValueError without one."""
-    file = getattr(module, "__file__", None)
-    if file is None or Path(file).suffix != ".py":
-        message = f"{module.__name__} has no source file, so what it does cannot be recorded"
-        raise ValueError(message)
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
-
-
-def _load_file(path: Path) -> ModuleType:
-    name = f"cua_user_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}_{path.stem}"
-    spec = spec_from_file_location(name, path)
-    assert spec is not None  # noqa: S101  # of a .py file there is one
-    assert spec.loader is not None  # noqa: S101
-    module = module_from_spec(spec)
-    # Dataclasses and pickles of the file look their module up by name.
-    sys.modules[name] = module
-    with _on_path(str(path.parent)):
-        try:
-            spec.loader.exec_module(module)
-        except BaseException:
-            del sys.modules[name]
-            raise
-    return module
-
-
-def _import(name: str) -> ModuleType:
-    with _on_path(str(Path.cwd())):
-        importlib.invalidate_caches()
-        return importlib.import_module(name)
-
-
-@contextmanager
-def _on_path(folder: str) -> Iterator[None]:
-    """The folder is searched last; it stays, because functions may import when they are called."""
-    if folder not in sys.path:
-        sys.path.append(folder)
-    yield
 
 
 @contextmanager
@@ -191,21 +137,14 @@ def _missing() -> dict[str, ModuleType]:
         wanted |= OF_VERL
     found: dict[str, ModuleType] = {}
     for name, names in wanted.items():
-        _add_package(found, name)
+        package, at = "", ""
+        for part in name.split("."):
+            package, at = at, f"{at}.{part}".lstrip(".")
+            module = found.setdefault(at, _StandIn(at))
+            if package:
+                setattr(found[package], part, module)
         vars(found[name]).update(names)
     return found
-
-
-def _add_package(modules: dict[str, ModuleType], name: str) -> None:
-    """A stand-in for the module, and for each package around it."""
-    package, _, last = name.rpartition(".")
-    if name in modules:
-        return
-    module = modules[name] = _StandIn(name)
-    module.__path__ = []
-    if package:
-        _add_package(modules, package)
-        setattr(modules[package], last, module)
 
 
 def _is_installed(package: str) -> bool:

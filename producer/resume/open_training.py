@@ -1,68 +1,80 @@
 """Begins or continues a training: read what exists, decide, claim, replay what is pending.
 
 The claim comes first: nothing is emitted on any other stream before the training's own claim has
-been read back from the log.
+been read back from the log. Nothing of an older generation is deleted.
 """
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Generic
+from typing import Generic, Literal, Protocol, Self, TypeVar
+
+from pydantic import JsonValue
 
 from producer.emit import Emitter, StreamWriter
 from producer.emit.ownership import OwnershipMonitor, claim
-from producer.errors import MismatchError, UsageError
-from producer.log.event_log import EventLog
+from producer.errors import UsageError
 from producer.log.stream_history import StreamHistory
 from producer.resume import resume_state
-from producer.resume.active_writer import add_writer, refuse_active_writer
 from producer.resume.orphans import close_orphans
-from producer.resume.read_history import read_training_history
-from producer.resume.resume_state import Manifest, SavedState
+from producer.resume.recorded_training import RecordedTraining, read_recorded_training
+from producer.resume.resume_state import Manifest
 from producer.resume.same_tasks import check_same_tasks
-from producer.resume.supersede import supersede_generation
-from producer.resume.training_config import ConfigT, TrainingConfig
 from producer.resume.training_history import TrainingHistory
-from producer.resume.valid_states import valid_states
+from producer.resume.training_lock import add_writer, refuse_active_writer
 from schemas import ids
 from schemas.base import Payload
-from schemas.catalogue import stream as stream_of
+from schemas.evaluation import EvaluationSuperseded
+from schemas.group import GroupCreated
 from schemas.task import TaskStated
-from schemas.training import TrainingCreated, TrainingInitializing, TrainingResumed
+from schemas.training import (
+    RECORDED_BY,
+    Recipe,
+    StepSuperseded,
+    TrainingCreated,
+    TrainingInitializing,
+    TrainingResumed,
+)
 
 logger = logging.getLogger(__name__)
 
-LOG_TIMEOUT_S = 60.0
-"""Beginning and continuing need the log; how long to wait for it."""
 
-
-@dataclass(frozen=True, slots=True)
-class RecordedTraining:
-    """What the log and the disk hold of a training."""
-
-    run_name: str
-    history: TrainingHistory
-    stream: StreamHistory
-    """The training's own stream; empty for a new training."""
-    states: Sequence[SavedState]
-    """Whole states, newest first."""
-    log_id: str
-    log_ends: dict[str, int]
-    """Offsets at or before everything emitted from now on."""
-
-    def read_whole(self, log: EventLog) -> "RecordedTraining":
-        """The same with every stream from its beginning."""
-        history = read_training_history(log, ids.training_id(self.run_name), start={}, since={})
-        own = history.training_stream(ids.training_id(self.run_name))
-        return replace(self, history=history, stream=own)
+class TrainingConfig(Protocol):
+    """The settings of one training, frozen."""
 
     @property
-    def status(self) -> str | None:
-        """Of the training; None for a new one."""
-        return self.stream.statuses.get(("training", ids.training_id(self.run_name)))
+    def kind(self) -> Literal["rl", "sft"]:
+        """As `TrainingCreated` records it."""
+
+    @property
+    def num_steps(self) -> int:
+        """Requested steps."""
+
+    @property
+    def baseline_only(self) -> bool:
+        """Whether only the evaluations before the first step are asked for."""
+
+    @property
+    def num_baselines(self) -> int:
+        """Evaluations before the first step: one for each temperature."""
+
+    def recorded(self) -> dict[str, JsonValue]:
+        """As JSON for the training's first event."""
+
+    def recipe(self, log_path: Path) -> Recipe:
+        """The settings that have columns of their own."""
+
+    def continuing(self, recorded: dict[str, JsonValue], *, overwrite: bool) -> Self:
+        """The recorded settings with those that were given; `overwrite`: with any of them.
+
+        UsageError for a setting that a training which goes on cannot change.
+        """
+
+
+ConfigT = TypeVar("ConfigT", bound=TrainingConfig)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +125,7 @@ def open_training(
     before_claim: Callable[[ConfigT], Sequence[TaskStated] | None] = lambda _config: None,
     fetch_drops: Callable[[], bool] = lambda: False,
     remake_state: Callable[[RecordedTraining, ConfigT], bool] = lambda _recorded, _config: False,
+    keeps_unfinished: bool = True,
 ) -> OpenedTraining[ConfigT] | AlreadyComplete[ConfigT]:
     """Begin the training or continue it.
 
@@ -122,6 +135,7 @@ def open_training(
     loads what the configuration names and returns its tasks: a training that goes on must have the
     same (UsageError; None: not compared). What it raises leaves nothing in the log. `fetch_drops`:
     as `read_recorded_training`. `remake_state`: makes a lost state again; returns whether it did.
+    `keeps_unfinished`: as `plan_training`.
     """
     recorded = read_recorded_training(emitter, run_name, run_folder, stop, fetch_drops)
     if recorded.stream.exists and not takeover:
@@ -133,7 +147,9 @@ def open_training(
             clock(),
             is_log_shared=emitter.log.is_shared,
         )
-    plan = plan_training(recorded, asked, run_folder, overwrite=overwrite)
+    plan = plan_training(
+        recorded, asked, run_folder, overwrite=overwrite, keeps_unfinished=keeps_unfinished
+    )
     if isinstance(plan, AlreadyComplete):
         return plan
     if (
@@ -158,83 +174,35 @@ def open_training(
     return OpenedTraining(plan, stream, recorded.history, monitor)
 
 
-def read_recorded_training(
-    emitter: Emitter,
-    run_name: str,
-    run_folder: Path,
-    stop: threading.Event | None = None,
-    fetch_drops: Callable[[], bool] = lambda: False,
-) -> RecordedTraining:
-    """The training as recorded: its own stream whole, other streams since the newest state.
-
-    `fetch_drops` fetches what operators gave up on other hosts; returns whether any is new; it is
-    asked once, of a training that exists.
-    """
-    log = emitter.log
-    log_id = log.log_id(LOG_TIMEOUT_S, stop)
-    # Records that dead processes left in the spool belong to the history that is read now.
-    log.wait_shipped(LOG_TIMEOUT_S, stop)
-    states = [_for_log(state, log_id) for state in resume_state.find_states(run_folder)]
-    log_ends = resume_state.bounds_to_json(log.lower_bounds())
-    training_id = ids.training_id(run_name)
-    log.check_not_held(stream_of("training", training_id))
-    has_fetched = False
-    while True:
-        newest = states[0].manifest if states else None
-        try:
-            history = read_training_history(
-                log,
-                training_id,
-                start=resume_state.bounds_from_json(newest.log_start) if newest else {},
-                since=resume_state.bounds_from_json(newest.since) if newest else {},
-            )
-        except MismatchError:
-            # It may be about a record that was given up on another host.
-            if has_fetched or not fetch_drops():
-                raise
-            has_fetched = True
-            continue
-        stream = history.training_stream(training_id)
-        if stream.exists and not has_fetched:
-            has_fetched = True
-            if fetch_drops():
-                continue
-        counting = valid_states(states, stream, training_id)
-        if counting[:1] == states[:1]:
-            return RecordedTraining(run_name, history, stream, counting, log_id, log_ends)
-        # The bounds of a state that does not count may be too late.
-        states = counting
-
-
-def _for_log(state: SavedState, log_id: str) -> SavedState:
-    """A state whose offsets hold in this log; those of another log are dropped."""
-    if state.manifest.log_id == log_id:
-        return state
-    manifest = replace(state.manifest, log_id=log_id, log_start={}, since={})
-    return SavedState(manifest, state.folder)
-
-
 def plan_training(
-    recorded: RecordedTraining, asked: ConfigT, run_folder: Path, *, overwrite: bool
+    recorded: RecordedTraining,
+    asked: ConfigT,
+    run_folder: Path,
+    *,
+    overwrite: bool,
+    keeps_unfinished: bool = True,
 ) -> Plan[ConfigT] | AlreadyComplete[ConfigT]:
-    """Decide how to go on. Pure. UsageError for settings that contradict the record."""
+    """Decide how to go on. Pure. UsageError for settings that contradict the record.
+
+    `keeps_unfinished`: a step or evaluation that was interrupted goes on where it stood; False: a
+    new generation repeats it.
+    """
     if not recorded.stream.exists:
         return _plan_new(recorded, asked, run_folder)
     _check_kind(recorded, asked)
-    last = recorded.history.last_configuration(recorded.stream)
+    last = recorded.history.newest_configuration
     config = asked.continuing(last.config, overwrite=overwrite)
     generation = last.generation if isinstance(last, TrainingResumed) else 0
     manifest, folder = _state_to_load(recorded, generation)
-    steps_done = recorded.history.steps_done(recorded.stream, generation)
-    newest_done = max(steps_done, default=0)
+    newest_done = recorded.history.last_step(generation, "completed")
     is_complete = recorded.status == "completed" and config.num_steps <= newest_done
     if config.baseline_only:
         done = sum(evaluation.step == 0 for evaluation in manifest.evaluations)
         is_complete = done >= config.num_baselines
     if is_complete and not overwrite:
         return AlreadyComplete(config, manifest)
-    has_failed = recorded.history.has_failed_parts(recorded.stream, generation)
-    has_begun = bool(steps_done) or recorded.history.has_evaluations(generation)
+    has_failed = recorded.history.has_failed_parts(generation)
+    has_begun = bool(newest_done or recorded.history.scheduled(generation))
     known = {evaluation.label for evaluation in manifest.evaluations}
     begins_generation = (
         overwrite
@@ -242,6 +210,7 @@ def plan_training(
         or manifest.step < newest_done
         or has_failed
         or recorded.history.has_given_up_evaluation(generation, known)
+        or (not keeps_unfinished and recorded.history.has_unfinished(generation, manifest.step))
     )
     lost_step = newest_done if manifest.step < newest_done and not has_failed else 0
     if begins_generation:
@@ -263,11 +232,19 @@ def plan_training(
 def _check_kind(recorded: RecordedTraining, asked: TrainingConfig) -> None:
     """UsageError when another command trains it."""
     created = recorded.stream.events[0].payload
-    if isinstance(created, TrainingCreated) and created.kind != asked.kind:
-        command = "cua-train run" if created.kind == "rl" else "cua-train sql"
+    if not isinstance(created, TrainingCreated):
+        return
+    command = _begun_by(created.kind, created.config)
+    if command != _begun_by(asked.kind, asked.recorded()):
         message = f"training {recorded.run_name!r} was begun by `{command}`"
         ways = ("continue it with that", "choose another --training-name")
         raise UsageError(message, ways=ways)
+
+
+def _begun_by(kind: str, config: Mapping[str, JsonValue]) -> str:
+    if RECORDED_BY in config:
+        return "record.open"
+    return "cua-train run" if kind == "rl" else "cua-train sql"
 
 
 def _plan_new(recorded: RecordedTraining, asked: ConfigT, run_folder: Path) -> Plan[ConfigT]:
@@ -307,7 +284,7 @@ def _first_of_generation(manifest: Manifest, generation: int, kept_step: int) ->
 
 def _state_to_load(recorded: RecordedTraining, generation: int) -> tuple[Manifest, Path | None]:
     """The newest state of the generation, else the one it began from, else the beginning."""
-    began_at = recorded.history.step_before_generation(recorded.stream, generation)
+    began_at = recorded.history.step_before_generation(generation)
     for manifest, folder in recorded.states:
         is_earlier = manifest.generation < generation and manifest.step <= began_at
         if manifest.generation == generation or is_earlier:
@@ -360,3 +337,42 @@ def _is_recorded(payload: Payload, stream: StreamHistory) -> bool:
         type(event.payload) is type(payload) and getattr(event.payload, "step_id", None) == step_id
         for event in stream.events
     )
+
+
+def supersede_generation(
+    history: TrainingHistory,
+    stream: StreamWriter,
+    emitter: Emitter,
+    *,
+    generation: int,
+    kept_step: int,
+) -> None:
+    """Supersede the generation's steps after `kept_step`, and what evaluates one of those.
+
+    Of its other evaluations those that have not ended, and scheduled ones that failed: the next
+    generation has its own. `stream`: the training's; evaluations are continued in an epoch of their
+    own.
+    """
+    groups = history.own_payloads(GroupCreated)
+    for step in history.steps_begun(generation):
+        if step.step > kept_step:
+            of_step = tuple(group.group_id for group in groups if group.source_id == step.step_id)
+            stream.emit(StepSuperseded(step_id=step.step_id, group_ids=of_step))
+    for item in history.evaluations():
+        created = item.created
+        if created.generation != generation or item.stream.is_abandoned:
+            continue
+        is_late = (created.step or 0) > kept_step or item.status == "failed"
+        is_open = created.kind != "manual" and not item.has_ended
+        if (created.kind == "scheduled" and is_late) or is_open:
+            groups = history.payloads_of(item.stream.subject, GroupCreated)
+            of_it = tuple(group.group_id for group in groups if group.source_id == item.id)
+            # Read back: a paused process that goes on may have written in between.
+            claimed = claim(
+                emitter,
+                EvaluationSuperseded(kind=created.kind, group_ids=of_it),
+                item.stream,
+                history.ends,
+                training_id=stream.training_id,
+            )
+            claimed.stream.close()

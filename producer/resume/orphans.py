@@ -1,23 +1,38 @@
 """Ends the streams that a killed process left open, each in a new epoch.
 
-A rollout is cancelled and its environment terminated, or leaked if it is a real device. Warm-ups
-and evaluations by hand, which no command continues, are cancelled as a whole; the next process of
-the same home does that.
+A rollout is cancelled and its environment terminated, or leaked if it is a real device that cannot
+be released. Warm-ups and evaluations by hand, which no command continues, are cancelled as a whole:
+a marker names each, whose lock is free once its process is dead. The next process of the same home
+ends the stream. The copy of a home has another lock, which is not the owner's.
+
+    <home>/open/<id>.open   subject, lower bounds and which folder this is, as JSON
+    <home>/open/<id>.lock   held by the owner while it lives
 """
 
 import contextlib
+import json
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from uuid import UUID
 
+from filelock import FileLock, Timeout
+
+from producer.agents import AGENTS
+from producer.durable import write_durably
 from producer.emit import Emitter
 from producer.emit.ownership import ClaimLostError, claim
-from producer.errors import MismatchError, UnreachableError
+from producer.environments.environment import EnvironmentFailedError
+from producer.errors import CuaTrainError, LogBrokenError, MismatchError, UnreachableError
 from producer.log.stream_history import StreamHistory
-from producer.resume.open_stream_markers import OpenStreamMarker, markers_of_dead_processes
+from producer.log.writer import TopicPartition
+from producer.resume.resume_state import bounds_from_json, bounds_to_json
 from producer.resume.training_history import TrainingHistory
+from producer.resume.training_lock import file_identity
 from schemas import ids
 from schemas.base import Payload
 from schemas.catalogue import TOPICS, stream, stream_kind, stream_owner
@@ -42,6 +57,100 @@ from schemas.wire import (
 )
 
 logger = logging.getLogger(__name__)
+
+SUFFIX = ".open"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStreamMarker:
+    """A stream whose owner died before it ended the stream."""
+
+    subject: str
+    since: Mapping[TopicPartition, int]
+    """Offsets at or before every record of the stream and of its rollouts."""
+    path: Path
+    is_copied: bool = False
+    """Its lock is another one than the owner held, who may live."""
+
+    def remove(self) -> None:
+        """The stream is ended."""
+        self.path.unlink(missing_ok=True)
+        self.path.with_suffix(".lock").unlink(missing_ok=True)
+
+
+@contextmanager
+def mark_open(folder: Path, subject: str, emitter: Emitter) -> Iterator[None]:
+    """Inside, the stream is marked as ours.
+
+    Enter before its first event and leave after its last. When the log breaks the marker stays, so
+    that the next process ends the stream.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{stream_owner(subject)}{SUFFIX}"
+    since = bounds_to_json(emitter.log.lower_bounds())
+    content = {
+        "subject": subject,
+        "log_id": emitter.log.log_id(),
+        "since": since,
+        "folder": file_identity(folder),
+    }
+    marker = OpenStreamMarker(subject, {}, path)
+    with FileLock(path.with_suffix(".lock")):
+        write_durably(path, json.dumps(content))
+        try:
+            yield
+        except LogBrokenError:
+            raise
+        except Exception:
+            marker.remove()
+            raise
+        emitter.flush()
+        marker.remove()
+
+
+def markers_of_dead_processes(folder: Path, log_id: str) -> Iterator[OpenStreamMarker]:
+    """Each marker whose lock is free, locked by us while the caller ends its stream.
+
+    Its owner is dead unless the marker is copied. The caller removes it afterwards.
+    """
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        lock = FileLock(path.with_suffix(".lock"))
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            continue
+        except OSError as error:
+            # Another user's: that user's next process ends the stream.
+            logger.warning("leaving %s to its owner: %s", path, error.strerror)
+            continue
+        try:
+            if not path.exists():
+                # Removed by its owner between our listing and our lock.
+                path.with_suffix(".lock").unlink(missing_ok=True)
+                continue
+            marker = _read(path, log_id)
+            if marker is not None:
+                yield marker
+        finally:
+            lock.release()
+
+
+def _read(path: Path, log_id: str) -> OpenStreamMarker | None:
+    """The marker; None, with a warning, for a file that is none."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        subject = content["subject"]
+        stream_owner(subject)
+        # Offsets of another log mean nothing in this one.
+        since = bounds_from_json(content["since"]) if content["log_id"] == log_id else {}
+        here = file_identity(path.parent)
+        # Older versions did not name their folder.
+        is_copied = content.get("folder", here) != here
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        logger.warning("ignoring %s, which is no marker of an open stream (%s)", path, error)
+        return None
+    return OpenStreamMarker(subject, since, path, is_copied)
+
 
 TIMEOUT_S = 10.0
 SILENT = timedelta(hours=1)
@@ -78,22 +187,32 @@ def close_orphans(
 
 
 def _end_of_device(history: StreamHistory, now: datetime) -> Payload:
-    """A simulated device ended with its process; a real one may still run."""
+    """A simulated device ended with its process; a real one is released, or may still run."""
     payloads = [event.payload for event in history.events]
-    is_simulated = all(
-        payload.config.get("is_simulated", True)
-        for payload in payloads
-        if isinstance(payload, EnvironmentRequested)
-    )
-    if is_simulated:
-        return EnvironmentTerminated(terminated_at=now, status_message=DEAD_PROCESS)
+    requests = [payload for payload in payloads if isinstance(payload, EnvironmentRequested)]
     names = [payload.gbox_id for payload in payloads if isinstance(payload, EnvironmentStarted)]
+    name = names[0] if names else None
+    is_simulated = all(payload.config.get("is_simulated", True) for payload in requests)
+    if is_simulated or _release(requests[0].env_type, name):
+        return EnvironmentTerminated(terminated_at=now, status_message=DEAD_PROCESS)
     logger.warning(
         "device %s was not released, because %s; it may still run. Release it at its provider",
-        names[0] if names else f"of {history.subject}, which has no id yet,",
+        name or f"of {history.subject}, which has no id yet,",
         DEAD_PROCESS,
     )
     return EnvironmentLeaked(error_message=DEAD_PROCESS, leaked_at=now)
+
+
+def _release(env_type: str, device_id: str | None) -> bool:
+    """Whether the device has certainly ended now."""
+    agent = AGENTS.get(env_type)
+    if agent is None:
+        return False
+    try:
+        return agent.release(device_id)
+    except (EnvironmentFailedError, CuaTrainError) as error:
+        logger.warning("%s", error)
+        return False
 
 
 def end_abandoned(

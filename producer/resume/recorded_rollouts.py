@@ -1,6 +1,8 @@
 """Rollouts from their recorded events: finished ones as results, others as turns to play again."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from producer.environments.environment import (
     Observation,
@@ -10,17 +12,20 @@ from producer.environments.environment import (
 from producer.errors import NotFoundError
 from producer.log.stream_history import StreamHistory
 from producer.policy.policy import Completion, SampledTokens, Turn
+from producer.rollouts.events import total_prompt_images
 from producer.rollouts.plan import (
+    GroupPlace,
     GroupPlan,
+    Recalled,
     RolloutPlan,
     RolloutResult,
     RolloutSource,
     completed_result,
 )
-from producer.rollouts.token_records import total_prompt_images
 from schemas import ids
 from schemas.arrays import decode_float32, decode_int32
-from schemas.rollout import RolloutCreated, RolloutFinished
+from schemas.catalogue import stream_kind
+from schemas.rollout import RolloutCreated, RolloutFailed, RolloutFinished
 from schemas.turn import TakenAction, TokenRecord, TurnTaken
 
 
@@ -118,17 +123,17 @@ def _as_sampled(action: TakenAction) -> TakenAction:
 def _observation(
     turn: TurnTaken, instruction: str, read_blob: Callable[[str], bytes]
 ) -> Observation:
+    text = turn.text
+    if text is not None and turn.turn == 1:
+        text = None if text == instruction else text.removeprefix(f"{instruction}\n\n")
     if turn.screenshot_before is None:
-        text = turn.text
-        if text is not None and turn.turn == 1:
-            text = None if text == instruction else text.removeprefix(f"{instruction}\n\n")
         return TextObservation(text)
     png = read_blob(turn.screenshot_before)
     width_px, height_px = turn.screenshot_width_px, turn.screenshot_height_px
     if width_px is None or height_px is None:
         # Events of version 1 have no size; PNG's IHDR chunk has it.
         width_px, height_px = (int.from_bytes(png[at : at + 4], "big") for at in (16, 20))
-    return Screenshot(png, width_px, height_px)
+    return Screenshot(png, width_px, height_px, text)
 
 
 def _tokens(tokens: TokenRecord, num_images: int) -> SampledTokens:
@@ -140,3 +145,88 @@ def _tokens(tokens: TokenRecord, num_images: int) -> SampledTokens:
         completion_logprobs=tuple(decode_float32(tokens.completion_logprobs)),
         stop_reason=tokens.stop_reason,
     )
+
+
+def recall(
+    streams: Mapping[str, StreamHistory],
+    source: RolloutSource,
+    groups: Iterable[GroupPlan],
+    read_blob: Callable[[str], bytes],
+    *,
+    with_turns: bool = False,
+) -> Recalled:
+    """Results of the source's finished rollouts, and every place's attempts so far.
+
+    With the turns of rollouts that were under way and, `with_turns`, of finished ones.
+    """
+    plans = {group.id: group for group in groups}
+    recalling = _Recalling(source, with_turns=with_turns, read_blob=read_blob)
+    for subject, rollout in streams.items():
+        if stream_kind(subject) != "rollout" or not rollout.events:
+            continue
+        created = rollout.events[0].payload
+        if isinstance(created, RolloutCreated) and created.group_id in plans:
+            recalling.add(created, rollout, plans[created.group_id])
+    return recalling.recalled()
+
+
+@dataclass(slots=True)
+class _Recalling:
+    """What is gathered of a source's rollouts, one attempt after the other in any order."""
+
+    source: RolloutSource
+    with_turns: bool
+    read_blob: Callable[[str], bytes]
+    results: dict[GroupPlace, RolloutResult] = field(default_factory=dict)
+    next_attempt: dict[GroupPlace, int] = field(default_factory=dict)
+    last_failed: dict[GroupPlace, int] = field(default_factory=dict)
+    num_failed: Counter[GroupPlace] = field(default_factory=Counter)
+    errors: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
+    turns: dict[GroupPlace, tuple[Turn, ...]] = field(default_factory=dict)
+    under_way: dict[GroupPlace, list[tuple[int, list[TurnTaken]]]] = field(default_factory=dict)
+    """(attempt, its turns) of attempts that their process did not bring to an end."""
+    instructions: dict[GroupPlace, str] = field(default_factory=dict)
+    """Of the tasks of those places."""
+
+    def add(self, created: RolloutCreated, rollout: StreamHistory, group: GroupPlan) -> None:
+        """One attempt."""
+        place = (created.group_num, created.env_index)
+        self.next_attempt[place] = max(self.next_attempt.get(place, 0), created.attempt + 1)
+        end = rollout.events[-1].payload
+        if isinstance(end, RolloutFailed):
+            self.num_failed[place] += 1
+            self.errors[created.group_num].append(end.error_type)
+            self.last_failed[place] = max(self.last_failed.get(place, 0), created.attempt)
+        elif isinstance(end, RolloutFinished):
+            if not rollout.is_abandoned:
+                self._finish(place, recorded_plan(created, group, self.source), rollout, end)
+        else:
+            self.under_way.setdefault(place, []).append((created.attempt, turns_taken(rollout)))
+            self.instructions[place] = group.stated.task.description
+
+    def _finish(
+        self, place: GroupPlace, plan: RolloutPlan, rollout: StreamHistory, end: RolloutFinished
+    ) -> None:
+        result = recorded_result(plan, rollout, end, self.read_blob)
+        if result is None:
+            return
+        self.results[place] = result
+        if not self.with_turns:
+            return
+        turns = recorded_turns(turns_taken(rollout), plan.task.description, self.read_blob)
+        if turns:
+            self.turns[place] = turns
+
+    def recalled(self) -> Recalled:
+        """All of it. Of several attempts under way the longest counts: each had the same seeds."""
+        for place, attempts in self.under_way.items():
+            same_seeds = [
+                taken
+                for attempt, taken in attempts
+                if attempt > self.last_failed.get(place, -1) and place not in self.results
+            ]
+            longest = max(same_seeds, key=len, default=[])
+            turns = recorded_turns(longest, self.instructions[place], self.read_blob)
+            if turns:
+                self.turns[place] = turns
+        return Recalled(self.results, self.next_attempt, self.num_failed, self.errors, self.turns)

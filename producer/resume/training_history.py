@@ -1,41 +1,62 @@
 """What the log holds of a training that an earlier process left: enough to redo nothing.
 
-Knows nothing of the disk's saved states, nor how the log is read.
+It is read once, before anything is emitted. What cannot be read refuses its training as it parks it
+in the tables; what others left in the log stops nobody. Knows nothing of the disk's saved states.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 from uuid import UUID
 
+from producer.errors import MismatchError
+from producer.log.event_log import EventLog
 from producer.log.stream_history import StreamHistory
 from producer.log.writer import TopicPartition
-from producer.policy.policy import Turn
-from producer.resume.recorded_evaluations import has_ended, has_failed, label_of
-from producer.resume.recorded_rollouts import (
-    recorded_plan,
-    recorded_result,
-    recorded_turns,
-    turns_taken,
-)
-from producer.rollouts.plan import (
-    GroupPlace,
-    GroupPlan,
-    Recalled,
-    RolloutPlan,
-    RolloutResult,
-    RolloutSource,
-)
 from schemas.base import Payload
-from schemas.catalogue import stream, stream_kind
-from schemas.evaluation import EvaluationCreated, EvaluationFinished
+from schemas.catalogue import TOPIC_NAMES, TOPICS, stream, stream_kind, stream_owner
+from schemas.evaluation import EvaluationCreated, EvaluationFinished, evaluation_label
 from schemas.event import Envelope
 from schemas.group import GroupDropped
 from schemas.operator_drops import Drops
-from schemas.rollout import RolloutCreated, RolloutFailed, RolloutFinished
+from schemas.rollout import RolloutCreated, RolloutFinished
+from schemas.status import MACHINES
 from schemas.step import SamplesChosen, StepCreated
 from schemas.training import TrainingCreated, TrainingProgressed, TrainingResumed
-from schemas.turn import TurnTaken
+from schemas.wire import InvalidPayloadError, UnknownSchemaError, UnreadableError, read_envelope
+
+PayloadT = TypeVar("PayloadT", bound=Payload)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedEvaluation:
+    """An evaluation that has begun."""
+
+    created: EvaluationCreated
+    stream: StreamHistory
+
+    @property
+    def id(self) -> UUID:
+        """Its row's."""
+        return stream_owner(self.stream.subject)
+
+    @property
+    def label(self) -> str:
+        """As in a manifest: `baseline`, `eval-20-sampled`."""
+        created = self.created
+        return evaluation_label(created.kind, created.step, created.temperature)
+
+    @property
+    def status(self) -> str | None:
+        """One of its groups may fail without that it fails."""
+        table = "baseline" if self.created.kind == "baseline" else "eval"
+        return self.stream.statuses.get((table, self.id))
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more is to come of it."""
+        return self.status in MACHINES["eval"].ends
 
 
 @dataclass(slots=True)
@@ -43,9 +64,10 @@ class TrainingHistory:
     """The streams of one training, by subject."""
 
     streams: dict[str, StreamHistory] = field(default_factory=dict)
+    training_id: UUID | None = None
+    """None: streams that belong to no training."""
     ends: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Offsets at or before every record that was not read; a missing partition means 0."""
-
     drops: Drops = field(default_factory=Drops)
     """What operators gave up."""
     _garbled: dict[str, StreamHistory] = field(default_factory=dict)
@@ -53,7 +75,11 @@ class TrainingHistory:
 
     def read(self, envelope: Envelope, value: bytes) -> None:
         """One record of the log, in log order; `value`: its bytes."""
-        self._stream(envelope.subject).read(envelope, value)
+        subject = envelope.subject
+        if subject not in self.streams:
+            garbled = self._garbled.pop(subject, None)
+            self.streams[subject] = garbled or StreamHistory(subject, drops=self.drops)
+        self.streams[subject].read(envelope, value)
 
     def read_unreadable(self, key: str, value: bytes) -> None:
         """A record that is no event of its key's stream.
@@ -66,52 +92,39 @@ class TrainingHistory:
         )
         known.read_value(value)
 
-    def _stream(self, subject: str) -> StreamHistory:
-        if subject not in self.streams:
-            garbled = self._garbled.pop(subject, None)
-            self.streams[subject] = garbled or StreamHistory(subject, drops=self.drops)
-        return self.streams[subject]
-
     def of(self, subject: str) -> StreamHistory:
         """One stream; empty when the log has none of it."""
         return self.streams.get(subject) or StreamHistory(subject)
 
-    def training_stream(self, training_id: UUID) -> StreamHistory:
+    @property
+    def own(self) -> StreamHistory:
         """The training's own stream."""
-        return self.of(stream("training", training_id))
+        return self.of(f"training/{self.training_id}")
 
-    def payloads_of(self, subject: str) -> list[Payload]:
-        """Payloads of one stream, in order."""
-        return [event.payload for event in self.of(subject).events]
+    def payloads_of(self, subject: str, kind: type[PayloadT]) -> list[PayloadT]:
+        """Payloads of this type of one stream, in order."""
+        payloads = (event.payload for event in self.of(subject).events)
+        return [payload for payload in payloads if isinstance(payload, kind)]
 
-    def evaluations(self) -> Iterator[tuple[str, StreamHistory]]:
-        """(subject, stream) of every evaluation that has begun."""
-        for subject, history in self.streams.items():
-            if stream_kind(subject) == "evaluation" and history.events:
-                yield subject, history
+    def own_payloads(self, kind: type[PayloadT]) -> list[PayloadT]:
+        """Those of the training's own stream."""
+        return self.payloads_of(f"training/{self.training_id}", kind)
 
-    def last_configuration(self, own: StreamHistory) -> TrainingCreated | TrainingResumed:
-        """The event that recorded the newest configuration. `own`: the training's stream."""
-        payloads = (event.payload for event in reversed(own.events))
-        return next(
-            payload
-            for payload in payloads
-            if isinstance(payload, TrainingCreated | TrainingResumed)
-        )
+    @property
+    def newest_configuration(self) -> TrainingCreated | TrainingResumed:
+        """The event that recorded it."""
+        found = self.own_payloads(Payload)[::-1]
+        return next(item for item in found if isinstance(item, TrainingCreated | TrainingResumed))
 
-    def step_before_generation(self, own: StreamHistory, generation: int) -> int:
+    def step_before_generation(self, generation: int) -> int:
         """The step after which a generation began; 0 for the first generation."""
-        for event in own.events:
-            payload = event.payload
-            if isinstance(payload, TrainingResumed) and payload.generation == generation:
-                return payload.current_step
-        return 0
+        resumed = self.own_payloads(TrainingResumed)
+        return next((item.current_step for item in resumed if item.generation == generation), 0)
 
-    def stated_percent(self, own: StreamHistory, generation: int, total_steps: int) -> float:
+    def stated_percent(self, generation: int, total_steps: int) -> float:
         """The training's progress as stated last for this generation and number of steps, 0-100."""
         percent, stated_for = 0.0, (0, 0)
-        for event in own.events:
-            payload = event.payload
+        for payload in self.own_payloads(Payload):
             if isinstance(payload, TrainingCreated | TrainingResumed):
                 number = payload.generation if isinstance(payload, TrainingResumed) else 0
                 if (number, payload.total_steps) != stated_for:
@@ -120,14 +133,42 @@ class TrainingHistory:
                 percent = max(percent, payload.progress.percent)
         return percent if stated_for == (generation, total_steps) else 0.0
 
-    def steps_done(self, own: StreamHistory, generation: int) -> list[int]:
-        """Completed steps of a generation."""
-        return self._steps_with("completed", own, generation)
+    def steps_begun(self, generation: int) -> list[StepCreated]:
+        """Every step of a generation."""
+        return [step for step in self.own_payloads(StepCreated) if step.generation == generation]
 
-    def has_failed_parts(self, own: StreamHistory, generation: int) -> bool:
+    def last_step(self, generation: int, status: str | None = None) -> int:
+        """The highest step of a generation that was begun, or has this status; 0: none."""
+        statuses = self.own.statuses
+        return max(
+            (
+                step.step
+                for step in self.steps_begun(generation)
+                if status in {None, statuses.get(("step", step.step_id))}
+            ),
+            default=0,
+        )
+
+    def evaluations(self) -> Iterator[RecordedEvaluation]:
+        """Every evaluation whose creation is in the log."""
+        for subject, history in self.streams.items():
+            if stream_kind(subject) == "evaluation" and history.events:
+                created = history.events[0].payload
+                if isinstance(created, EvaluationCreated):
+                    yield RecordedEvaluation(created, history)
+
+    def scheduled(self, generation: int) -> list[RecordedEvaluation]:
+        """The baseline and the scheduled evaluations of a generation."""
+        return [
+            item
+            for item in self.evaluations()
+            if item.created.kind != "manual" and item.created.generation == generation
+        ]
+
+    def has_failed_parts(self, generation: int) -> bool:
         """Whether a step or a scheduled evaluation of the generation has failed: both are final."""
-        return bool(self._steps_with("failed", own, generation)) or any(
-            has_failed(created, history) for created, history in self._scheduled(generation)
+        return self.last_step(generation, "failed") > 0 or any(
+            item.status == "failed" for item in self.scheduled(generation)
         )
 
     def has_given_up_evaluation(self, generation: int, known: Collection[str]) -> bool:
@@ -136,35 +177,18 @@ class TrainingHistory:
         `known`: labels of those whose result is known from elsewhere.
         """
         return any(
-            history.is_abandoned
-            and label_of(created) not in known
-            and not has_ended(created, history)
-            for created, history in self._scheduled(generation)
+            item.stream.is_abandoned and item.label not in known and not item.has_ended
+            for item in self.scheduled(generation)
         )
 
-    def has_evaluations(self, generation: int) -> bool:
-        """Whether a baseline or a scheduled evaluation of the generation was begun."""
-        return any(True for _ in self._scheduled(generation))
+    def has_unfinished(self, generation: int, step: int) -> bool:
+        """Whether a step after `step` or an evaluation of the generation has begun and not ended.
 
-    def _steps_with(self, status: str, own: StreamHistory, generation: int) -> list[int]:
-        created = (event.payload for event in own.events)
-        return [
-            step.step
-            for step in created
-            if isinstance(step, StepCreated)
-            and step.generation == generation
-            and own.statuses.get(("step", step.step_id)) == status
-        ]
-
-    def _scheduled(self, generation: int) -> Iterator[tuple[EvaluationCreated, StreamHistory]]:
-        for _, history in self.evaluations():
-            created = history.events[0].payload
-            if (
-                isinstance(created, EvaluationCreated)
-                and created.kind != "manual"
-                and created.generation == generation
-            ):
-                yield created, history
+        Also a step that has ended: it is later than the one that the next process goes on after.
+        """
+        return self.last_step(generation) > step or any(
+            not item.has_ended for item in self.scheduled(generation)
+        )
 
     def num_scored_by_group(self) -> Counter[UUID]:
         """Finished rollouts of each group."""
@@ -181,124 +205,126 @@ class TrainingHistory:
 
     def evaluation_finished(self, evaluation_id: UUID) -> EvaluationFinished | None:
         """The result of an evaluation; None while it has none."""
-        payloads = self.payloads_of(stream("evaluation", evaluation_id))
-        return next(
-            (payload for payload in payloads if isinstance(payload, EvaluationFinished)), None
-        )
+        subject = stream("evaluation", evaluation_id)
+        return next(iter(self.payloads_of(subject, EvaluationFinished)), None)
 
-    def sampled_rollouts(self, training_id: UUID, step_id: UUID) -> set[UUID]:
+    def sampled_rollouts(self, step_id: UUID) -> set[UUID]:
         """Rollouts of a step whose use is recorded."""
         return {
             sample.rollout_id
-            for payload in self.payloads_of(stream("training", training_id))
-            if isinstance(payload, SamplesChosen) and payload.step_id == step_id
-            for sample in payload.samples
+            for chosen in self.own_payloads(SamplesChosen)
+            if chosen.step_id == step_id
+            for sample in chosen.samples
         }
 
-    def dropped_groups(self, training_id: UUID) -> set[UUID]:
-        """Groups that are recorded as dropped."""
-        payloads = self.payloads_of(stream("training", training_id))
-        return {payload.group_id for payload in payloads if isinstance(payload, GroupDropped)}
+    def dropped_groups(self, reason: str | None = None) -> set[UUID]:
+        """Groups that are recorded as dropped; in the place of a `stale` one there is another."""
+        dropped = self.own_payloads(GroupDropped)
+        return {item.group_id for item in dropped if reason in {None, item.reason}}
 
-    def stale_groups(self, training_id: UUID) -> set[UUID]:
-        """Groups that are recorded as dropped because another takes their place."""
-        payloads = self.payloads_of(stream("training", training_id))
-        return {
-            payload.group_id
-            for payload in payloads
-            if isinstance(payload, GroupDropped) and payload.reason == "stale"
-        }
 
-    def last_step_begun(self, training_id: UUID, generation: int) -> int:
-        """The highest step of a generation that was begun; 0: none was."""
-        payloads = self.payloads_of(stream("training", training_id))
-        begun = (
-            payload.step
-            for payload in payloads
-            if isinstance(payload, StepCreated) and payload.generation == generation
+def read_training_history(
+    log: EventLog,
+    training_id: UUID,
+    *,
+    start: Mapping[TopicPartition, int],
+    since: Mapping[TopicPartition, int],
+) -> TrainingHistory:
+    """The training's own stream from `start`, its other streams from `since`.
+
+    MismatchError for a record that cannot be read.
+    """
+    while True:
+        history = _read_history(log, training_id, start, since)
+        if log.agrees(history.own):
+            return history
+
+
+def _read_history(
+    log: EventLog,
+    training_id: UUID,
+    start: Mapping[TopicPartition, int],
+    since: Mapping[TopicPartition, int],
+) -> TrainingHistory:
+    history = read_own_stream(log, training_id, start)
+    own = stream("training", training_id)
+    topic = TOPICS["training"]
+    if own not in history.streams:
+        # Nothing of a training is emitted before its claim was read back: it is new.
+        log.check_whole([own])
+        return history
+    for name in TOPIC_NAMES:
+        records = log.read_training(name, training_id, start if name == topic else since)
+        _read_into(history, training_id, ((key, value) for key, value in records if key != own))
+    log.check_whole(history.streams)
+    return history
+
+
+def read_own_stream(
+    log: EventLog, training_id: UUID, start: Mapping[TopicPartition, int]
+) -> TrainingHistory:
+    """The training's own stream alone.
+
+    MismatchError for a record that cannot be read, and for a training whose creation an operator
+    gave up.
+    """
+    ends, drops = log.lower_bounds(), log.operator_drops()
+    history = TrainingHistory(training_id=training_id, ends=ends, drops=drops)
+    subject = stream("training", training_id)
+    _read_into(history, training_id, log.read_stream(subject, start))
+    if history.own.exists and not history.own_payloads(TrainingCreated):
+        message = (
+            f"{subject} cannot be continued: an operator gave up the record that creates it"
+            " (cua-project parked drop), so the tables take nothing more of it"
         )
-        return max(begun, default=0)
-
-    def finished_rollouts(
-        self,
-        source: RolloutSource,
-        groups: Iterable[GroupPlan],
-        read_blob: Callable[[str], bytes],
-        *,
-        with_turns: bool = False,
-    ) -> Recalled:
-        """Results of the source's finished rollouts, and every place's attempts so far.
-
-        With the turns of rollouts that were under way and, `with_turns`, of finished ones.
-        """
-        plans = {group.id: group for group in groups}
-        recalled = _Recalling(source, with_turns=with_turns, read_blob=read_blob)
-        for subject, rollout in self.streams.items():
-            if stream_kind(subject) != "rollout" or not rollout.events:
-                continue
-            created = rollout.events[0].payload
-            if isinstance(created, RolloutCreated) and created.group_id in plans:
-                recalled.add(created, rollout, plans[created.group_id])
-        return recalled.recalled()
+        ways = ("take the drop back, then rebuild", "choose another --training-name")
+        raise MismatchError(message, ways=ways)
+    return history
 
 
-@dataclass(slots=True)
-class _Recalling:
-    """What is gathered of a source's rollouts, one attempt after the other in any order."""
+def _read_into(
+    history: TrainingHistory, training_id: UUID, records: Iterable[tuple[str, bytes]]
+) -> None:
+    """Take the records of the training's streams.
 
-    source: RolloutSource
-    with_turns: bool
-    read_blob: Callable[[str], bytes]
-    results: dict[GroupPlace, RolloutResult] = field(default_factory=dict)
-    next_attempt: dict[GroupPlace, int] = field(default_factory=dict)
-    last_failed: dict[GroupPlace, int] = field(default_factory=dict)
-    num_failed: Counter[GroupPlace] = field(default_factory=Counter)
-    errors: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
-    turns: dict[GroupPlace, tuple[Turn, ...]] = field(default_factory=dict)
-    under_way: dict[GroupPlace, list[tuple[int, list[TurnTaken]]]] = field(default_factory=dict)
-    """(attempt, its turns) of attempts that their process did not bring to an end."""
-    instructions: dict[GroupPlace, str] = field(default_factory=dict)
-    """Of the tasks of those places."""
+    MismatchError for one that cannot be read, as the tables park its stream. What others left under
+    keys that are no stream of this training is no error.
+    """
+    own = stream("training", training_id)
+    needle = str(training_id).encode()
+    unreadable: dict[str, UnreadableError] = {}
+    for key, value in records:
+        # Whatever has the key of its stream counts for the tables, if only as what parks it.
+        is_of_training = key == own or key in history.streams
+        # Most records of a shared log belong to other trainings: filter before parsing.
+        if not is_of_training and needle not in value:
+            continue
+        try:
+            envelope = _envelope(value)
+            if envelope is None or envelope.subject != key:
+                history.read_unreadable(key, value)
+            elif is_of_training or envelope.training_id == training_id:
+                history.read(envelope, value)
+        except UnreadableError as error:
+            unreadable.setdefault(key, error)
+        except (UnknownSchemaError, InvalidPayloadError) as error:
+            raise _cannot_continue(key, error) from error
+    for key, reason in unreadable.items():
+        if key == own or key in history.streams:
+            raise _cannot_continue(key, reason) from reason
 
-    def add(self, created: RolloutCreated, rollout: StreamHistory, group: GroupPlan) -> None:
-        """One attempt."""
-        place = (created.group_num, created.env_index)
-        self.next_attempt[place] = max(self.next_attempt.get(place, 0), created.attempt + 1)
-        end = rollout.events[-1].payload
-        if isinstance(end, RolloutFailed):
-            self.num_failed[place] += 1
-            self.errors[created.group_num].append(end.error_type)
-            self.last_failed[place] = max(self.last_failed.get(place, 0), created.attempt)
-        elif isinstance(end, RolloutFinished):
-            if not rollout.is_abandoned:
-                self._finish(place, recorded_plan(created, group, self.source), rollout, end)
-        else:
-            self.under_way.setdefault(place, []).append((created.attempt, turns_taken(rollout)))
-            self.instructions[place] = group.stated.task.description
 
-    def _finish(
-        self, place: GroupPlace, plan: RolloutPlan, rollout: StreamHistory, end: RolloutFinished
-    ) -> None:
-        result = recorded_result(plan, rollout, end, self.read_blob)
-        if result is None:
-            return
-        self.results[place] = result
-        if not self.with_turns:
-            return
-        turns = recorded_turns(turns_taken(rollout), plan.task.description, self.read_blob)
-        if turns:
-            self.turns[place] = turns
+def _cannot_continue(key: str, error: Exception) -> MismatchError:
+    message = (
+        f"the training cannot be continued: a record of {key} cannot be read ({error}). Continue"
+        " with the cua-train version that wrote it, or give the record up (`cua-project parked"
+        " list` names it, `cua-project parked drop` gives it up)"
+    )
+    return MismatchError(message)
 
-    def recalled(self) -> Recalled:
-        """All of it. Of several attempts under way the longest counts: each had the same seeds."""
-        for place, attempts in self.under_way.items():
-            same_seeds = [
-                taken
-                for attempt, taken in attempts
-                if attempt > self.last_failed.get(place, -1) and place not in self.results
-            ]
-            longest = max(same_seeds, key=len, default=[])
-            turns = recorded_turns(longest, self.instructions[place], self.read_blob)
-            if turns:
-                self.turns[place] = turns
-        return Recalled(self.results, self.next_attempt, self.num_failed, self.errors, self.turns)
+
+def _envelope(value: bytes) -> Envelope | None:
+    try:
+        return read_envelope(value)
+    except UnreadableError:
+        return None

@@ -1,9 +1,8 @@
 """Rewards: from the outcome of an episode to a number. By name, or a function of the user's."""
 
-from producer.rewards.custom import custom_reward, source_sha256
-from producer.rewards.named import REWARDS
-from producer.rewards.outcome import Outcome, Reward, score
+from producer.rewards.named import REWARDS, Outcome, Reward, score
 from producer.rewards.user_code import LIMIT_S, RewardError
+from producer.rewards.user_module import custom_reward
 
 __all__ = [
     "LIMIT_S",
@@ -11,10 +10,8 @@ __all__ = [
     "Outcome",
     "Reward",
     "RewardError",
-    "custom_reward",
     "find_reward",
     "score",
-    "source_sha256",
 ]
 
 

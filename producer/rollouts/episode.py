@@ -17,7 +17,6 @@ from producer.emit import Emitter
 from producer.environments.environment import (
     Environment,
     Observation,
-    Screenshot,
     screenshot_of,
     text_of,
 )
@@ -28,22 +27,24 @@ from producer.rollouts import events
 from producer.rollouts.devices import Device, LeftDevices
 from producer.rollouts.plan import RolloutPlan, RolloutResult, completed_result, failed_result
 from producer.rollouts.requests import (
+    NO_GRADE,
     Act,
     Acted,
     ApplyRubric,
     Close,
     EpisodeAnswer,
     EpisodeFailedError,
+    Grade,
     Judge,
     Judged,
     Open,
     Opened,
     Request,
+    Rubric,
     Sample,
     Sampled,
     sample_request,
 )
-from producer.rollouts.rubric import NO_GRADE, Grade, Rubric
 from producer.task import Task
 from producer.validators import Evidence
 from producer.validators.judges import AskModel
@@ -201,7 +202,6 @@ class Episode:
             tuple(screen.png for screen in (*screens, screenshot_of(last)) if screen is not None),
             tuple(self._actions),
             len(self._turns),
-            completion_text=self._turns[-1].completion.text if self._turns else "",
         )
 
     def _create(self) -> None:
@@ -249,7 +249,8 @@ class Episode:
         """Record the turn; whether it was the last."""
         self._action_seconds += acted.seconds
         is_over = (
-            any(isinstance(call.action, Terminate) for call in acted.actions)
+            acted.observation.is_over
+            or any(isinstance(call.action, Terminate) for call in acted.actions)
             or any(call.tool_name == CONTEXT_FULL for call in acted.actions)
             or (self._ends_on_parse_error and any(_is_unparsed(call) for call in acted.actions))
             or len(self._turns) + 1 >= self.plan.max_turns
@@ -371,11 +372,11 @@ class Episode:
 
 def _is_same(recorded: Observation, observation: Observation) -> bool:
     """Whether the policy is asked the same; how an action failed is no part of what it is asked."""
-    if isinstance(recorded, Screenshot) and isinstance(observation, Screenshot):
-        return recorded.ref == observation.ref
-    return screenshot_of(recorded) is screenshot_of(observation) and text_of(recorded) == text_of(
-        observation
-    )
+    pictures = [
+        None if screen is None else screen.ref
+        for screen in (screenshot_of(recorded), screenshot_of(observation))
+    ]
+    return pictures[0] == pictures[1] and text_of(recorded) == text_of(observation)
 
 
 def _is_unparsed(call: TakenAction) -> bool:

@@ -3,26 +3,70 @@
 import math
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import islice, pairwise
 
 from producer.bounded_text import cut, cut_json, cut_optional, is_longer
-from producer.environments.environment import Environment, screenshot_of
-from producer.policy.policy import SampleRequest, Turn
+from producer.environments.environment import Environment, Screenshot, screenshot_of
+from producer.policy.policy import SampledTokens, SampleRequest, Turn
 from producer.rewards import Outcome, Reward, score
 from producer.rollouts.plan import RolloutPlan
-from producer.rollouts.requests import Acted, Judged, Sampled
-from producer.rollouts.rubric import CompletionReward, Grade, StepScores
-from producer.rollouts.token_records import token_record
+from producer.rollouts.requests import Acted, CompletionReward, Grade, Judged, Sampled, StepScores
 from producer.validators import Evidence
 from schemas.actions import Action, Terminate
+from schemas.arrays import encode_float32, encode_int32
 from schemas.base import Payload
 from schemas.completion import CompletionExecuted, CompletionStepsScored
 from schemas.environment import EnvironmentRequested
 from schemas.rollout import RolloutCreated, RolloutFinished
-from schemas.turn import TakenAction, TurnTaken
+from schemas.turn import Sampling, TakenAction, TokenRecord, TurnTaken
 from schemas.validation import ValidationRecorded
+
+
+def token_record(request: SampleRequest, tokens: SampledTokens) -> TokenRecord:
+    """What `TurnTaken` records of a completion that was sampled for `request`."""
+    return TokenRecord(
+        prompt_extends=tokens.prompt_extends,
+        prompt_tokens=encode_int32(tokens.prompt_tokens),
+        prompt_images=tuple(image.ref for image in new_prompt_images(request, tokens)),
+        completion_tokens=encode_int32(tokens.completion_tokens),
+        completion_logprobs=encode_float32(tokens.completion_logprobs),
+        sampling=Sampling(
+            temperature=request.temperature,
+            max_tokens=request.max_tokens,
+            top_p=request.top_p,
+            seed=request.seed,
+        ),
+        stop_reason=tokens.stop_reason,
+    )
+
+
+def new_prompt_images(request: SampleRequest, tokens: SampledTokens) -> Sequence[Screenshot]:
+    """The screenshots that the prompt has beyond the one it extends, oldest first."""
+    turns = [*(turn.screenshot for turn in request.history), request.screenshot]
+    shown = [screenshot for screenshot in turns if screenshot is not None]
+    if tokens.prompt_extends is not None:
+        return [
+            screenshot for screenshot in turns[tokens.prompt_extends :] if screenshot is not None
+        ]
+    return shown[max(0, len(shown) - tokens.num_prompt_images) :]
+
+
+def total_prompt_images(turns: Iterable[TurnTaken]) -> dict[int, int]:
+    """Turn number -> images of that turn's whole prompt, over the turns that it extends.
+
+    `turns` of one rollout in order; those without tokens are left out. KeyError for a turn that
+    extends one which is not among them.
+    """
+    totals: dict[int, int] = {}
+    for turn in turns:
+        if turn.tokens is not None:
+            extends = turn.tokens.prompt_extends
+            num_before = 0 if extends is None else totals[extends]
+            totals[turn.turn] = num_before + len(turn.tokens.prompt_images)
+    return totals
+
 
 MAX_RESPONSE_CHARS = 1 << 18
 """Many times what a policy of today writes in one turn."""
@@ -90,7 +134,7 @@ def turn_taken(
         # The tokens have it whole.
         model_response=cut(completion.text, MAX_RESPONSE_CHARS),
         tokens=None if completion.tokens is None else token_record(request, completion.tokens),
-        actions=_recorded_actions(acted.actions),
+        actions=bounded_actions(acted.actions),
         reward=0.0,
         episode_done=is_over,
         progress_percent=100.0 if is_over else 100.0 * turn / max_turns,
@@ -118,7 +162,7 @@ def _recorded_errors(actions: Sequence[TakenAction]) -> tuple[str, ...]:
     return tuple(errors)
 
 
-def _recorded_actions(actions: Sequence[TakenAction]) -> tuple[TakenAction, ...]:
+def bounded_actions(actions: Sequence[TakenAction]) -> tuple[TakenAction, ...]:
     """As taken, without texts of megabytes; of absurdly many, the first."""
     return tuple(
         call

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 from uuid import UUID
 
 from producer.policy.policy import Turn
@@ -11,6 +11,9 @@ from schemas.base import Payload
 from schemas.completion import CompletionStepsScored, StepScore
 from schemas.group import SourceType
 from schemas.rollout import RolloutFinished
+
+LOST: Final = "worker"
+"""`error_type` of an attempt whose worker died: no failure of its agent or environment."""
 
 
 @dataclass(frozen=True, slots=True)

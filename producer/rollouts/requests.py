@@ -4,10 +4,11 @@ An episode is a generator that yields requests; `answer = yield from Open(...)` 
 is answered by the policy, the others by `perform`, which runs on the environment's own thread.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
+from typing import Self
 
 from producer.environments.environment import (
     ActionRefusedError,
@@ -18,14 +19,79 @@ from producer.environments.environment import (
     text_of,
 )
 from producer.policy.policy import Completion, SampleRequest, Turn
+from producer.process_rewards.cocte import TokenSpan
+from producer.rewards import RewardError
 from producer.rollouts.plan import RolloutPlan
-from producer.rollouts.rubric import Grade, Rubric
 from producer.seeds import derived_seed
 from producer.task import Task
 from producer.validators.judges import AskModel, JudgeFailedError, agent_report
 from producer.validators.verdict import NO_EVIDENCE, Evidence, Verdict
 from schemas.actions import Answer, Terminate
+from schemas.completion import StepScore
 from schemas.turn import TakenAction
+
+
+@dataclass(frozen=True, slots=True)
+class StepScores:
+    """Scores of a completion's steps."""
+
+    scorer: str
+    """Name of the reward model, or of the method."""
+    steps: tuple[StepScore, ...]
+    """At least one."""
+
+    @classmethod
+    def of(
+        cls,
+        scorer: str,
+        steps: Iterable[tuple[str, TokenSpan, float]],
+        *,
+        are_labels: bool = False,
+    ) -> Self:
+        """Of (text, its tokens, score); `are_labels`: a score is the step's label, too."""
+        return cls(
+            scorer,
+            tuple(
+                StepScore(
+                    index=index,
+                    text=text,
+                    first_token=span.first,
+                    last_token=span.last,
+                    score=score,
+                    label=score if are_labels else None,
+                )
+                for index, (text, span, score) in enumerate(steps)
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionReward:
+    """The reward of a user's function or manager."""
+
+    value: float
+    """Of the whole completion."""
+    tokens: tuple[float, ...] = ()
+    """Of each of its tokens; empty: only the whole is rewarded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """The result of a rubric."""
+
+    labels: StepScores | None = None
+    """Of the steps, by completing their prefixes; None: they are not labelled."""
+    scores: StepScores | None = None
+    """Of the steps, by a process reward model; None: they are not scored."""
+    reward: CompletionReward | RewardError | None = None
+    """In place of the outcome's reward; None: that counts. An error fails the attempt."""
+
+
+NO_GRADE = Grade()
+
+Rubric = Callable[[Environment, Task, Completion, Verdict | None], Grade]
+"""Grades an episode's last completion after the verdict; the verdict is None for a task without a
+validator. Called from the environments' threads. EnvironmentFailedError where a database fails."""
 
 
 class EpisodeFailedError(Exception):
@@ -153,7 +219,7 @@ class Act:
                 except ActionRefusedError as error:
                     result = _refused(call, str(error))
             taken.append(result)
-            if isinstance(call.action, Terminate):
+            if isinstance(call.action, Terminate) or observation.is_over:
                 break
         seconds = monotonic() - begun_s
         is_solved = (

@@ -13,14 +13,12 @@ from typing import Protocol, runtime_checkable
 from producer.environments.environment import Environment
 from producer.environments.wrapper import unwrapped
 from producer.policy.policy import Completion
-from producer.process_rewards.cocte import split_steps
+from producer.process_rewards.cocte import split_steps, token_spans
 from producer.process_rewards.row_sets import Comparison
 from producer.process_rewards.sql_text import find_sql
-from producer.process_rewards.token_spans import token_spans
-from producer.rollouts.rubric import StepScores
+from producer.rollouts.requests import StepScores
 from producer.task import Task
 from producer.validators.verdict import Verdict
-from schemas.completion import StepScore
 
 SCORER = "monte_carlo"
 CompletePrefix = Callable[[Task, str], Sequence[str]]
@@ -35,7 +33,6 @@ class ComparesRows(Environment, Protocol):
 
     def compare(self, task: Task, sql: str | None) -> Comparison:
         """The query's rows compared with the gold's. EnvironmentFailedError."""
-        ...
 
 
 @dataclass(slots=True)
@@ -87,17 +84,5 @@ def label_steps(
     labels.append(float(verdict.success))
     tokens = () if completion.tokens is None else completion.tokens.completion_tokens
     spans = token_spans(steps, labeller.token_starts(tokens))
-    return StepScores(
-        SCORER,
-        tuple(
-            StepScore(
-                index=index,
-                text=step.text,
-                first_token=span.first,
-                last_token=span.last,
-                score=label,
-                label=label,
-            )
-            for index, (step, span, label) in enumerate(zip(steps, spans, labels, strict=True))
-        ),
-    )
+    texts = [step.text for step in steps]
+    return StepScores.of(SCORER, zip(texts, spans, labels, strict=True), are_labels=True)

@@ -8,11 +8,11 @@ from producer.sql_execution.database import (
     Cell,
     Database,
     DatabaseFailedError,
+    Limits,
     Rows,
     Setup,
     SqlRefusedError,
 )
-from producer.sql_execution.limits import Limits
 from producer.sql_execution.sqlite import SqliteDatabase, open_read_only, open_throw_away
 
 __all__ = [

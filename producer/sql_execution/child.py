@@ -1,6 +1,6 @@
 """The process that executes SQL: one connection at a time, requests and answers as JSON lines.
 
-It writes no file (RLIMIT_FSIZE), ends with its parent's pipe, and its own timer kills it when a
+It writes no file (RLIMIT_FSIZE), ends with its parent's stream, and its own timer kills it when a
 single call of SQLite's hangs. `children` starts it.
 """
 
@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
+from producer.sql_execution.database import MEGABYTE, Limits, within_limits
 from producer.sql_execution.guard import Guard, statement_problem
-from producer.sql_execution.limits import MEGABYTE, Limits
 
 PAGE_BYTES: Final = 4096
 TIMER_AFTER_S: Final = 1.0
@@ -104,7 +104,8 @@ class Session:
         cursor = self._connection.cursor()
         try:
             cursor.execute(self._for_sqlite(sql))
-            rows, is_truncated = _fetch(cursor, limits)
+            cells = ([_cell(value) for value in row] for row in cursor)
+            rows, is_truncated = within_limits(cells, limits)
         except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
             kind = "failed" if self._is_file and _is_of_the_file(error) else "refused"
             return {kind: self._guard.denied or str(error)}
@@ -117,7 +118,6 @@ class Session:
         return {
             "columns": [column[0] for column in cursor.description or ()],
             "rows": rows,
-            "affected": max(cursor.rowcount, 0),
             "truncated": is_truncated,
             "wrote": self._connection.total_changes != before,
         }
@@ -138,19 +138,6 @@ class Session:
     def close(self) -> None:
         """Throw a database in memory away."""
         self._connection.close()
-
-
-def _fetch(cursor: sqlite3.Cursor, limits: Limits) -> tuple[list[list[object]], bool]:
-    """The rows within the limits, and whether there are more."""
-    rows: list[list[object]] = []
-    characters = 0
-    for row in cursor:
-        cells = [_cell(value) for value in row]
-        characters += sum(len(cell) if isinstance(cell, str) else 8 for cell in cells)
-        if len(rows) >= limits.num_rows or characters > limits.result_characters:
-            return rows, True
-        rows.append(cells)
-    return rows, False
 
 
 def _is_of_the_file(error: Exception) -> bool:
@@ -189,7 +176,7 @@ def answer(session: Session | None, request: Fields) -> tuple[Session | None, Fi
 
 
 def main() -> None:
-    """Answer requests until the parent closes the pipe."""
+    """Answer requests until the parent closes the stream."""
     confine(int(sys.argv[1]))
     session: Session | None = None
     for line in sys.stdin.buffer:

@@ -7,10 +7,8 @@ lent again; every child ends with this process, however it ends.
 import atexit
 import contextlib
 import json
-import os
-import select
-import selectors
 import signal
+import socket
 import subprocess
 import sys
 from collections import defaultdict
@@ -32,10 +30,8 @@ PROGRAM: Final = (
     " from producer.sql_execution.child import main; main()"
 )
 END_TIME_S: Final = 5.0
-"""For a process whose pipe has ended to end itself."""
+"""For a process whose stream has ended to end itself."""
 READ_BYTES: Final = 1 << 16
-PIPE_BYTES: Final = select.PIPE_BUF
-"""That a pipe which can be written to takes without blocking."""
 
 Fields = dict[str, Any]
 Reason = Literal["cpu time", "no answer", "ended"]
@@ -59,19 +55,22 @@ class Child:
         self.memory_bytes = memory_bytes
         # -S -I: nothing of the user's environment; -P is part of -I. No Ctrl-C of the terminal's.
         command = [sys.executable, "-S", "-I", "-c", PROGRAM, str(memory_bytes)]
+        self._stream, its = socket.socketpair()
         try:
             self._process = subprocess.Popen(
                 [*command, json.dumps([str(Path(folder).absolute()) for folder in sys.path])],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
+                stdin=its.fileno(),
+                stdout=its.fileno(),
                 stderr=subprocess.DEVNULL,
-                bufsize=0,
                 start_new_session=True,
                 cwd="/",
             )
         except OSError as error:
+            self._stream.close()
             message = f"the process that executes SQL cannot be started: {error}"
             raise DatabaseFailedError(message) from error
+        finally:
+            its.close()
 
     @property
     def pid(self) -> int:
@@ -81,13 +80,11 @@ class Child:
     def ask(self, request: Fields, timeout_s: float) -> Fields:
         """The answer to a request. ChildEndedError."""
         process = self._process
-        assert process.stdin is not None  # noqa: S101  # both are pipes
-        assert process.stdout is not None  # noqa: S101
         deadline_s = monotonic() + timeout_s
         try:
-            # A child that is stopped reads nothing, and a pipe holds 64 KiB.
-            _write(process.stdin.fileno(), json.dumps(request).encode() + b"\n", deadline_s)
-            line = _read_line(process.stdout.fileno(), deadline_s)
+            self._stream.settimeout(timeout_s)
+            self._stream.sendall(json.dumps(request).encode() + b"\n")
+            line = self._read_line(deadline_s)
         except TimeoutError as error:
             self.kill()
             message = f"no answer within {timeout_s:g} s"
@@ -95,7 +92,7 @@ class Child:
         except OSError:  # it ended before it had read the whole request
             line = b""
         if not line:
-            # The pipe's end is seen before the process's.
+            # The stream's end is seen before the process's.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(END_TIME_S)
             self.kill()
@@ -109,42 +106,21 @@ class Child:
         """End it. Idempotent."""
         self._process.kill()
         self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
+        self._stream.close()
 
-
-def _write(descriptor: int, content: bytes, deadline_s: float) -> None:
-    """TimeoutError; OSError from a pipe without a reader."""
-    left = memoryview(content)
-    with selectors.DefaultSelector() as selector:
-        selector.register(descriptor, selectors.EVENT_WRITE)
-        while left:
-            _wait(selector, deadline_s)
-            # A write of what the pipe has room for, and no more, does not block.
-            left = left[os.write(descriptor, left[:PIPE_BYTES]) :]
-
-
-def _read_line(descriptor: int, deadline_s: float) -> bytes:
-    """One line; empty at the end of the file. TimeoutError, OSError."""
-    parts: list[bytes] = []
-    with selectors.DefaultSelector() as selector:
-        selector.register(descriptor, selectors.EVENT_READ)
-        while True:
-            _wait(selector, deadline_s)
-            part = os.read(descriptor, READ_BYTES)
+    def _read_line(self, deadline_s: float) -> bytes:
+        """One line; empty at the end of the stream. TimeoutError, OSError."""
+        parts: list[bytes] = []
+        while not parts or not parts[-1].endswith(b"\n"):
+            left_s = deadline_s - monotonic()
+            if left_s <= 0:
+                raise TimeoutError
+            self._stream.settimeout(left_s)
+            part = self._stream.recv(READ_BYTES)
             if not part:
                 return b""
             parts.append(part)
-            if part.endswith(b"\n"):
-                return b"".join(parts)
-
-
-def _wait(selector: selectors.BaseSelector, deadline_s: float) -> None:
-    """Until it is ready. TimeoutError."""
-    if not selector.select(max(deadline_s - monotonic(), 0)):
-        raise TimeoutError
+        return b"".join(parts)
 
 
 class Children:

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Final
 
-from producer.sql_execution.limits import Limits
+from producer.sql_execution.database import Limits
 
 KINDS: Final = ("SELECT", "WITH", "VALUES", "INSERT", "UPDATE", "DELETE", "REPLACE")
 """First words of statements that can be executed."""
@@ -118,9 +118,10 @@ class Guard:
         database: str | None,  # noqa: ARG002  # the interface's; ATTACH and TEMP are refused
         trigger: str | None,
     ) -> int:
-        if self._reason(action, first, second, trigger) is None:
+        reason = self._reason(action, first, second, trigger)
+        if reason is None:
             return sqlite3.SQLITE_OK
-        self.denied = self._reason(action, first, second, trigger)
+        self.denied = reason
         return sqlite3.SQLITE_DENY
 
     def _reason(
@@ -161,6 +162,6 @@ def statement_problem(sql: str, limits: Limits) -> str | None:
         return "there is no statement to execute"
     word = re.match(r"\(*\s*([A-Za-z]+)", rest)
     if word is None or word[1].upper() not in KINDS:
-        shown = (word[1] if word else rest[:20]).upper()
-        return f"{shown} cannot be executed here; use SELECT, INSERT, UPDATE or DELETE"
+        keyword = (word[1] if word else rest[:20]).upper()
+        return f"{keyword} cannot be executed here; use SELECT, INSERT, UPDATE or DELETE"
     return None

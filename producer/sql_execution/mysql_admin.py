@@ -1,4 +1,4 @@
-"""The administrator's connection to a MySQL or MariaDB server: makes and drops sessions' databases.
+"""A MySQL or MariaDB server: its URL, and the administrator who makes and drops databases there.
 
 Names are `PREFIX_<owner>_<number>`. As long as a process lives it holds the server's lock
 `PREFIX_<owner>`, so that any process sees whose databases are debris, from any machine.
@@ -10,14 +10,55 @@ import secrets
 from collections.abc import Sequence
 from threading import Lock
 from typing import Any, Final, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 from producer.errors import UsageError
 from producer.sql_execution.database import DatabaseFailedError
-from producer.sql_execution.mysql_url import ServerUrl
 
 CONNECT_TIME_S: Final = 10
 ADMIN_TIME_S: Final = 60
 RIGHTS: Final = "SELECT, INSERT, UPDATE, DELETE"
+DEFAULT_PORT: Final = 3306
+DEFAULT_PREFIX: Final = "cua"
+PREFIX: Final = re.compile(r"[a-z][a-z0-9]{0,15}")
+
+
+class ServerUrl(NamedTuple):
+    """`mysql://USER:PASSWORD@HOST:PORT/PREFIX`."""
+
+    host: str
+    port: int
+    user: str
+    password: str
+    prefix: str = DEFAULT_PREFIX
+    """Of the names of sessions' databases and users."""
+
+    @property
+    def redacted(self) -> str:
+        """Without the password."""
+        return f"mysql://{self.user}@{self.host}:{self.port}"
+
+
+def parse_server_url(url: str) -> ServerUrl:
+    """ValueError for another form."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or DEFAULT_PORT
+    except ValueError as error:
+        message = f"it is no URL: {error}"
+        raise ValueError(message) from error
+    if parts.scheme not in {"mysql", "mariadb"} or not parts.hostname or not parts.username:
+        message = "a server's URL is mysql://USER@HOST:PORT"
+        raise ValueError(message)
+    prefix = parts.path.strip("/") or DEFAULT_PREFIX
+    if not PREFIX.fullmatch(prefix) or parts.query or parts.fragment:
+        message = (
+            f"{prefix!r} cannot begin the names of the sessions' databases; use at most 16 small"
+            " letters and digits"
+        )
+        raise ValueError(message)
+    user, password = unquote(parts.username), unquote(parts.password or "")
+    return ServerUrl(parts.hostname, port, user, password, prefix)
 
 
 class Access(NamedTuple):

@@ -13,12 +13,13 @@ from typing import Any, Final
 from producer.sql_execution.database import (
     Cell,
     DatabaseFailedError,
+    Limits,
     Rows,
     Setup,
     SqlRefusedError,
+    within_limits,
 )
 from producer.sql_execution.guard import statement_problem
-from producer.sql_execution.limits import Limits
 from producer.sql_execution.mysql_admin import Access, Administrator, connect
 
 SQL_MODE: Final = (
@@ -93,21 +94,11 @@ class MysqlDatabase:
                 self._administrator.drop(access)
 
     def _rows(self, cursor: Any) -> Rows:  # noqa: ANN401  # pymysql ships no types
-        limits = self._limits
-        rows: list[tuple[Cell, ...]] = []
-        characters, is_truncated = 0, False
-        for row in cursor.fetchall():
-            cells = tuple(map(_cell, row))
-            characters += sum(len(cell) if isinstance(cell, str) else 8 for cell in cells)
-            if len(rows) >= limits.num_rows or characters > limits.result_characters:
-                is_truncated = True
-                break
-            rows.append(cells)
-        described = cursor.description
+        cells = (tuple(map(_cell, row)) for row in cursor.fetchall())
+        rows, is_truncated = within_limits(cells, self._limits)
         return Rows(
-            columns=tuple(column[0] for column in described or ()),
-            rows=tuple(rows),
-            num_affected=0 if described else max(cursor.rowcount, 0),
+            columns=tuple(column[0] for column in cursor.description or ()),
+            rows=tuple(map(tuple, rows)),
             is_truncated=is_truncated,
         )
 

@@ -3,24 +3,28 @@
 When its process ends, the database is built again in another, from its setup and the statements
 that changed it, and the statement is asked once more: the process may have been killed from
 outside. A statement that took all its time, or that ends the second process too, is refused.
+
+Files are read as they are (`immutable`), without locks, so that a read-only disk will do. What a
+writer that is at work, or was killed, left beside the file would be overlooked, and what it writes
+meanwhile would be read in parts.
 """
 
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from producer.sql_execution.children import CHILDREN, START_TIME_S, Child, ChildEndedError
 from producer.sql_execution.database import (
+    FILE_LIMITS,
     Cell,
     DatabaseFailedError,
+    Limits,
     Rows,
     Setup,
     SqlRefusedError,
 )
-from producer.sql_execution.database_file import unfinished
-from producer.sql_execution.limits import FILE_LIMITS, Limits
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +33,47 @@ BUSY: Final = 4.0
 GRACE_S: Final = 10.0
 """... and what an answer may take beyond it."""
 
+JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
+"""First bytes of a rollback journal in force: https://sqlite.org/fileformat2.html#rollbackjournal."""
+
 Fields = dict[str, Any]
+
+
+class FileState(NamedTuple):
+    """Two equal states are one content."""
+
+    device: int
+    inode: int
+    """Another file in its place has another."""
+    size_bytes: int
+    modified_ns: int
+    changed_ns: int
+    """Of the content or the status; unlike `modified_ns`, no program can set it back."""
+
+
+def file_state(path: Path) -> FileState:
+    """The state of a file. OSError."""
+    status = path.stat()
+    return FileState(
+        status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    )
+
+
+def unfinished(path: Path) -> str | None:
+    """The companion file that belongs to the database; None: there is none. OSError."""
+    wal = path.with_name(path.name + "-wal")
+    if wal.is_file() and wal.stat().st_size:
+        return (
+            f"the database has changes in {wal.name}; close what has it open, or run"
+            " `PRAGMA wal_checkpoint(TRUNCATE)`"
+        )
+    journal = path.with_name(path.name + "-journal")
+    if journal.is_file() and _is_in_force(journal):
+        return (
+            f"the database has a transaction that did not end in {journal.name}; close what has it"
+            " open, or read it once with sqlite3, which undoes the transaction"
+        )
+    return None
 
 
 def open_throw_away(
@@ -100,7 +144,6 @@ class SqliteDatabase:
         return Rows(
             columns=tuple(answer["columns"]),
             rows=tuple(map(tuple, answer["rows"])),
-            num_affected=answer["affected"],
             is_truncated=answer["truncated"],
         )
 
@@ -203,3 +246,8 @@ class SqliteDatabase:
 def quoted(name: str) -> str:
     """An identifier of SQLite's."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def _is_in_force(journal: Path) -> bool:
+    with journal.open("rb") as file:
+        return file.read(len(JOURNAL_MAGIC)) == JOURNAL_MAGIC

@@ -8,8 +8,9 @@ events: who records a training calls `step`, or passes `on_step`.
 import hashlib
 import math
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final, Generic
 
@@ -23,7 +24,7 @@ from producer.policy.memory_demand import TOKENS_PER_MICRO_BATCH
 from producer.policy.torch_policy.logprobs import length_batches
 from producer.policy.torch_policy.state import sync_files
 from producer.seeds import derived_seed
-from producer.supervised.objective import Item, LoadedNetwork, Objective
+from producer.supervised.objective import Item, LoadedNetwork, Objective, autocast
 from producer.supervised.optimizers import (
     MAX_GRADIENT_NORM,
     accumulate_gradients,
@@ -33,77 +34,6 @@ from producer.supervised.optimizers import (
 
 _WEIGHTS: Final = "trained.safetensors"
 _OPTIMIZERS: Final = "optimizers.pt"
-
-
-@dataclass(frozen=True, slots=True)
-class FitState:
-    """Where a training stands, and what it is."""
-
-    done: int
-    """Optimiser steps."""
-    identity: str
-    """Hash of settings and items."""
-
-
-def hash_of(parts: Iterable[object]) -> str:
-    """Hex sha256 over the parts' `repr`, in order."""
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(f"{part!r}\n".encode())
-    return digest.hexdigest()
-
-
-def save_fit_state(
-    folder: Path,
-    named: Mapping[str, nn.Parameter],
-    optimizers: Sequence[torch.optim.Optimizer],
-    state: FitState,
-) -> None:
-    """Write the state into an existing folder; synced on return."""
-    weights = {name: one.detach().contiguous() for name, one in named.items()}
-    save_file(weights, folder / _WEIGHTS)
-    torch.save(
-        {
-            "done": state.done,
-            "identity": state.identity,
-            "optimizers": [optimizer.state_dict() for optimizer in optimizers],
-        },
-        folder / _OPTIMIZERS,
-    )
-    sync_files(folder)
-
-
-def load_fit_state(
-    folder: Path,
-    named: Mapping[str, nn.Parameter],
-    optimizers: Sequence[torch.optim.Optimizer],
-    identity: str,
-) -> FitState:
-    """Restore weights and optimisers; returns where the training stood.
-
-    NotFoundError if files are missing, MismatchError if they are of another training.
-    """
-    if not (folder / _WEIGHTS).is_file() or not (folder / _OPTIMIZERS).is_file():
-        message = f"{folder} is not a saved state: it needs {_WEIGHTS} and {_OPTIMIZERS}"
-        raise NotFoundError(message)
-    stored = torch.load(folder / _OPTIMIZERS, weights_only=True)
-    if stored["identity"] != identity:
-        message = (
-            f"the state in {folder} is of other data or settings; continue with those that the"
-            " training began with, or begin another"
-        )
-        raise MismatchError(message)
-    weights = load_file(folder / _WEIGHTS)
-    expected = {name: one.shape for name, one in named.items()}
-    if {name: one.shape for name, one in weights.items()} != expected:
-        message = f"the weights in {folder} do not fit this policy; use the one that was trained"
-        raise MismatchError(message)
-    with torch.no_grad():
-        for name, one in named.items():
-            one.copy_(weights[name])
-    for optimizer, own in zip(optimizers, stored["optimizers"], strict=True):
-        optimizer.load_state_dict(own)
-    return FitState(int(stored["done"]), identity)
 
 
 def steps_per_epoch(num_items: int, batch_size: int) -> int:
@@ -138,8 +68,8 @@ class FitSettings:
     weight_decay: float = 0.0
     betas: tuple[float, float] = (0.9, 0.999)
     """Of AdamW."""
-    max_gradient_norm: float | None = MAX_GRADIENT_NORM
-    """Global L2 norm to which a batch's gradient is clipped; None: not clipped."""
+    max_gradient_norm: float = MAX_GRADIENT_NORM
+    """Global L2 norm to which a batch's gradient is clipped."""
     muon_learning_rate: float | None = None
     """Peak rate of matrices, which Muon trains then; None: AdamW trains everything."""
     max_tokens: int = TOKENS_PER_MICRO_BATCH
@@ -179,8 +109,13 @@ class Fit(Generic[Item]):
         items: Sequence[Item],
         objective: Objective[Item],
         settings: FitSettings,
+        *,
+        is_bfloat16: bool = False,
     ) -> None:
-        """ValueError if there is nothing to train, or on."""
+        """ValueError if there is nothing to train, or on.
+
+        `is_bfloat16`: matrix products are rounded; weights and optimisers stay float32.
+        """
         named = {name: one for name, one in network.named_parameters() if one.requires_grad}
         if not named or not items:
             message = f"a fit needs weights and items; found {len(named)} and {len(items)}"
@@ -189,6 +124,7 @@ class Fit(Generic[Item]):
         self._items = items
         self._objective = objective
         self._settings = settings
+        self._is_bfloat16 = is_bfloat16
         self._named: dict[str, nn.Parameter] = named
         self._parameters = list(named.values())
         self._optimizers = make_optimizers(
@@ -198,12 +134,11 @@ class Fit(Generic[Item]):
             weight_decay=settings.weight_decay,
             betas=settings.betas,
         )
-        self._identity: str | None = None
         self._done = 0
         network.eval()
 
     @property
-    def done(self) -> int:
+    def version(self) -> int:
         """Optimiser steps so far."""
         return self._done
 
@@ -231,7 +166,8 @@ class Fit(Generic[Item]):
         num_targets = sum(objective.num_targets(item) for item in batch)
 
         def loss_of(items: Sequence[Item]) -> Tensor:
-            return objective.loss_sum(self._network, items) / num_targets
+            with autocast(self._network, is_bfloat16=self._is_bfloat16):
+                return objective.loss_sum(self._network, items) / num_targets
 
         lengths = [objective.num_tokens(item) for item in batch]
         gradient = accumulate_gradients(
@@ -265,18 +201,46 @@ class Fit(Generic[Item]):
 
     def save_state(self, folder: Path) -> None:
         """Write weights, optimisers and position into an existing folder; synced on return."""
-        optimizers = [rated.optimizer for rated in self._optimizers]
-        save_fit_state(folder, self._named, optimizers, FitState(self._done, self._hash()))
+        weights = {name: one.detach().contiguous() for name, one in self._named.items()}
+        save_file(weights, folder / _WEIGHTS)
+        optimizers = [rated.optimizer.state_dict() for rated in self._optimizers]
+        stored = {"done": self._done, "identity": self._identity, "optimizers": optimizers}
+        torch.save(stored, folder / _OPTIMIZERS)
+        sync_files(folder)
 
     def load_state(self, folder: Path) -> None:
         """Restore what `save_state` wrote, bit for bit.
 
         NotFoundError if there is none, MismatchError if it is of other weights, items or settings.
         """
-        optimizers = [rated.optimizer for rated in self._optimizers]
-        self._done = load_fit_state(folder, self._named, optimizers, self._hash()).done
+        if not (folder / _WEIGHTS).is_file() or not (folder / _OPTIMIZERS).is_file():
+            message = f"{folder} is not a saved state: it needs {_WEIGHTS} and {_OPTIMIZERS}"
+            raise NotFoundError(message)
+        stored = torch.load(folder / _OPTIMIZERS, weights_only=True)
+        if stored["identity"] != self._identity:
+            message = (
+                f"the state in {folder} is of other data or settings; continue with those that the"
+                " training began with, or begin another"
+            )
+            raise MismatchError(message)
+        weights = load_file(folder / _WEIGHTS)
+        expected = {name: one.shape for name, one in self._named.items()}
+        if {name: one.shape for name, one in weights.items()} != expected:
+            message = (
+                f"the weights in {folder} do not fit this policy; use the one that was trained"
+            )
+            raise MismatchError(message)
+        with torch.no_grad():
+            for name, one in self._named.items():
+                one.copy_(weights[name])
+        for rated, own in zip(self._optimizers, stored["optimizers"], strict=True):
+            rated.optimizer.load_state_dict(own)
+        self._done = int(stored["done"])
 
-    def _hash(self) -> str:
-        if self._identity is None:
-            self._identity = hash_of([self._settings, *self._items])
-        return self._identity
+    @cached_property
+    def _identity(self) -> str:
+        """Hash of settings and items, in hex."""
+        digest = hashlib.sha256()
+        for part in (self._settings, *self._items):
+            digest.update(f"{part!r}\n".encode())
+        return digest.hexdigest()

@@ -1,31 +1,41 @@
-"""Figures on held-out items, for each objective. Axes: M targets, V vocabulary."""
+"""Figures on held-out items: loss, accuracy, and where targets are of two classes the AUC."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Protocol
 
 import torch
-from torch.nn import functional
 
 from producer.policy.torch_policy.cpu_parallel import parallel_map
 from producer.policy.torch_policy.logprobs import length_batches
-from producer.supervised.objective import CrossEntropy, Example, LoadedNetwork, target_logits
-from producer.supervised.pairwise_reward import BradleyTerry, TokenPair
-from producer.supervised.precision import autocast
-from producer.supervised.process_reward import MarkedSteps, StepCrossEntropy
+from producer.supervised.objective import (
+    Item,
+    Item_contra,
+    LoadedNetwork,
+    Objective,
+    Outcome,
+    autocast,
+)
 
 
-def area_under_curve(scores: Sequence[float], is_positive: Sequence[bool]) -> float | None:
+class Measured(Objective[Item_contra], Protocol[Item_contra]):
+    """An objective that also says how each target came out."""
+
+    def outcomes(self, network: LoadedNetwork, items: Sequence[Item_contra]) -> list[Outcome]:
+        """Of the items' targets, in order. Called without gradients."""
+        ...
+
+
+def area_under_curve(scored: Sequence[tuple[float, bool]]) -> float | None:
     """Probability that a positive scores above a negative, ties as one half (the ROC's area).
 
-    None without a positive or without a negative.
+    `scored`: scores, each with whether it is a positive's. None without one of either kind.
     """
-    num_positive = sum(is_positive)
-    num_negative = len(is_positive) - num_positive
+    num_positive = sum(is_positive for _, is_positive in scored)
+    num_negative = len(scored) - num_positive
     if not num_positive or not num_negative:
         return None
-    ordered = sorted(zip(scores, is_positive, strict=True))
+    ordered = sorted(scored)
     rank_sum, start = 0.0, 0
     while start < len(ordered):
         end = start
@@ -36,16 +46,6 @@ def area_under_curve(scores: Sequence[float], is_positive: Sequence[bool]) -> fl
         start = end
     above = rank_sum - num_positive * (num_positive + 1) / 2
     return above / (num_positive * num_negative)
-
-
-class Outcome(NamedTuple):
-    """One target of a held-out item."""
-
-    loss: float
-    is_right: bool
-    score: float = 0.0
-    """Probability that a step is right; 0 in other objectives."""
-    is_positive: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,8 @@ class Figures:
 
 def evaluate(
     network: LoadedNetwork,
-    objective: CrossEntropy | StepCrossEntropy | BradleyTerry,
-    items: Sequence[Any],
+    objective: Measured[Item],
+    items: Sequence[Item],
     max_tokens: int,
     *,
     is_bfloat16: bool = False,
@@ -73,19 +73,11 @@ def evaluate(
 
     `is_bfloat16`: products are rounded as in training; the same bits on any number of cores.
     """
-    measure: Callable[[Sequence[Any]], list[Outcome]]
-    match objective:
-        case CrossEntropy():
-            measure = partial(_tokens, network)
-        case StepCrossEntropy():
-            measure = partial(_steps, network, objective)
-        case BradleyTerry():
-            measure = partial(_pairs, network, objective)
 
-    def outcomes_of(part: Sequence[Any]) -> list[Outcome]:
+    def outcomes_of(part: Sequence[Item]) -> list[Outcome]:
         # Per thread, as torch has it: set around all passes it would not reach parallel ones.
-        with autocast(network.device, is_bfloat16=is_bfloat16):
-            return measure(part)
+        with autocast(network, is_bfloat16=is_bfloat16):
+            return objective.outcomes(network, part)
 
     lengths = [objective.num_tokens(item) for item in items]
     parts = [[items[at] for at in part] for part in length_batches(lengths, max_tokens)]
@@ -94,50 +86,14 @@ def evaluate(
             item for found in parallel_map(outcomes_of, parts, network.device) for item in found
         ]
     num = len(outcomes)
-    is_scored = isinstance(objective, StepCrossEntropy)
-    scores, positive = (
-        [outcome.score for outcome in outcomes],
-        [outcome.is_positive for outcome in outcomes],
-    )
+    classed = [
+        (outcome.score, outcome.is_positive)
+        for outcome in outcomes
+        if outcome.is_positive is not None
+    ]
     return Figures(
         loss=sum(outcome.loss for outcome in outcomes) / num,
         accuracy=sum(outcome.is_right for outcome in outcomes) / num,
-        auc=area_under_curve(scores, positive) if is_scored else None,
+        auc=area_under_curve(classed),
         num_targets=num,
     )
-
-
-def _tokens(network: LoadedNetwork, items: Sequence[Example]) -> list[Outcome]:
-    logits_MV, targets_M = target_logits(network, items)
-    losses_M = functional.cross_entropy(logits_MV, targets_M, reduction="none")
-    right_M = logits_MV.argmax(dim=-1) == targets_M
-    return [
-        Outcome(loss, right)
-        for loss, right in zip(losses_M.tolist(), right_M.tolist(), strict=True)
-    ]
-
-
-def _steps(
-    network: LoadedNetwork, objective: StepCrossEntropy, items: Sequence[MarkedSteps]
-) -> list[Outcome]:
-    logprobs = objective.logprobs(network, items).tolist()
-    labels = [label for item in items for label in item.labels]
-    return [
-        Outcome(
-            loss=-(label * right + (1 - label) * wrong),
-            is_right=(right > wrong) == (label > 0.5),  # noqa: PLR2004  # more right than not
-            score=right,
-            is_positive=label > 0.5,  # noqa: PLR2004
-        )
-        for (right, wrong), label in zip(logprobs, labels, strict=True)
-    ]
-
-
-def _pairs(
-    network: LoadedNetwork, objective: BradleyTerry, items: Sequence[TokenPair]
-) -> list[Outcome]:
-    margins_B = objective.margins(network, items)
-    losses = (-functional.logsigmoid(margins_B)).tolist()
-    return [
-        Outcome(loss, margin > 0) for loss, margin in zip(losses, margins_B.tolist(), strict=True)
-    ]

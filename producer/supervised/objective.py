@@ -5,7 +5,7 @@ Axes: B rows, T tokens padded on the right, M target tokens, D hidden dimension,
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import torch
 from peft import PeftModel
@@ -37,6 +37,17 @@ class Example:
 
 LoadedNetwork: TypeAlias = PreTrainedModel | PeftModel
 """All of its weights, or those of its adapter, are trained."""
+
+
+class Outcome(NamedTuple):
+    """One target of a held-out item."""
+
+    loss: float
+    is_right: bool
+    score: float = 0.0
+    """Of objectives with classes: what tells a positive from a negative."""
+    is_positive: bool | None = None
+    """None: the objective has no classes."""
 
 
 Item = TypeVar("Item")
@@ -77,6 +88,18 @@ class CrossEntropy:
         """Sum of -log p over the target tokens; the output layer runs on those alone."""
         logits_MV, targets_M = target_logits(network, items)
         return functional.cross_entropy(logits_MV, targets_M, reduction="sum")
+
+    def outcomes(self, network: LoadedNetwork, items: Sequence[Example]) -> list[Outcome]:
+        """Of every target token: right if it is the most probable one."""
+        logits_MV, targets_M = target_logits(network, items)
+        losses_M = functional.cross_entropy(logits_MV, targets_M, reduction="none")
+        right_M = logits_MV.argmax(dim=-1) == targets_M
+        return list(map(Outcome, losses_M.tolist(), right_M.tolist()))
+
+
+def autocast(network: LoadedNetwork, *, is_bfloat16: bool) -> torch.autocast:
+    """Inside the context products are of bfloat16, if so asked. Per thread, as torch has it."""
+    return torch.autocast(network.device.type, dtype=torch.bfloat16, enabled=is_bfloat16)
 
 
 def target_logits(network: LoadedNetwork, items: Sequence[Example]) -> tuple[Tensor, Tensor]:

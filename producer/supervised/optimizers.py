@@ -7,7 +7,8 @@ from typing import Final, NamedTuple, TypeVar
 import torch
 from torch import Tensor, nn
 
-from producer.policy.torch_policy.cpu_parallel import add_gradients, parallel_map, split_evenly
+from producer.policy.sequences import split_evenly
+from producer.policy.torch_policy.cpu_parallel import add_gradients, parallel_map
 from producer.policy.torch_policy.seeded_dropout import dropout_drawn_from
 from producer.seeds import derived_seed
 
@@ -35,13 +36,13 @@ def accumulate_gradients(
     micro_batches: Sequence[MicroBatch],
     parameters: Sequence[nn.Parameter],
     *,
-    max_norm: float | None = MAX_GRADIENT_NORM,
+    max_norm: float = MAX_GRADIENT_NORM,
     dropout_seed: int | None = None,
 ) -> BatchGradient:
     """Clipped gradients of the summed losses, added to the parameters' `.grad`.
 
     Micro-batches run in parallel and are added in order, so the result has the same bits on any
-    number of cores. `max_norm` None: not clipped. `dropout_seed` None: no dropout.
+    number of cores. `dropout_seed` None: no dropout.
     """
 
     def backward(numbered: tuple[int, MicroBatch]) -> tuple[float, tuple[Tensor | None, ...]]:
@@ -56,8 +57,7 @@ def accumulate_gradients(
     for loss, gradients in parallel_map(backward, list(enumerate(micro_batches)), device):
         add_gradients(parameters, gradients)
         total += loss
-    bound = float("inf") if max_norm is None else max_norm
-    return BatchGradient(total, float(torch.nn.utils.clip_grad_norm_(parameters, bound)))
+    return BatchGradient(total, float(torch.nn.utils.clip_grad_norm_(parameters, max_norm)))
 
 
 NUM_MUON_SHARDS: Final = 4

@@ -15,9 +15,9 @@ from torch.nn import functional
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreTrainedModel
 
 from producer.errors import NotFoundError
+from producer.policy.torch_policy.cpu_parallel import compute_on_one_thread
 from producer.policy.torch_policy.placement import choose_placement
-from producer.policy.torch_policy.threads import compute_on_one_thread
-from producer.supervised.objective import padded_tokens
+from producer.supervised.objective import Outcome, padded_tokens
 from producer.supervised.sequences import prompt_and_answer
 
 
@@ -88,9 +88,18 @@ class BradleyTerry:
         """Sum over the pairs."""
         return -functional.logsigmoid(self.margins(network, items)).sum()
 
+    def outcomes(self, network: Any, items: Sequence[TokenPair]) -> list[Outcome]:  # noqa: ANN401
+        """Of every pair: right if the chosen answer scores higher."""
+        margins_B = self.margins(network, items)
+        losses = (-functional.logsigmoid(margins_B)).tolist()
+        return [
+            Outcome(loss, margin > 0)
+            for loss, margin in zip(losses, margins_B.tolist(), strict=True)
+        ]
+
     def margins(self, network: Any, items: Sequence[TokenPair]) -> Tensor:  # noqa: ANN401
         """[B]: score(chosen) - score(rejected)."""
-        sequences = [one for item in items for one in (item.chosen, item.rejected)]
+        sequences = [answer for item in items for answer in (item.chosen, item.rejected)]
         scores_B2 = scores(network, sequences).view(-1, 2)
         return scores_B2[:, 0] - scores_B2[:, 1]
 

@@ -1,14 +1,35 @@
-"""A task as a user writes it: an object, or the instruction alone."""
+"""A task as a user writes it: an object, or the instruction alone; and files of such tasks.
 
+A file is JSON, JSON lines, a table with a header, or one instruction a line.
+"""
+
+import csv
+import json
 import re
 import unicodedata
+from collections.abc import Iterator
 from hashlib import sha256
-from typing import Annotated, Any, Final, Literal, Self
+from io import StringIO
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    model_validator,
+)
 
-from producer.agents.android.queries import find_query
-from producer.agents.android.query_descriptions import describe_unknown_query, describe_wrong_answer
+from producer.agents.android.queries import (
+    describe_unknown_query,
+    describe_wrong_answer,
+    find_queries,
+)
+from producer.errors import UsageError
+from producer.field_errors import explain_mistake
 from producer.task import Split, Task
 
 Difficulty = Literal["easy", "medium", "hard"]
@@ -20,6 +41,13 @@ ONLY_SHOWN: Final = frozenset({"judged", "source_type"})
 """Fields that `cua-train tasks show --json` prints and that follow from the others."""
 OF_OTHER_SOURCES: Final = frozenset({"judge", "judge_model", "entry"})
 """Fields of every task that a task as a user writes it does not have."""
+TEXT_SUFFIX = ".txt"
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+"""Ending of a file that is a table -> what separates its cells."""
+LIST_FIELDS = ("setup", "tags")
+SEPARATOR = ";"
+"""Between the parts of a cell of LIST_FIELDS."""
+COMMENT = "#"
 
 
 def _check_name(name: str) -> str:
@@ -75,11 +103,11 @@ class CustomTask(BaseModel):
     def _read_text(cls, given: Any) -> Any:  # noqa: ANN401  # whatever was passed
         """An instruction alone, or what `cua-train tasks show --json` prints."""
         if isinstance(given, dict):
-            shown = {key: value for key, value in given.items() if key not in ONLY_SHOWN}
-            if "expected_result" in shown and "expected" not in shown:
-                shown["expected"] = shown.pop("expected_result")
+            kept = {key: value for key, value in given.items() if key not in ONLY_SHOWN}
+            if "expected_result" in kept and "expected" not in kept:
+                kept["expected"] = kept.pop("expected_result")
             # Of a task of a source that is no file; there it has a value.
-            return {k: v for k, v in shown.items() if k not in OF_OTHER_SOURCES or v is not None}
+            return {k: v for k, v in kept.items() if k not in OF_OTHER_SOURCES or v is not None}
         if not isinstance(given, str):
             return given
         text = unicodedata.normalize("NFC", given.strip())
@@ -87,7 +115,7 @@ class CustomTask(BaseModel):
 
     @model_validator(mode="after")
     def _validator_is_complete(self) -> Self:
-        if self.validation_query is not None and find_query(self.validation_query) is None:
+        if self.validation_query is not None and find_queries(self.validation_query) is None:
             message = f"validation_query: {describe_unknown_query(self.validation_query)}"
             raise ValueError(message)
         if self.validation_query is not None and self.expected is None:
@@ -113,22 +141,10 @@ class CustomTask(BaseModel):
 
     def task(self, source_type: str) -> Task:
         """The Task."""
-        return Task(
-            task_id=self.task_id,
-            name=self.name or self.task_id,
-            description=self.description,
-            difficulty=self.difficulty,
-            category=self.category,
-            max_steps=self.max_steps,
-            validation_query=self.validation_query,
-            expected_result=None if self.expected is None else str(self.expected),
-            setup=self.setup,
-            tags=self.tags,
-            app_name=self.app_name,
-            source_type=source_type,
-            split=self.split,
-            validation_config=self.validation_config,
-        )
+        same = self.model_dump(exclude={"name", "expected"})
+        expected = None if self.expected is None else str(self.expected)
+        name = self.name or self.task_id
+        return Task(**same, name=name, expected_result=expected, source_type=source_type)
 
 
 def text_task_id(text: str) -> str:
@@ -140,3 +156,111 @@ def text_task_id(text: str) -> str:
 def _title(text: str) -> str:
     words = " ".join(text.split())
     return words if len(words) <= MAX_TITLE_CHARS else f"{words[: MAX_TITLE_CHARS - 1]}…"
+
+
+class _Row(NamedTuple):
+    content: JsonValue
+    line: int | None
+    """From 1; None in a JSON array. Of a table: the last line of the row."""
+
+
+def tasks_from_file(path: Path, where: str) -> list[Task]:
+    """Every task of the file, in order. UsageError, led by `where`, with the line that is wrong.
+
+    A file whose name ends in .txt has one instruction a line, unless it begins as JSON; blank lines
+    and lines that begin with # are skipped. The first line of a .csv or .tsv file names the fields;
+    an empty cell is a field that is not given, and `;` separates the parts of `setup` and `tags`.
+    """
+    text = _read(path, where)
+    suffix = path.suffix.lower()
+    if suffix in DELIMITERS:
+        rows = list(_table_rows(text, path, where))
+    elif suffix == TEXT_SUFFIX and text.lstrip()[:1] not in {"[", "{"}:
+        rows = list(_text_rows(text))
+    else:
+        rows = list(_json_rows(text, path, where))
+    if not rows:
+        message = f"{where}: {path} contains no task; give at least one task"
+        raise UsageError(message)
+    return [_task(row, f"{where}: {path}[{index}]") for index, row in enumerate(rows)]
+
+
+def _read(path: Path, where: str) -> str:
+    try:
+        return path.expanduser().read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        message = f"{where}: {path} is not UTF-8 text ({error})"
+        raise UsageError(message) from error
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        message = f"{where}: cannot read {str(path)!r}: {reason}"
+        raise UsageError(message) from error
+
+
+def _text_rows(text: str) -> Iterator[_Row]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        instruction = line.strip()
+        if instruction and not instruction.startswith(COMMENT):
+            yield _Row(instruction, number)
+
+
+def _table_rows(text: str, path: Path, where: str) -> Iterator[_Row]:
+    reader = csv.DictReader(
+        StringIO(text, newline=""), delimiter=DELIMITERS[path.suffix.lower()], strict=True
+    )
+    try:
+        names = [name.strip() for name in reader.fieldnames or ()]
+        if not {"task_id", "description"} <= set(names) or len(set(names)) < len(names):
+            message = (
+                f"{where}: the first line of {path} must name each column once, among them task_id"
+                f" and description; found {', '.join(map(repr, names)) or 'nothing'}"
+            )
+            raise UsageError(message)
+        reader.fieldnames = names
+        for row in reader:
+            if None in row or None in row.values():
+                message = (
+                    f"{where}: {path} line {reader.line_num} has another number of cells than the"
+                    f" {len(names)} columns; quote a cell that contains a comma"
+                )
+                raise UsageError(message)
+            cells = {name: _cell(name, cell) for name, cell in row.items() if cell.strip()}
+            yield _Row(cells, reader.line_num)
+    except csv.Error as error:
+        message = f"{where}: {path} line {reader.reader.line_num} is no row of a table: {error}"
+        raise UsageError(message) from error
+
+
+def _cell(name: str, cell: str) -> JsonValue:
+    if name not in LIST_FIELDS:
+        return cell
+    return [part.strip() for part in cell.split(SEPARATOR) if part.strip()]
+
+
+def _json_rows(text: str, path: Path, where: str) -> Iterator[_Row]:
+    place = ""
+    try:
+        if text.lstrip().startswith("["):
+            for content in json.loads(text):
+                yield _Row(content, None)
+            return
+        # Not splitlines(): JSON strings may contain U+2028 and U+0085.
+        for number, line in enumerate(text.split("\n"), start=1):
+            if line.strip():
+                place = f"line {number}: "
+                yield _Row(json.loads(line), number)
+    except (ValueError, RecursionError) as error:
+        message = (
+            f"{where}: {path} is neither a JSON array nor JSON lines: {place}{error}. Instructions,"
+            f" one a line, belong in a file whose name ends in {TEXT_SUFFIX}"
+        )
+        raise UsageError(message) from error
+
+
+def _task(row: _Row, place: str) -> Task:
+    try:
+        return CustomTask.model_validate_json(json.dumps(row.content)).task("file")
+    except ValidationError as error:
+        line = "" if row.line is None else f" (line {row.line})"
+        message = f"{place}{explain_mistake(error, CustomTask)}{line}"
+        raise UsageError(message) from error

@@ -13,8 +13,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from producer.agents.android.queries import find_query
-from producer.agents.android.query_descriptions import describe_unknown_query, describe_wrong_answer
+from producer.agents.android.queries import (
+    describe_unknown_query,
+    describe_wrong_answer,
+    find_queries,
+)
 from producer.errors import CuaTrainError, NotFoundError, UnreachableError, UsageError
 from producer.task import Split, Task
 from producer.tasks.statements import definition_hash
@@ -28,6 +31,8 @@ TIMEOUT_S = 120.0
 ERRORS: dict[int, type[CuaTrainError]] = {2: UsageError, 3: NotFoundError, 5: UnreachableError}
 """Exit code of the command -> the error with the same."""
 SPLITS: tuple[Split, ...] = ("train", "eval")
+NOT_OF_THE_TASK = frozenset({"definition_hash", "validation_type", "validator"})
+"""Fields of a row that a Task has not, or has under other names."""
 
 
 class _Validator(BaseModel):
@@ -63,34 +68,18 @@ class _RecordedTask(BaseModel):
     def task(self) -> Task:
         """The task as it was defined: its definition has the recorded hash where that is known."""
         validator = self.validator or _Validator()
+        names_its_judge = self.entry is None and self.validation_type in {AGENT, "environment"}
         task = Task(
-            task_id=self.task_id,
-            name=self.name,
-            description=self.description,
-            difficulty=self.difficulty,
-            category=self.category,
-            max_steps=self.max_steps,
-            validation_query=self.validation_query,
-            expected_result=self.expected_result,
+            **{name: value for name, value in self if name not in NOT_OF_THE_TASK},
             setup=validator.setup,
-            tags=self.tags,
-            app_name=self.app_name,
-            source_type=self.source_type,
             validation_config=validator.parameters,
-            judge=AGENT if self.validation_type == AGENT else validator.judge,
+            judge=self.validation_type if names_its_judge else validator.judge,
             judge_model=validator.model,
-            entry=self.entry,
         )
         # The tables do not have the split, but the hash covers it.
-        candidates = (replace(task, split=split) for split in SPLITS)
-        return next(
-            (
-                candidate
-                for candidate in candidates
-                if definition_hash(candidate) == self.definition_hash
-            ),
-            task,
-        )
+        candidates = [replace(task, split=split) for split in SPLITS]
+        same = (item for item in candidates if definition_hash(item) == self.definition_hash)
+        return next(same, task)
 
 
 def tasks_from_database(
@@ -115,12 +104,12 @@ def tasks_from_database(
         message = f"{where}: cua-project tasks printed something else than tasks: {error}"
         raise CuaTrainError(message) from error
     for row in rows:
-        query = row.validation_query
-        if query is None:
+        if (query := row.validation_query) is None:
             continue
-        wrong = describe_wrong_answer(query, row.expected_result or "")
-        if find_query(query) is None:
-            wrong = describe_unknown_query(query)
+        if find_queries(query) is None:
+            wrong: str | None = describe_unknown_query(query)
+        else:
+            wrong = describe_wrong_answer(query, row.expected_result or "")
         if wrong is not None:
             message = f"{where}: task {row.task_id!r}: {wrong}"
             raise UsageError(message)

@@ -1,19 +1,19 @@
 """What evaluation tasks share with training tasks: whole tasks, instructions, golds, goals, names.
 
-Success on a shared task, instruction, gold or goal measures recall. The shared names of tables and
-columns show how much of the evaluation's vocabulary is new.
+Success on a shared task, instruction, gold or goal measures recall. Shared targets, their
+combinations with skills, and shared names of tables and columns show what of an evaluation is new.
 """
 
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from producer.agents import AGENTS
 from producer.sql_data.gold_form import Dialect, gold_form, gold_names
-from producer.task import Task
-from producer.tasks.goals import goal_of
+from producer.task import Task, joined_goals
 from schemas.entry import EntryContent
+from schemas.evaluation import Split
 from schemas.ids import content_hash
 
 NUM_EXAMPLES: Final = 3
@@ -56,24 +56,69 @@ def content_of(task: Task) -> str:
         name: getattr(task, name)
         for name in ("description", "setup", "validation_query", "expected_result", "judge")
     }
+    if _is_worded_by_environment(task):
+        fields["description"] = instruction_of(task)
     entry = None if task.entry is None else task.entry.model_copy(update={"entry_id": ""})
     content = None if entry is None else entry.model_dump(mode="json")
     return content_hash([fields, task.validation_config, content])
 
 
 def instruction_of(task: Task) -> str:
-    """What is asked, without case, repeated spaces and the marks at its end."""
+    """What is asked, without case, repeated spaces and the marks at its end.
+
+    An environment that judges its own tasks also words them, anew in each episode: there it is the
+    task's id.
+    """
+    if _is_worded_by_environment(task):
+        return f"{task.source_type} {task.task_id}"
     text = task.description if task.entry is None else task.entry.instruction
     words = unicodedata.normalize("NFKC", text).casefold().split()
     return " ".join(words).rstrip(".!?")
 
 
-def _contents(task: Task) -> tuple[str, ...]:
-    return (content_of(task),)
+def _is_worded_by_environment(task: Task) -> bool:
+    return task.judge == "environment"
 
 
-def _instructions(task: Task) -> tuple[str, ...]:
-    return (instruction_of(task),)
+class Goal(NamedTuple):
+    """The device state that solves a task."""
+
+    query: str
+    """Device query; empty for a task that cannot be judged."""
+    expected: str
+    """The answer that solves the task; the task id if it cannot be judged."""
+    config: tuple[tuple[str, str], ...]
+    """The query's parameters, sorted."""
+
+
+def goal_of(task: Task) -> Goal:
+    """The task's goal, whatever the order of joined queries and the case of their answers.
+
+    A task that cannot be judged has a goal of its own.
+    """
+    if task.validation_query is None or task.expected_result is None:
+        return Goal("", task.task_id, ())
+    pairs = sorted(
+        (query, answer.strip().lower())
+        for query, answer in joined_goals(task.validation_query, task.expected_result)
+    )
+    return Goal(
+        " & ".join(name for name, _ in pairs),
+        " & ".join(answer for _, answer in pairs),
+        tuple(sorted(task.validation_config.items())),
+    )
+
+
+def goal_leakage(train: Sequence[Task], evaluation: Sequence[Task]) -> dict[str, tuple[str, ...]]:
+    """Evaluation task id -> ids of training tasks with the same goal, if there are any."""
+    trained: dict[Goal, list[str]] = {}
+    for task in train:
+        trained.setdefault(goal_of(task), []).append(task.task_id)
+    return {
+        task.task_id: tuple(trained[goal_of(task)])
+        for task in evaluation
+        if goal_of(task) in trained
+    }
 
 
 def _golds(task: Task) -> tuple[str, ...]:
@@ -90,6 +135,23 @@ def _goals(task: Task) -> tuple[str, ...]:
     return (" ".join([goal.query, goal.expected, *(f"{k}={v}" for k, v in goal.config)]),)
 
 
+def _targets(task: Task) -> tuple[str, ...]:
+    entry = task.entry
+    if entry is not None:
+        found = entry.database or (entry.table_info.name if entry.table_info else None)
+        return () if found is None else (found.lower(),)
+    if task.validation_query is None:
+        return ()
+    goal = goal_of(task)
+    return (" ".join([goal.query, *(f"{k}={v}" for k, v in goal.config)]),)
+
+
+def _combinations(task: Task) -> tuple[str, ...]:
+    if task.entry is None or not task.entry.skills:
+        return ()
+    return tuple(f"{target}: {', '.join(task.entry.skills)}" for target in _targets(task))
+
+
 def _names(task: Task) -> tuple[str, ...]:
     entry = task.entry
     if entry is None:
@@ -104,14 +166,18 @@ def _dialect(entry: EntryContent) -> Dialect:
 
 
 MEASURES: Final[dict[str, Callable[[Task], tuple[str, ...]]]] = {
-    "task": _contents,
-    "instruction": _instructions,
+    "task": lambda task: (content_of(task),),
+    "instruction": lambda task: (instruction_of(task),),
     "gold": _golds,
     "goal": _goals,
+    "target": _targets,
+    "combination": _combinations,
     "names": _names,
 }
 """What is compared -> those that a task has. `gold`: SQL up to literals, and the table's name of DB
-Bench; `goal`: the device state that solves it; `names`: tables and columns."""
+Bench; `goal`: the device state that solves it; `target`: the device query, the table or the
+database; `combination`: the target with the skills that the gold needs; `names`: tables and
+columns."""
 LEAKS: Final = ("task", "instruction", "gold", "goal")
 """Of these, what a held-out task must not share."""
 
@@ -144,3 +210,32 @@ def _overlap(name: str, train: Sequence[Task], evaluation: Sequence[Task]) -> Ov
             for task_id, several in seen[:NUM_EXAMPLES]
         ),
     )
+
+
+def split_of(trained: Iterable[Task], evaluated: Iterable[Task], *, seeds_matter: bool) -> Split:
+    """The split of `evaluated` tasks for a policy that is trained on `trained`.
+
+    `seeds_matter`: whether a seed changes a task's initial state.
+    """
+    known = {question_of(task) for task in trained}
+    asked = {question_of(task) for task in evaluated}
+    if known.isdisjoint(asked):
+        return "held_out"
+    if not asked <= known:
+        return "mixed"
+    return "training_tasks_unseen_seeds" if seeds_matter else "training_tasks"
+
+
+def question_of(task: Task) -> tuple[str, ...]:
+    """What an agent is asked, up to case and spaces: tasks with the same one are the same task."""
+    if _is_worded_by_environment(task):
+        return (str(task.source_type), task.task_id)
+    if task.entry is None:
+        return ("", _folded(task.description))
+    entry = task.entry
+    of = entry.database or (entry.table_info.name if entry.table_info else "")
+    return (entry.kind, of, _folded(entry.instruction))
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())

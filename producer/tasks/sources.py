@@ -13,6 +13,7 @@ A list of sources gives their tasks one after the other.
     {"source_type": "database", "training_name": "first", "difficulty": "easy"}
     {"source_type": "dbbench", "path": "data/dbbench", "split": "train", "skills": ["insert"]}
     {"source_type": "dbbench_generated", "num_samples": 220, "seed": 7, "split": "held_out"}
+    {"source_type": "miniwob", "names": ["click-test-2", "enter-text"]}
     {"source_type": "text_to_sql", "path": "bird/dev_20240627", "split": "dev", "limit": 100}
 
 Every mistake is a UsageError that names the field.
@@ -20,31 +21,134 @@ Every mistake is a UsageError that names the field.
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, Self
 
 from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
     JsonValue,
+    NonNegativeInt,
     ValidationError,
+    model_validator,
 )
 
+from producer.agents import AGENTS
 from producer.errors import CuaTrainError, NotFoundError, UsageError, did_you_mean
+from producer.field_errors import explain_mistake, explain_reason
 from producer.task import Task
-from producer.tasks.custom import text_task_id
+from producer.tasks.custom import CustomTask, Difficulty, Name, tasks_from_file, text_task_id
 from producer.tasks.database import tasks_from_database
-from producer.tasks.files import tasks_from_file
-from producer.tasks.mistakes import explain_mistake, explain_reason
-from producer.tasks.source import FIELD_OF_TYPE, JUDGEABLE, OWN_SOURCES, Source
 from producer.tasks.statements import definition_hash
-from producer.validators.judges import AGENT, UNJUDGED
+from producer.validators.judges import AGENT, UNJUDGED, Judge
 
 logger = logging.getLogger(__name__)
 
+OWN_SOURCES = {
+    name: source for agent in AGENTS.values() for name, source in agent.task_sources.items()
+}
+"""Source type -> the source of an agent's own tasks."""
+FIELD_OF_TYPE = {
+    **{name: source.required for name, source in OWN_SOURCES.items() if source.required},
+    "file": "file_path",
+    "custom": "custom_tasks",
+}
+"""Source type -> the field that it requires."""
+JUDGEABLE = ("custom", "file", "database")
+"""Source types whose tasks a judge may be named for: those of any agent."""
+FIELDS_OF_TYPE: dict[str, frozenset[str | None]] = {
+    **{name: source.fields | {source.required} for name, source in OWN_SOURCES.items()},
+    "file": frozenset({"file_path"}),
+    "custom": frozenset({"custom_tasks"}),
+    "database": frozenset({"training_name"}),
+}
+"""Source type -> the fields that only it and other types which name them have."""
+FIELDS_OF_SOME_TYPES = sorted(name for name in frozenset().union(*FIELDS_OF_TYPE.values()) if name)
+if TYPE_CHECKING:
+    SourceType = str
+else:
+    SourceType = Literal[(*OWN_SOURCES, *JUDGEABLE)]
 MAX_NAMED = 20
 """Tasks that a message names."""
+
+
+class Source(BaseModel):
+    """One task source."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source_type: SourceType
+    """Where the tasks come from."""
+    category: str | None = None
+    """Only tasks of this category; None: all."""
+    difficulty: Difficulty | None = None
+    """Only tasks of this difficulty; None: all."""
+    limit: int | None = Field(None, ge=1)
+    """At most this many, drawn with `seed`, in their original order; None: all."""
+    seed: int = 42
+    """For drawing `limit` tasks, and of the entries of `dbbench_generated`."""
+    task_ids: tuple[Name, ...] | None = Field(None, min_length=1)
+    """Ids of demo tasks; for `ids` only."""
+    names: tuple[Name, ...] | None = Field(None, min_length=1)
+    """Names of pages (`miniwob`) or tasks (`desktop`). None: those of `split`."""
+    file_path: Path | None = None
+    """A JSON array or JSON lines of tasks, as in custom_tasks, or a .txt file with an instruction a
+    line; for `file` only."""
+    custom_tasks: tuple[CustomTask, ...] | None = Field(None, min_length=1)
+    """The tasks themselves, or their instructions alone; for `custom` only."""
+    training_name: str | None = None
+    """Only tasks that this training's rollouts tried; None: any training's; for `database` only."""
+    path: Path | None = None
+    """Folder of a data set: in BIRD's or Spider's layout for `text_to_sql`, in LifelongAgentBench's
+    for `dbbench`."""
+    num_samples: int | None = Field(None, ge=1, le=100_000)
+    """How many entries are generated; for `dbbench_generated` only."""
+    split: Literal["train", "dev", "test", "held_out", "single"] | None = None
+    """Of `text_to_sql`: `train`, `dev` or `test`; None: `train`. Of DB Bench: `train`, or
+    `held_out`, entries about other tables; None: both. Of MiniWoB++: `train`, or `held_out`, other
+    pages; None: both. Of `phone_goals`: `single`, `train` or `held_out`; None: `train`."""
+    skills: tuple[str, ...] | None = Field(None, min_length=1)
+    """Only entries that need one of these; None: all; for DB Bench only."""
+    positions: tuple[NonNegativeInt, ...] | None = Field(None, min_length=1)
+    """Only the entries at these places of the data, 0 first; for `dbbench` only."""
+    judge: Judge | None = None
+    """Who judges the tasks without a validator: `agent`, `none`, or the URL of an OpenAI-compatible
+    endpoint; for `custom`, `file` and `database` only. None: the configuration's `judge`."""
+    judge_model: str | None = Field(None, min_length=1)
+    """The model that the endpoint is asked for; None: the only one that it lists."""
+
+    @model_validator(mode="after")
+    def _fields_fit_the_type(self) -> Self:
+        required = FIELD_OF_TYPE.get(self.source_type)
+        if required is not None and getattr(self, required) is None:
+            message = f"{required}: required by source_type {self.source_type!r}"
+            raise ValueError(message)
+        for name in FIELDS_OF_SOME_TYPES:
+            types = [kind for kind, fields in FIELDS_OF_TYPE.items() if name in fields]
+            if getattr(self, name) is not None and self.source_type not in types:
+                of_types = " or ".join(map(repr, types))
+                message = f"{name}: only for source_type {of_types}, not {self.source_type!r}"
+                raise ValueError(message)
+        own = OWN_SOURCES.get(self.source_type)
+        splits = own.splits if own is not None else ()
+        if self.split is not None and self.split not in splits:
+            of = f"use one of {', '.join(splits)}" if splits else "it has none"
+            message = f"split: {self.split!r} is no split of source_type {self.source_type!r}; {of}"
+            raise ValueError(message)
+        if self.judge is not None and self.source_type not in JUDGEABLE:
+            message = (
+                f"judge: only for source_type {', '.join(JUDGEABLE)}; the demo tasks have their own"
+                " validators"
+            )
+            raise ValueError(message)
+        if self.judge_model is not None and self.judge in {None, AGENT, UNJUDGED}:
+            message = "judge_model: only with a judge that is the URL of an endpoint"
+            raise ValueError(message)
+        return self
 
 
 class DefaultJudge(NamedTuple):
@@ -246,3 +350,25 @@ def _candidates(source: Source, where: str) -> Sequence[Task]:
         difficulty=source.difficulty,
         training_name=source.training_name,
     )
+
+
+def source_name(source: JsonValue) -> str:
+    """A short name of a task source: `demo_eval`, `18 task ids`, `tasks.jsonl`."""
+    if isinstance(source, list):
+        return " + ".join(source_name(item) for item in source)
+    if not isinstance(source, dict):
+        return "default tasks"
+    type_ = str(source.get("source_type"))
+    split = f", {source['split']}" if source.get("split") else ""
+    return f"{_counted(type_, source)}{split}"
+
+
+def _counted(type_: str, source: Mapping[str, JsonValue]) -> str:
+    for field, noun in (("task_ids", "task id"), ("custom_tasks", "custom task")):
+        given = source.get(field)
+        if isinstance(given, list | tuple):
+            return f"{len(given)} {noun}{'s' * (len(given) != 1)}"
+    for field in ("file_path", "path"):
+        if source.get(field) is not None:
+            return Path(str(source[field])).name
+    return type_

@@ -17,6 +17,8 @@ ENVIRONMENT_QUERY = "environment"
 """What the validator of an entry names instead of a query: its environment judges it."""
 QUERY_OF_TYPE = {"agent": REPORT_QUERY, "model": MODEL_QUERY, "environment": ENVIRONMENT_QUERY}
 """Type of a validator that asks no device -> what its verdicts name instead of a query."""
+OWN_FIELDS = frozenset({"id", "definition_hash", "definition", "prerequisites"})
+"""Of TaskStated; a Task has the others under the same names."""
 _FIELDS = TypeAdapter(dict[str, JsonValue])
 """Made once: making it takes ten times as long as its use."""
 
@@ -63,23 +65,8 @@ def task_facts(task: Task) -> tuple[TaskStated, ValidatorStated | None]:
     """
     digest = definition_hash(task)
     row_id = task_row_id(task.task_id, digest)
-    stated = TaskStated(
-        id=row_id,
-        task_id=task.task_id,
-        definition_hash=digest,
-        name=task.name,
-        description=task.description,
-        difficulty=task.difficulty,
-        category=task.category,
-        max_steps=task.max_steps,
-        validation_type=task.validation_type,
-        validation_query=task.validation_query,
-        expected_result=task.expected_result,
-        tags=task.tags,
-        app_name=task.app_name,
-        source_type=task.source_type,
-        definition=definition(task),
-    )
+    same = {name: getattr(task, name) for name in TaskStated.model_fields.keys() - OWN_FIELDS}
+    stated = TaskStated(id=row_id, definition_hash=digest, definition=definition(task), **same)
     return stated, None if task.validation_type is None else _validator(task, row_id)
 
 

@@ -15,8 +15,8 @@ from pydantic import JsonValue
 from producer.config import RunConfig, read_config, read_continued, read_fields
 from producer.errors import UnreachableError, UsageError
 from producer.log.event_log import EventLog
-from producer.resume.read_history import read_own_stream
 from producer.resume.run_folder import training_in
+from producer.resume.training_history import read_own_stream
 from producer.training.preflight import is_unused
 from schemas import ids
 from schemas.installation import Installation
@@ -64,10 +64,9 @@ def _recorded_in_log(installation: Installation, name: str) -> dict[str, JsonVal
         return None
     finally:
         log.close(0.0)
-    own = history.training_stream(ids.training_id(name))
-    if not own.exists:
+    if not history.own.exists:
         return None
-    created = own.events[0].payload
+    created = history.own.events[0].payload
     if isinstance(created, TrainingCreated) and created.kind != "rl":
         return None
-    return history.last_configuration(own).config
+    return history.newest_configuration.config

@@ -1,8 +1,14 @@
-"""Which tasks a step trains on: a function of seed and position, so there is no iterator state."""
+"""Which tasks a step trains on: a function of seed and position, so there is no iterator state.
+
+Skills may be trained in turn; then a step takes the tasks that need its skill.
+"""
 
 import random
 from collections.abc import Sequence
 
+from producer.config import RunConfig
+from producer.errors import UsageError, did_you_mean
+from producer.rollouts.plan import GroupOutcome
 from producer.seeds import derived_seed
 from producer.task import Task
 
@@ -28,3 +34,61 @@ def episodes_of_tasks(tasks: Sequence[Task], num_episodes: int) -> list[tuple[Ta
     return [
         (task, each + (index < extra)) for index, task in enumerate(tasks) if each + (index < extra)
     ]
+
+
+def tasks_of_step(config: RunConfig, tasks: Sequence[Task], step: int) -> list[Task]:
+    """One task for each group of step `step` (from 1): a function of the configuration alone."""
+    number = config.groups_per_batch
+    if config.skill_sequence is None:
+        return batch_of_tasks(tasks, seed=config.seed, batch=step - 1, groups_per_batch=number)
+    stage, batch = divmod(step - 1, config.steps_per_skill)
+    skill, earlier = config.skill_sequence[stage], config.skill_sequence[:stage]
+    chosen = batch_of_tasks(
+        [task for task in tasks if skill in skills_of(task)],
+        seed=derived_seed(config.seed, "skill", skill),
+        batch=batch,
+        groups_per_batch=number,
+    )
+    past = [task for task in tasks if not skills_of(task).isdisjoint(earlier)]
+    draws = random.Random(derived_seed(config.seed, "replay", step))  # noqa: S311  # not for secrets
+    return [
+        past[draws.randrange(len(past))] if past and draws.random() < config.replay_share else task
+        for task in chosen
+    ]
+
+
+def skills_of(task: Task) -> frozenset[str]:
+    """What the gold of the task's entry needs; empty for other tasks."""
+    return frozenset(() if task.entry is None else task.entry.skills)
+
+
+def check_skills(config: RunConfig, tasks: Sequence[Task]) -> None:
+    """UsageError for a skill of the sequence that no training task needs."""
+    known = sorted(frozenset().union(*map(skills_of, tasks)))
+    for skill in config.skill_sequence or ():
+        if skill not in known:
+            message = (
+                f"skill_sequence: no training task needs {skill!r}.{did_you_mean(skill, known)}"
+                f" The tasks need {', '.join(known) or 'no skills'}"
+            )
+            raise UsageError(message)
+
+
+def evaluates_after(config: RunConfig, step: int) -> bool:
+    """Whether a skill's training ends with this step."""
+    return config.skill_sequence is not None and step % config.steps_per_skill == 0
+
+
+def success_by_skill(outcomes: Sequence[GroupOutcome]) -> dict[str, tuple[int, int]]:
+    """Skill -> (scored sessions whose entry needs it, right ones); `all`: every one once.
+
+    Empty where no task has an entry with skills.
+    """
+    counts: dict[str, list[int]] = {}
+    for outcome in outcomes:
+        skills = skills_of(outcome.plan.stated.task)
+        for skill in sorted(skills) + ["all"] * bool(skills):
+            count = counts.setdefault(skill, [0, 0])
+            count[0] += len(outcome.results)
+            count[1] += sum(result.success for result in outcome.results)
+    return {name: (total, right) for name, (total, right) in sorted(counts.items()) if total}

@@ -9,8 +9,9 @@ from typing import Literal
 from producer.emit import Emitter
 from producer.errors import MismatchError, NotFoundError
 from producer.policy.adapter_settings import ALL_WEIGHTS, WEIGHTS
+from producer.policy.remote_checkpoint import REMOTE
 from producer.policy.scripted_learner import STATE
-from producer.resume.open_training import RecordedTraining, read_recorded_training
+from producer.resume.recorded_training import RecordedTraining, read_recorded_training
 from producer.resume.resume_state import EvaluationSummary, checkpoint_folder
 from producer.resume.run_folder import find_run_folder
 from schemas.checkpoint import CheckpointSaved
@@ -89,8 +90,8 @@ def check_verified(checkpoint: Checkpoint) -> None:
 
 
 def weights_file(folder: Path) -> Path:
-    """The file whose sha256 names a checkpoint: the adapter, all weights, or a scripted state."""
-    found = (name for name in (WEIGHTS, ALL_WEIGHTS) if (folder / name).exists())
+    """The file whose sha256 names a checkpoint: adapter, all weights, Tinker's, scripted state."""
+    found = (name for name in (WEIGHTS, ALL_WEIGHTS, REMOTE) if (folder / name).exists())
     return folder / next(found, STATE)
 
 

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from pydantic import JsonValue, TypeAdapter
 
+from producer.config.training import EvaluationPass
 from producer.emit import StreamWriter
 from producer.emit.ownership import claim
 from producer.errors import CuaTrainError, LogBrokenError, StopRequestedError
@@ -40,7 +41,9 @@ from schemas.evaluation import (
     EvaluationStarted,
     Kind,
     Split,
+    evaluation_label,
 )
+from schemas.skills import SkillsMeasured, SkillSuccess
 
 OnOutcomes = Callable[[Sequence[GroupOutcome]], None]
 """Takes the groups of an evaluation, one of each task."""
@@ -51,18 +54,11 @@ _COUNTS = TypeAdapter(dict[str, tuple[int, int]])
 class EvaluationPlan:
     """Which evaluation."""
 
-    kind: Kind
     id: UUID
     label: str
     """In rollout names: `baseline`, `eval-20`, `eval-20-sampled`."""
-    step: int | None
-    """Updates that the policy has had."""
-    temperature: float | None
-    """0 is greedy. None: a recorded evaluation that does not tell."""
-    episodes: int = 0
-    split: Split | None = None
-    num_tasks: int | None = None
-    task_source: str | None = None
+    created: EvaluationCreated
+    """Its first event; a recorded one may not tell its temperature."""
 
 
 def plan_groups(
@@ -110,15 +106,14 @@ def run_evaluation(
     except LogBrokenError:
         raise
     except Exception as error:
-        if plan.kind == "manual":  # a scheduled one continues with its training
-            _end_early(runner, writer, plan.kind, error, session.clock())
+        if plan.created.kind == "manual":  # a scheduled one continues with its training
+            _end_early(runner, writer, plan.created.kind, error, session.clock())
         raise
     on_outcomes(outcomes)
     if not _judged(outcomes):
         message = f"no episode of {plan.label} was judged; {runner.first_failure()}"
-        writer.emit(
-            EvaluationFailed(kind=plan.kind, error_message=message, ended_at=session.clock())
-        )
+        kind, now = plan.created.kind, session.clock()
+        writer.emit(EvaluationFailed(kind=kind, error_message=message, ended_at=now))
         raise CuaTrainError(message)
     finished = _finished(session, plan, outcomes, seconds=monotonic() - begun_s)
     writer.emit(finished)
@@ -135,15 +130,14 @@ def _open_stream(session: Session, plan: EvaluationPlan, unit: Unit) -> StreamWr
     """
     subject = stream("evaluation", plan.id)
     history = session.history.of(subject)
-    for payload in session.history.payloads_of(subject):
-        if isinstance(payload, EvaluationProgressed):
-            unit.highest_percent = payload.progress.percent
-            unit.highest_finished_rollouts = payload.completed_tasks
+    for payload in session.history.payloads_of(subject, EvaluationProgressed):
+        unit.highest_percent = payload.progress.percent
+        unit.highest_finished_rollouts = payload.completed_tasks
     if session.claim_epoch == 1:
         return session.emitter.stream(subject, training_id=session.training_id)
     # An operator may have given up every record of it: then it has a position and no creation.
     is_created = any(isinstance(event.payload, EvaluationCreated) for event in history.events)
-    first: Payload = _progressed(session, plan, unit) if is_created else _created(session, plan)
+    first: Payload = _progressed(session, plan, unit) if is_created else plan.created
     return claim(
         session.emitter,
         first,
@@ -155,24 +149,9 @@ def _open_stream(session: Session, plan: EvaluationPlan, unit: Unit) -> StreamWr
     ).stream
 
 
-def _created(session: Session, plan: EvaluationPlan) -> EvaluationCreated:
-    return EvaluationCreated(
-        kind=plan.kind,
-        training_id=session.training_id,
-        generation=None if session.training_id is None else session.generation,
-        step=plan.step,
-        model_path=session.learner.name,
-        total_tasks=plan.episodes,
-        temperature=plan.temperature,
-        split=plan.split,
-        num_tasks=plan.num_tasks,
-        task_source=plan.task_source,
-    )
-
-
 def _progressed(session: Session, plan: EvaluationPlan, unit: Unit) -> EvaluationProgressed:
     return EvaluationProgressed(
-        kind=plan.kind,
+        kind=plan.created.kind,
         current_phase="rollout",
         current_task_index=unit.finished_so_far,
         completed_tasks=unit.finished_so_far,
@@ -188,11 +167,13 @@ def _begin(
     writer: StreamWriter,
 ) -> GroupRunner:
     progress = session.progress
-    groups = plan_groups(tasks, plan.id, episodes=plan.episodes, seed=session.config.seed)
-    writer.ensure(_created(session, plan))
-    writer.ensure(EvaluationStarted(kind=plan.kind, started_at=session.clock()))
+    groups = plan_groups(
+        tasks, plan.id, episodes=plan.created.total_tasks, seed=session.config.seed
+    )
+    writer.ensure(plan.created)
+    writer.ensure(EvaluationStarted(kind=plan.created.kind, started_at=session.clock()))
     source = RolloutSource(
-        "baseline" if plan.kind == "baseline" else "eval",
+        "baseline" if plan.created.kind == "baseline" else "eval",
         plan.id,
         plan.label,
         session.generation,
@@ -207,17 +188,13 @@ def _begin(
         session.check_stop()
         progress.throttled(emit_progress)
 
+    temperature = plan.created.temperature
     return GroupRunner(
-        source,
-        groups,
-        settings=session.evaluation_settings(plan.temperature),
-        recalled=session.recalled(source, groups),
+        *(session, source, groups),
         stream=writer,
-        make_engine=session.make_engine,
-        tracker=progress.tracker,
         unit=unit,
+        temperature=session.config.eval_temperature if temperature is None else temperature,
         on_progress=on_progress,
-        clock=session.clock,
     )
 
 
@@ -255,7 +232,7 @@ def _finished(
         [outcome for outcome in outcomes if outcome.plan.stated.task.is_judged], seconds=seconds
     )
     return EvaluationFinished(
-        kind=plan.kind,
+        kind=plan.created.kind,
         completed_tasks=len(results),
         eval_time_s=seconds,
         success_rate=successes / len(results),
@@ -281,7 +258,7 @@ def evaluation_summary(plan: EvaluationPlan, finished: EvaluationFinished) -> Ev
         error = float(recorded) if isinstance(recorded, int | float) else 0.0
     return EvaluationSummary(
         label=plan.label,
-        step=plan.step or 0,
+        step=plan.created.step or 0,
         success=finished.success_rate,
         standard_error=error,
         episodes=finished.completed_tasks,
@@ -292,10 +269,10 @@ def evaluation_summary(plan: EvaluationPlan, finished: EvaluationFinished) -> Ev
             if name.startswith("test/") and isinstance(value, int | float)
         },
         by_skill=_COUNTS.validate_python(by_skill or {}),
-        temperature=plan.temperature,
-        split=plan.split,
-        num_tasks=plan.num_tasks,
-        task_source=plan.task_source,
+        temperature=plan.created.temperature,
+        split=plan.created.split,
+        num_tasks=plan.created.num_tasks,
+        task_source=plan.created.task_source,
         evaluation_id=str(plan.id),
         counts=counts_by_task(finished.metrics),
     )
@@ -305,3 +282,95 @@ def counts_by_task(metrics: Mapping[str, JsonValue]) -> dict[str, TaskCount]:
     """Successes and judged episodes by task; empty for an older release's metrics."""
     counts = _COUNTS.validate_python(metrics.get("counts_by_task") or {})
     return {name: TaskCount(*count) for name, count in counts.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedTasks:
+    """What evaluations ask."""
+
+    tasks: Sequence[StatedTask]
+    split: Split | None
+    """How they relate to the training's tasks; None: no training."""
+    source: str
+    """Their short name."""
+    seeds_matter: bool
+    """Whether a seed changes a task's initial state."""
+
+    def created(
+        self, session: Session, kind: Kind, step: int | None, asked: EvaluationPass
+    ) -> EvaluationCreated:
+        """The first event of an evaluation of these tasks, after `step` updates.
+
+        Greedy episodes of a task that no seed changes are all the same: one of each is run.
+        """
+        episodes = asked.episodes
+        if not asked.temperature and not self.seeds_matter:
+            episodes = min(episodes, len(self.tasks))
+        shares = episodes_of_tasks([task.task for task in self.tasks], episodes)
+        return EvaluationCreated(
+            kind=kind,
+            training_id=session.training_id,
+            generation=None if session.training_id is None else session.generation,
+            step=step,
+            model_path=session.learner.name,
+            total_tasks=episodes,
+            temperature=asked.temperature,
+            split=self.split,
+            num_tasks=len({task.task_id for task, _ in shares if task.is_judged}),
+            task_source=self.source,
+        )
+
+
+def plan_evaluations(
+    session: Session, evaluated: EvaluatedTasks, step: int
+) -> tuple[EvaluationPlan, ...]:
+    """Those of a training after step `step`; 0: before the first.
+
+    The main one comes first, a sampled one may come next to a greedy one.
+    """
+    kind: Kind = "scheduled" if step else "baseline"
+    plans = []
+    for number, asked in enumerate(session.config.evaluation_passes):
+        created = evaluated.created(session, kind, step, asked)
+        if not number and session.history.of(stream("evaluation", _id(session, step))).events:
+            # An older release began it, and recorded no temperature.
+            created = created.model_copy(update={"temperature": None})
+        temperature = created.temperature
+        label = evaluation_label(kind, step, temperature)
+        plans.append(EvaluationPlan(_id(session, step, temperature), label, created))
+    return tuple(plans)
+
+
+def _id(session: Session, step: int, temperature: float | None = None) -> UUID:
+    return ids.point_id(session.own_training_id, session.generation, step, temperature)
+
+
+def skills_measured(
+    session: Session, plan: EvaluationPlan, summary: EvaluationSummary
+) -> SkillsMeasured | None:
+    """What the training states of an evaluation; None where there are no skills, or it did."""
+    by_skill = summary.by_skill
+    stated = session.history.own_payloads(SkillsMeasured)
+    if not by_skill or any(item.evaluation_id == plan.id for item in stated):
+        return None
+    config, step = session.config, plan.created.step or 0
+    stage = skill = None
+    if config.skill_sequence is not None:
+        done, part = divmod(step, config.steps_per_skill)
+        stage = None if part else done
+        trained = config.skill_sequence[: done + bool(part)]
+        skill = trained[-1] if trained else None
+    return SkillsMeasured(
+        evaluation_id=plan.id,
+        generation=session.generation,
+        step=step,
+        stage=stage,
+        trained_skill=skill,
+        skills=tuple(
+            SkillSuccess(
+                skill=name, num_sessions=total, num_correct=right, success_rate=right / total
+            )
+            for name, (total, right) in sorted(by_skill.items())
+        ),
+        measured_at=session.clock(),
+    )

@@ -6,18 +6,19 @@ stream. What an earlier process finished is kept; only what is missing runs.
 
 import logging
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from producer.console import ProgressBar, progress_bar
 from producer.emit import StreamWriter
 from producer.errors import CuaTrainError
-from producer.rollouts.engine import RolloutEngine
 from producer.rollouts.plan import (
+    LOST,
     GroupOutcome,
+    GroupPlace,
     GroupPlan,
     Recalled,
     RolloutPlan,
@@ -25,7 +26,9 @@ from producer.rollouts.plan import (
     RolloutSource,
 )
 from producer.seeds import derived_seed
-from producer.training.progress import ProgressTracker, Unit
+from producer.training.progress import Unit
+from producer.training.session import Session
+from producer.training.updates import StreamedStep
 from schemas import ids
 from schemas.group import GroupCreated, GroupFailed, GroupFinished, GroupProgressed, GroupStarted
 
@@ -35,56 +38,47 @@ PROGRESS_EVERY_S = 1.0
 """At most one GroupProgressed per group in this time."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupSettings:
-    """The part of the configuration that groups need."""
-
-    run_name: str
-    seed: int
-    max_turns: int
-    temperature: float
-    failure_policy: str
-    max_attempts: int
-    min_group_size: int
-    claim_epoch: int
-    """Under which the rollouts are run; part of their names."""
-    top_p: float = 1.0
-
-
 class GroupRunner:
     """Runs the groups of one source; used once. For one thread."""
 
     def __init__(
         self,
+        session: Session,
         source: RolloutSource,
         groups: Sequence[GroupPlan],
         *,
-        settings: GroupSettings,
-        recalled: Recalled,
         stream: StreamWriter,
-        make_engine: Callable[[Callable[[RolloutPlan], None]], RolloutEngine],
-        tracker: ProgressTracker,
         unit: Unit,
+        temperature: float,
+        top_p: float = 1.0,
+        min_group_size: int = 1,
         on_progress: Callable[[], None],
-        clock: Callable[[], datetime],
-        on_group: Callable[[GroupOutcome], None] = lambda _outcome: None,
+        recalled: Recalled | None = None,
+        streamed: StreamedStep | None = None,
     ) -> None:
-        """`on_group` is called with each group's outcome when it has ended."""
-        self._on_group = on_group
-        self._source = source
+        """`stream`: of the source. `recalled`: None: what the session's history has.
+
+        `streamed`: gets each group when it has ended, and computes while devices are waited for.
+        """
+        self._session, self._config, self._tracker = (
+            session,
+            session.config,
+            session.progress.tracker,
+        )
+        self._source, self._stream, self._unit = source, stream, unit
         self._groups = {group.num: group for group in groups}
-        self._settings = settings
-        self._recalled = recalled
-        self._stream = stream
-        self._engine = make_engine(self._on_begin)
-        self._tracker = tracker
-        self._unit = unit
-        self._on_progress = on_progress
-        self._clock = clock
+        self._temperature, self._top_p = temperature, top_p
+        self._min_group_size = min_group_size
+        self._recalled = session.recalled(source, groups) if recalled is None else recalled
+        work = (lambda: False) if streamed is None else streamed.work
+        self._engine = session.make_engine(self._on_begin, work)
+        self._on_progress, self._streamed = on_progress, streamed
         self._results: dict[int, dict[int, RolloutResult | None]] = defaultdict(dict)
         """Group -> place -> its scored rollout; None: given up."""
         self._errors: dict[int, list[str]] = defaultdict(list)
         """Group -> `error_type` of its failed attempts."""
+        self._lost: Counter[GroupPlace] = Counter()
+        """Attempts that ended because their worker died."""
         self._first_failed: RolloutResult | None = None
         self._progressed_at: dict[int, datetime] = {}
         self._outcomes: dict[int, GroupOutcome] = {}
@@ -141,7 +135,7 @@ class GroupRunner:
                 self._engine.submit(replace(plan, recorded=turns))
 
     def _take(self, result: RolloutResult) -> None:
-        plan, settings = result.plan, self._settings
+        plan, config = result.plan, self._config
         group = self._groups[plan.group_num]
         if result.error_type is not None:
             self._errors[group.num].append(result.error_type)
@@ -153,15 +147,16 @@ class GroupRunner:
         if result.is_scored:
             self._count(result)
             self._settle(group, plan.env_index, result)
-        elif settings.failure_policy == "fail_fast":
+        elif result.error_type == LOST:
+            self._lost[plan.group_num, plan.env_index] += 1
+            self._engine.submit(self._plan(group, plan.env_index, plan.attempt + 1), first=True)
+        elif config.failure_policy == "fail_fast":
             message = (
                 f"rollout {plan.name} failed ({result.error_type}): {result.error_message}; the"
                 " failure policy is fail_fast"
             )
             raise CuaTrainError(message)
-        elif (
-            settings.failure_policy == "retry" and self._attempts_here(plan) < settings.max_attempts
-        ):
+        elif config.failure_policy == "retry" and self._attempts_here(plan) < config.max_attempts:
             self._engine.submit(self._plan(group, plan.env_index, plan.attempt + 1), first=True)
         else:
             self._settle(group, plan.env_index, None)
@@ -169,8 +164,9 @@ class GroupRunner:
 
     def _attempts_here(self, plan: RolloutPlan) -> int:
         """Attempts of this process; a dead process's were not the environment's failures."""
-        first = self._recalled.next_attempt.get((plan.group_num, plan.env_index), 0)
-        return plan.attempt - first + 1
+        place = (plan.group_num, plan.env_index)
+        first = self._recalled.next_attempt.get(place, 0)
+        return plan.attempt - first + 1 - self._lost[place]
 
     def _count(self, result: RolloutResult) -> None:
         self._tracker.turn_taken(result.turn_seconds, result.num_turns)
@@ -178,15 +174,15 @@ class GroupRunner:
         self._unit.finished_turns += result.num_turns
 
     def _plan(self, group: GroupPlan, index: int, attempt: int) -> RolloutPlan:
-        source, settings, stated = self._source, self._settings, group.stated
+        source, session, stated = self._source, self._session, group.stated
         name = ids.rollout_name(
-            settings.run_name,
+            session.run_name,
             source.generation,
             source.label,
             group.num,
             index,
             attempt,
-            settings.claim_epoch,
+            session.claim_epoch,
         )
         return RolloutPlan(
             name=name,
@@ -200,9 +196,9 @@ class GroupRunner:
             task_row_id=stated.row_id,
             validator_row_id=stated.validator_row_id,
             entry_row_id=stated.entry_row_id,
-            max_turns=min(settings.max_turns, stated.task.max_steps),
-            temperature=0.0 if index == group.baseline_index else settings.temperature,
-            top_p=settings.top_p,
+            max_turns=min(self._config.max_turns, stated.task.max_steps),
+            temperature=0.0 if index == group.baseline_index else self._temperature,
+            top_p=self._top_p,
             seed=group.seeds[index],
             sampling_seed=self._sampling_seed(group, index, attempt),
         )
@@ -214,10 +210,10 @@ class GroupRunner:
         keep the short episodes and draw the long ones again. An episode draws the same in every
         evaluation, so that two evaluations differ only by what the policy learnt.
         """
-        source, seed = self._source, self._settings.seed
+        source, seed = self._source, self._config.seed
         if source.type == "step":
             place = (group.num, index)
-            num_here = attempt - self._recalled.next_attempt.get(place, 0)
+            num_here = attempt - self._recalled.next_attempt.get(place, 0) - self._lost[place]
             num_failed = self._recalled.num_failed.get(place, 0) + num_here
             return derived_seed(
                 seed, "sampling", source.generation, source.label, *place, num_failed
@@ -227,7 +223,7 @@ class GroupRunner:
     def _on_begin(self, plan: RolloutPlan) -> None:
         group = self._groups[plan.group_num]
         if self._status(group) == "pending":
-            self._stream.emit(GroupStarted(group_id=group.id, started_at=self._clock()))
+            self._stream.emit(GroupStarted(group_id=group.id, started_at=self._session.clock()))
 
     def _settle(
         self,
@@ -259,7 +255,8 @@ class GroupRunner:
         outcome = self._outcomes[group.num] = GroupOutcome(
             group, scored, is_failed, errors, self._baseline(group)
         )
-        self._on_group(outcome)
+        if self._streamed is not None:
+            self._streamed.group_ended(outcome)
 
     def _compared(self, group: GroupPlan) -> list[RolloutResult]:
         """Scored so far, by place, without the baseline."""
@@ -272,7 +269,7 @@ class GroupRunner:
 
     def _problem(self, group: GroupPlan, num_scored: int) -> str | None:
         """Why a group whose places have all ended cannot be used."""
-        if num_scored < min(self._settings.min_group_size, group.num_compared):
+        if num_scored < min(self._min_group_size, group.num_compared):
             return f"only {num_scored} of {group.num_compared} rollouts ended"
         if group.has_baseline and self._baseline(group) is None:
             return "its greedy rollout, which the others are compared with, did not end"
@@ -293,7 +290,7 @@ class GroupRunner:
             group_id=group.id,
             completed_rollouts=len(self._compared(group)),
             error_message=reason,
-            ended_at=self._clock(),
+            ended_at=self._session.clock(),
         )
 
     def _finished(self, group: GroupPlan, scored: Sequence[RolloutResult]) -> GroupFinished:
@@ -305,7 +302,7 @@ class GroupRunner:
             reward_std=statistics.pstdev(rewards),
             success_count=sum(result.success for result in scored),
             rollout_ids=tuple(result.plan.id for result in scored),
-            ended_at=self._clock(),
+            ended_at=self._session.clock(),
             progress=self._tracker.finished(),
             metrics={
                 "num_turns": sum(result.num_turns for result in scored),
@@ -314,7 +311,7 @@ class GroupRunner:
         )
 
     def _emit_progress(self, group: GroupPlan) -> None:
-        now, last = self._clock(), self._progressed_at.get(group.num)
+        now, last = self._session.clock(), self._progressed_at.get(group.num)
         is_recent = last is not None and (now - last).total_seconds() < PROGRESS_EVERY_S
         if is_recent or self._status(group) != "running":
             return

@@ -1,26 +1,126 @@
-"""The trainings whose states a home keeps, with what people said of them."""
+"""The trainings whose states a home keeps, and what people say of them.
 
-from collections.abc import Collection
-from dataclasses import dataclass
+A display name, tags, a note and whether lists omit the training are on a stream of their own, so
+that it may be changed while another process trains.
+"""
+
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
+from uuid import UUID
 
 from pydantic import JsonValue
 
-from producer.errors import CuaTrainError, MismatchError
-from producer.log.reading_back import read_back
-from producer.log.stream_history import StreamHistory
+from producer.emit import Emitter
+from producer.emit.ownership import ClaimLostError, claim
+from producer.errors import CuaTrainError, MismatchError, NotFoundError, did_you_mean
+from producer.log.stream_history import StreamHistory, read_back
 from producer.resume import resume_state
-from producer.resume.active_writer import ENDED, TAKEOVER_AFTER_S
 from producer.resume.run_folder import find_run_folder
-from producer.training.annotations import LOG_TIMEOUT_S, read_annotations
+from producer.resume.training_lock import ENDED, TAKEOVER_AFTER_S
 from producer.training.preflight import is_unused
 from producer.training.summary import last_evaluation
 from producer.training_name import check_training_name
 from schemas import ids
+from schemas.annotation import TrainingAnnotated
 from schemas.catalogue import stream, stream_owner
 from schemas.installation import Installation
+
+logger = logging.getLogger(__name__)
+
+LOG_TIMEOUT_S = 60.0
+NUM_TRIES = 5
+"""Of a claim that another person's came before."""
+
+Change = Callable[[TrainingAnnotated], TrainingAnnotated]
+"""The annotation before -> the one from now on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """What came of a change."""
+
+    annotation: TrainingAnnotated
+    changed: bool
+    """False: it was so before, and nothing was emitted."""
+
+
+def annotate(installation: Installation, name: str, change: Change) -> Annotated:
+    """Record a change of the training's annotation; returns once it is in the log.
+
+    NotFoundError for an unknown training, UnreachableError when the log is away.
+    """
+    check_known(installation, name)
+    training_id = ids.training_id(name)
+    for tries_left in reversed(range(NUM_TRIES)):
+        # A claim that lost stays refused: the next try has a source of its own.
+        with Emitter.open(installation) as emitter:
+            _check_recorded(emitter, installation, name, training_id)
+            subject = stream("annotation", training_id)
+            history = emitter.log.read_back(subject, {}, timeout_s=LOG_TIMEOUT_S)
+            before = newest_annotation(history, training_id)
+            after = change(before)
+            if after == before:
+                return Annotated(after, changed=False)
+            try:
+                claim(emitter, after, history, {}, training_id=training_id)
+            except ClaimLostError:
+                if not tries_left:
+                    raise
+                logger.info("another process annotates training %r; trying again", name)
+                continue
+            return Annotated(after, changed=True)
+    raise AssertionError
+
+
+def read_annotations(
+    installation: Installation, names: Collection[str]
+) -> dict[str, TrainingAnnotated]:
+    """The newest annotation of each training. UnreachableError when the log is away."""
+    if not names or is_unused(installation):
+        return {}
+    subjects = {name: stream("annotation", ids.training_id(name)) for name in names}
+    histories = read_back(installation, list(subjects.values()), timeout_s=LOG_TIMEOUT_S)
+    return {
+        name: newest_annotation(histories[subject], ids.training_id(name))
+        for name, subject in subjects.items()
+    }
+
+
+def newest_annotation(history: StreamHistory, training_id: UUID) -> TrainingAnnotated:
+    """The last annotation of a stream; an empty one when it has none."""
+    payloads = (event.payload for event in reversed(history.events))
+    found = next((payload for payload in payloads if isinstance(payload, TrainingAnnotated)), None)
+    return found or TrainingAnnotated(training_id=training_id)
+
+
+def check_known(installation: Installation, name: str) -> None:
+    """NotFoundError on a machine that has no log yet, before one is made."""
+    if is_unused(installation) and installation.kafka_bootstrap_servers is None:
+        message = f"there is no training {name!r}: {installation.home} has no log yet"
+        raise NotFoundError(message)
+
+
+def unknown_training(installation: Installation, name: str) -> NotFoundError:
+    """The error for a training that the log does not have."""
+    runs = installation.runs_dir
+    known = [path.name for path in runs.iterdir()] if runs.is_dir() else []
+    hint = did_you_mean(name, known) or " See `cua-train trainings list`"
+    return NotFoundError(f"the log has no training {name!r}.{hint}")
+
+
+def _check_recorded(
+    emitter: Emitter, installation: Installation, name: str, training_id: UUID
+) -> None:
+    emitter.log.connect(LOG_TIMEOUT_S)
+    emitter.log.wait_shipped(LOG_TIMEOUT_S)
+    if any(True for _ in emitter.log.read_stream(stream("training", training_id), {})):
+        return
+    raise unknown_training(installation, name)
+
 
 INTERRUPTED: Final = "interrupted"
 
@@ -49,39 +149,29 @@ class KeptTraining:
 
     def as_json(self) -> dict[str, JsonValue]:
         """For scripts."""
-        return {
-            "training_name": self.training_name,
-            "display_name": self.display_name,
-            "tags": list(self.tags),
-            "note": self.note,
-            "hidden": self.hidden,
-            "status": self.status,
-            "step": self.step,
-            "total_steps": self.total_steps,
-            "success": self.success,
-            "saved_at": self.saved_at.isoformat(timespec="seconds"),
-            "folder": str(self.folder),
-        }
+        saved_at = self.saved_at.isoformat(timespec="seconds")
+        changed = {"tags": list(self.tags), "saved_at": saved_at, "folder": str(self.folder)}
+        return {**asdict(self), **changed}
 
 
 def list_kept(installation: Installation) -> list[KeptTraining]:
     """Newest state first. UnreachableError when the log is away."""
     found = _states(installation)
     annotations = read_annotations(installation, found)
-    statuses = _statuses(installation, found)
+    logged = logged_trainings(installation, found)
     kept = []
     for name, (folder, state) in found.items():
-        said = annotations[name]
+        annotation = annotations[name]
         last = last_evaluation(state.manifest.evaluations)
         total = resume_state.read_run_config(folder).get("num_steps")
         kept.append(
             KeptTraining(
                 training_name=name,
-                display_name=said.display_name,
-                tags=said.tags,
-                note=said.note,
-                hidden=said.hidden,
-                status=statuses.get(name),
+                display_name=annotation.display_name,
+                tags=annotation.tags,
+                note=annotation.note,
+                hidden=annotation.hidden,
+                status=logged[name].status if name in logged else None,
                 step=state.manifest.step,
                 total_steps=total if isinstance(total, int) else state.manifest.step,
                 success=None if last is None else last.success,
@@ -94,8 +184,20 @@ def list_kept(installation: Installation) -> list[KeptTraining]:
     return sorted(kept, key=lambda item: (item.saved_at, item.training_name), reverse=True)
 
 
-def _statuses(installation: Installation, names: Collection[str]) -> dict[str, str]:
-    """The status of each training that the log has."""
+@dataclass(frozen=True, slots=True)
+class LoggedTraining:
+    """What the log says of a training."""
+
+    status: str
+    """As `KeptTraining.status`."""
+    process_began_at: datetime
+    """When its last process claimed it."""
+
+
+def logged_trainings(
+    installation: Installation, names: Collection[str]
+) -> dict[str, LoggedTraining]:
+    """Those of `names` that the log has. UnreachableError when the log is away."""
     if not names or is_unused(installation):
         return {}
     subjects = {name: stream("training", ids.training_id(name)) for name in names}
@@ -106,21 +208,26 @@ def _statuses(installation: Installation, names: Collection[str]) -> dict[str, s
             return {}
         # One training's record cannot be read: the others have their status.
         return {
-            name: one for each in names for name, one in _statuses(installation, [each]).items()
+            name: one
+            for each in names
+            for name, one in logged_trainings(installation, [each]).items()
         }
     return {
-        name: _status(histories[subject])
+        name: _logged(histories[subject])
         for name, subject in subjects.items()
         if histories[subject].events
     }
 
 
-def _status(history: StreamHistory) -> str:
+def _logged(history: StreamHistory) -> LoggedTraining:
     owner = stream_owner(history.subject)
     status = history.statuses.get(("training", owner), "pending")
-    age = datetime.now(UTC) - history.events[-1].envelope.time
-    is_silent = age > timedelta(seconds=TAKEOVER_AFTER_S)
-    return INTERRUPTED if is_silent and status not in ENDED else status
+    newest = history.events[-1].envelope
+    is_silent = datetime.now(UTC) - newest.time > timedelta(seconds=TAKEOVER_AFTER_S)
+    began_at = min(
+        event.envelope.time for event in history.events if event.envelope.epoch == newest.epoch
+    )
+    return LoggedTraining(INTERRUPTED if is_silent and status not in ENDED else status, began_at)
 
 
 def _states(installation: Installation) -> dict[str, tuple[Path, resume_state.SavedState]]:

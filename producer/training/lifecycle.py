@@ -10,20 +10,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Protocol
 
 from producer.emit import Emitter, StreamWriter
-from producer.emit.heartbeat import HEARTBEAT_S, heartbeat
+from producer.emit.heartbeat import heartbeat
 from producer.emit.ownership import ClaimLostError
 from producer.errors import LogBrokenError, StopRequestedError, TakenOverError
 from producer.resume import resume_state
-from producer.resume.foreign_drops import ForeignDrops
-from producer.resume.open_training import AlreadyComplete, OpenedTraining, open_training
+from producer.resume.foreign_drops import fetch_drops
+from producer.resume.open_training import AlreadyComplete, ConfigT, OpenedTraining, open_training
 from producer.resume.orphans import end_abandoned
 from producer.resume.resume_state import EvaluationSummary, Manifest
 from producer.resume.run_folder import link_run_folder
-from producer.resume.training_config import ConfigT
 from producer.resume.training_lock import TrainingLock, training_lock
 from producer.training.run_files import RunFiles, log_file, open_run_files
 from producer.training.tracking import Tracked, mirrored
@@ -34,57 +34,18 @@ from schemas.step import StepFinished
 from schemas.training import TrainingCancelled, TrainingCompleted, TrainingFailed, TrainingStarted
 
 
-@contextmanager
-def recorded_end(
-    opened: OpenedTraining[Any],
-    clock: Callable[[], datetime],
-    stop: threading.Event,
-    heartbeat_s: float = HEARTBEAT_S,
-) -> Iterator[None]:
-    """Beat while the block runs, and emit that it was cancelled or failed; completing is its own.
-
-    `stop` is set when another writer owns the training, and what the block then raises becomes
-    ClaimLostError: readers would refuse every further event of this process.
-    """
-    stream = opened.stream
-    lost: list[ClaimLostError] = []
-
-    def on_lost(error: ClaimLostError) -> None:
-        lost.append(error)
-        stop.set()
-
-    with heartbeat(stream, opened.monitor, on_lost, heartbeat_s):
-        try:
-            yield
-        except StopRequestedError:
-            if lost:
-                raise lost[0] from None
-            message = "stopped on request; the same command continues it"
-            stream.emit(TrainingCancelled(status_message=message, ended_at=clock()))
-            raise
-        except (LogBrokenError, TakenOverError):
-            raise
-        except Exception as error:
-            message = f"{type(error).__name__}: {error}"[:2000]
-            stream.emit(TrainingFailed(error_message=message, ended_at=clock()))
-            raise
-
-
 class Trained(Protocol):
     """A policy with its optimiser."""
 
     @property
     def version(self) -> int:
         """Updates so far."""
-        ...
 
     def save_state(self, folder: Path) -> None:
         """Write everything that the next step needs into an existing folder, synced."""
-        ...
 
     def load_state(self, folder: Path) -> None:
         """Restore what `save_state` wrote, bit for bit."""
-        ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,18 +82,44 @@ class OwnedTraining(Generic[ConfigT]):
     @property
     def stated_percent(self) -> float:
         """The highest progress that was stated of these steps; 0 before any."""
-        history = self.opened.history
-        own = history.of(self.stream.subject)
-        return history.stated_percent(own, self.generation, self.config.num_steps)
+        return self.opened.history.stated_percent(self.generation, self.config.num_steps)
 
     @contextmanager
     def working(self, tracked: Tracked, heartbeat_s: float) -> Iterator[None]:
-        """The block trains; its end is always emitted, unless the log broke or it was lost."""
+        """The block trains. Beats meanwhile, and emits that it was cancelled or failed.
+
+        Completing is the block's own. `stop` is set when another writer owns the training, and what
+        the block then raises becomes ClaimLostError: readers would refuse every further event.
+        """
+        lost: list[ClaimLostError] = []
+
+        def on_lost(error: ClaimLostError) -> None:
+            lost.append(error)
+            self.stop.set()
+
+        beating = heartbeat(self.stream, self.opened.monitor, on_lost, heartbeat_s)
         with log_file(self.folder), mirrored(tracked, self.name, self.installation):
             resume_state.write_config(self.folder, self.config.recorded())
-            with recorded_end(self.opened, self.clock, self.stop, heartbeat_s):
+            with beating, self._end_recorded(lost):
                 end_abandoned(self.installation, self.emitter, self.clock, self.stop)
                 yield
+
+    @contextmanager
+    def _end_recorded(self, lost: Sequence[ClaimLostError]) -> Iterator[None]:
+        try:
+            yield
+        except StopRequestedError:
+            if lost:
+                raise lost[0] from None
+            message = "stopped on request; the same command continues it"
+            self.stream.emit(TrainingCancelled(status_message=message, ended_at=self.clock()))
+            raise
+        except (LogBrokenError, TakenOverError):
+            raise
+        except Exception as error:
+            message = f"{type(error).__name__}: {error}"[:2000]
+            self.stream.emit(TrainingFailed(error_message=message, ended_at=self.clock()))
+            raise
 
     def load(self, trained: Trained) -> None:
         """Restore the state that the plan begins from, if there is one."""
@@ -245,13 +232,8 @@ class OwnedTraining(Generic[ConfigT]):
 
     def _has_first(self) -> bool:
         """Whether this generation's first state is a checkpoint already."""
-        payloads = self.opened.history.payloads_of(self.stream.subject)
-        return any(
-            isinstance(payload, CheckpointSaved)
-            and payload.step == 0
-            and payload.generation == self.generation
-            for payload in payloads
-        )
+        saved = self.opened.history.own_payloads(CheckpointSaved)
+        return any((item.generation, item.step) == (self.generation, 0) for item in saved)
 
 
 @contextmanager
@@ -265,16 +247,19 @@ def own_training(
     stop: threading.Event,
     takeover: bool = False,
     on_open: Callable[[str, Path], None] | None = None,
+    before_open: Callable[[Emitter], None] = lambda _emitter: None,
     **opening: Any,  # noqa: ANN401  # keywords of `open_training`
 ) -> Iterator[tuple[Emitter, OwnedTraining[ConfigT] | AlreadyComplete[ConfigT]]]:
     """Begin or continue the training, which this process owns inside the block.
 
-    `on_open` is called once the training is in the log. Raises as `open_training`.
+    `on_open` is called once the training is in the log; `before_open` before it is looked for, with
+    its folder's lock held. Raises as `open_training`.
     """
     with (
         training_lock(folder, name, takeover=takeover) as lock,
         Emitter.open(installation, clock=clock, stop=stop) as emitter,
     ):
+        before_open(emitter)
         opened = open_training(
             emitter,
             name,
@@ -283,7 +268,7 @@ def own_training(
             clock=clock,
             takeover=takeover,
             stop=stop,
-            fetch_drops=ForeignDrops(installation, os.environ, stop=stop).fetch,
+            fetch_drops=partial(fetch_drops, installation, os.environ, stop),
             **opening,
         )
         link_run_folder(installation, name, folder)

@@ -14,22 +14,27 @@ from uuid import UUID
 
 from producer.config import RunConfig
 from producer.policy.learner import Learner
+from producer.policy.remote_checkpoint import read_remote
 from producer.policy.serialised import SerialisedLearner
 from producer.resume import resume_state
 from producer.resume.resume_state import Manifest
 from producer.rollouts.past_sessions import kept_sessions
 from producer.rollouts.plan import GroupOutcome, StatedTask
 from producer.training.ahead import CollectAhead, EitherStop
-from producer.training.evaluation import EvaluationPlan, run_evaluation
-from producer.training.evaluation_plans import EvaluatedTasks, plan_evaluations
+from producer.training.batches import evaluates_after
+from producer.training.evaluation import (
+    EvaluatedTasks,
+    EvaluationPlan,
+    plan_evaluations,
+    run_evaluation,
+    skills_measured,
+)
 from producer.training.lifecycle import OwnedTraining
 from producer.training.progress import Unit
+from producer.training.run_files import write_sessions, write_transcripts
 from producer.training.session import Session
-from producer.training.skills import evaluates_after
-from producer.training.skills_measured import skills_measured
 from producer.training.step import CollectedStep, collect_step, next_baseline, train_step
-from producer.training.success_text import success_text
-from producer.training.transcripts import write_sessions, write_transcripts
+from producer.training.summary import success_text
 from schemas.base import Payload
 from schemas.checkpoint import CheckpointSaved
 from schemas.step import StepFinished
@@ -139,7 +144,7 @@ class TrainingLoop:
         """Offsets at or before any record of the rollouts of `step` and later ones."""
         session = self.session
         now = resume_state.bounds_to_json(session.emitter.log.lower_bounds())
-        if step <= session.history.last_step_begun(session.own_training_id, session.generation):
+        if step <= session.history.last_step(session.generation):
             # An earlier process collected ahead.
             return self.manifest.since
         # After `now`: a step that begins in between is either found here or later than `now`.
@@ -157,7 +162,7 @@ class TrainingLoop:
         def planned(step: int) -> tuple[PlannedEvaluation, ...]:
             plans = plan_evaluations(self.session, self.evaluated, step)
             return tuple(
-                PlannedEvaluation(plan, Unit(plan.episodes, max_turns, is_step=False))
+                PlannedEvaluation(plan, Unit(plan.created.total_tasks, max_turns, is_step=False))
                 for plan in plans
             )
 
@@ -195,7 +200,7 @@ class TrainingLoop:
         """An older release's summaries have no temperature; theirs are of main evaluations."""
         return any(
             summary.label == plan.label
-            or (is_main and summary.temperature is None and summary.step == plan.step)
+            or (is_main and summary.temperature is None and summary.step == plan.created.step)
             for summary in self.manifest.evaluations
         )
 
@@ -207,9 +212,9 @@ class TrainingLoop:
         self._past = kept_sessions(self.manifest.past_sessions, results, config.replay_sessions)
         if config.agent.has_skills:
             write_sessions(self.owned.folder, self.session.generation, step, outcomes)
-        shown = outcomes[: config.num_groups_to_log]
-        if shown:
-            write_transcripts(self.owned.folder, self.session.generation, step, shown, advantages)
+        logged = outcomes[: config.num_groups_to_log]
+        if logged:
+            write_transcripts(self.owned.folder, self.session.generation, step, logged, advantages)
 
     def _save(self, finished: StepFinished) -> None:
         """The state on disk; then the events that refer to it."""
@@ -238,11 +243,12 @@ def save_checkpoint(
     """Save the adapter among the kept checkpoints; the event to emit."""
     folder = resume_state.checkpoint_folder(run_folder, generation, step)
     digest = learner.save_checkpoint(folder)
+    remote = read_remote(folder)
     return CheckpointSaved(
         step_id=step_id,
         generation=generation,
         step=step,
-        path=str(folder),
+        path=str(folder) if remote is None else remote.weights,
         policy_version=learner.version,
         adapter_sha256=digest,
     )
@@ -250,8 +256,9 @@ def save_checkpoint(
 
 def _log_step(step: int, num_steps: int, finished: StepFinished, *, seconds: float) -> None:
     per_token = finished.metrics.get("optim/loss_per_token")
+    norm = finished.policy_gradient_norm
     logger.info(
-        "step %d/%d: reward %.3f, success %.3f, loss %.4f%s, kl %.5f, gradient %.3f, %.1f s",
+        "step %d/%d: reward %.3f, success %.3f, loss %.4f%s, kl %.5f, gradient %s, %.1f s",
         step,
         num_steps,
         finished.reward_mean,
@@ -259,6 +266,6 @@ def _log_step(step: int, num_steps: int, finished: StepFinished, *, seconds: flo
         finished.loss,
         "" if per_token is None else f" ({per_token:.4f} per token)",
         finished.kl_divergence,
-        finished.policy_gradient_norm,
+        "unknown" if norm is None else f"{norm:.3f}",
         seconds,
     )

@@ -18,6 +18,7 @@ from producer.config import (
     ORACLE_POLICY,
     RunConfig,
     check_effects,
+    check_served,
     differences,
     read_config,
     with_later_fields,
@@ -28,23 +29,26 @@ from producer.emit import Emitter
 from producer.errors import NotFoundError, UsageError
 from producer.policy.learner import Learner
 from producer.resume import resume_state
-from producer.resume.open_stream_markers import mark_open
-from producer.resume.orphans import end_abandoned
+from producer.resume.orphans import end_abandoned, mark_open
 from producer.resume.resume_state import EvaluationSummary, Manifest
 from producer.resume.run_folder import find_run_folder
 from producer.resume.training_history import TrainingHistory
 from producer.rollouts.engine import EnvironmentFactory
 from producer.rollouts.plan import StatedTask
-from producer.tasks.split import source_name, split_of
-from producer.training.evaluation import EvaluationPlan, OnOutcomes, run_evaluation
-from producer.training.evaluation_plans import EvaluatedTasks
-from producer.training.load_tasks import LoadedTasks, load_run_tasks, state_tasks
-from producer.training.loaded import evaluation_tasks, load_policy
+from producer.tasks.overlap import split_of
+from producer.tasks.sources import source_name
+from producer.training.evaluation import EvaluatedTasks, EvaluationPlan, OnOutcomes, run_evaluation
+from producer.training.loaded import (
+    LoadedTasks,
+    evaluation_tasks,
+    load_policy,
+    load_run_tasks,
+    state_tasks,
+)
 from producer.training.open_policy import built_policy, open_policy, with_adapter_settings
 from producer.training.preflight import check_home, check_services, is_unused
-from producer.training.progress import ProgressTracker, Unit
+from producer.training.progress import ProgressEvents, ProgressTracker, Unit
 from producer.training.progress_bars import progress_bars
-from producer.training.progress_events import ProgressEvents
 from producer.training.rubric import load_step_scorer, make_rubric
 from producer.training.run import utc_now
 from producer.training.session import Session
@@ -93,6 +97,8 @@ def evaluate(
     )
     check_home(installation, policy.config.model_name)
     check_effects(policy.config, given)
+    if policy.config.base_url is not None:
+        check_served(policy.config)
     loaded = evaluation_tasks(policy.config, given)
     # Opening the log makes files: what can be refused is refused before.
     learner = load_policy(policy.config, installation, loaded, is_training=False)
@@ -142,7 +148,8 @@ def _policy_of_training(
             f" these out: {'; '.join(others)}"
         )
         raise UsageError(message)
-    return EvaluatedPolicy(config, training_name, *states[0])
+    # Its devices are not the training's, which may have ended.
+    return EvaluatedPolicy(config.sampled_here().named(None), training_name, *states[0])
 
 
 def _evaluated(
@@ -154,7 +161,7 @@ def _evaluated(
     split: Split | None = None
     if policy.training_name is not None:
         try:
-            trained = load_run_tasks(config, os.environ, is_check=True).tasks
+            trained = load_run_tasks(config, is_check=True).tasks
         except (UsageError, NotFoundError) as error:
             logger.warning("the training's own tasks cannot be compared with these: %s", error)
         else:
@@ -197,6 +204,7 @@ def _evaluate(
         run_name=training_name or "evaluation",
         training_id=training_id,
         generation=manifest.generation if manifest else 0,
+        installation=installation,
         emitter=emitter,
         stream=writer,
         learner=learner,
@@ -206,27 +214,18 @@ def _evaluate(
         clock=clock,
         stop=stop,
         read_blob=open_blobs(installation.blobs_url).get,
-        progress=ProgressEvents(writer, ProgressTracker(config.max_concurrent_rollouts)),
+        progress=ProgressEvents(writer, ProgressTracker(config.concurrent_rollouts)),
         rubric=make_rubric(config, learner, load_step_scorer(config)),
         reward=configured_reward(config),
         past_sessions=manifest.past_sessions if manifest else (),
     )
     with mark_open(installation.open_dir, subject, emitter):
         evaluated = _evaluated(policy, loaded, state_tasks(writer, loaded.eval_tasks))
-        episodes = evaluated.episodes(config.evaluation_passes[0])
-        unit = Unit(episodes, config.max_turns, is_step=False)
+        step = manifest.step if manifest else None
+        created = evaluated.created(session, "manual", step, config.evaluation_passes[0])
+        unit = Unit(created.total_tasks, config.max_turns, is_step=False)
         session.progress.tracker.units.append(unit)
-        plan = EvaluationPlan(
-            "manual",
-            evaluation_id,
-            f"eval-manual-{evaluation_id.hex[:8]}",
-            manifest.step if manifest else None,
-            config.eval_temperature,
-            episodes,
-            evaluated.split,
-            evaluated.num_tasks(episodes),
-            evaluated.source,
-        )
+        plan = EvaluationPlan(evaluation_id, f"eval-manual-{evaluation_id.hex[:8]}", created)
         try:
             with progress_bars(session.progress.tracker):
                 return run_evaluation(session, plan, evaluated.tasks, unit, on_outcomes)

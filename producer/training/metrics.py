@@ -2,15 +2,17 @@
 
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
 from producer.config import RunConfig
 from producer.policy.learner import UpdateResult
+from producer.process_rewards.best_of_n import pass_at_k
 from producer.rollouts.plan import GroupOutcome, RolloutResult
-from producer.training.skills import success_by_skill
-from producer.training.trajectories import learning_rate_of
+from producer.training.batch_metrics import completion_metrics, ratio_metrics
+from producer.training.batches import success_by_skill
+from producer.training.updates import learning_rate_of
 from schemas.clustered_errors import TaskCount, clustered_standard_error
 
 
@@ -40,11 +42,37 @@ def step_metrics(
         "optim/loss_per_token": update.loss_per_token if update.num_tokens else None,
         **{name: value for name, value in optional.items() if value is not None},
         **({} if update.learned is None else update.learned.metrics),
+        **ratio_metrics(update),
+        **_sampler_metrics(config, update),
+        **_memory_metrics(update),
         **environment_metrics(outcomes),
+        **completion_metrics(outcomes),
         **error_metrics(outcomes),
         "time/rollout": rollouts_s,
         "time/train": update.seconds,
         "time/total": rollouts_s + update.seconds,
+    }
+
+
+def _sampler_metrics(config: RunConfig, update: UpdateResult) -> dict[str, JsonValue]:
+    """Of servers that sample: they compute with other kernels than the learner."""
+    if config.base_url is None or update.sampler_gap is None:
+        return {}
+    gap = update.sampler_gap
+    return {
+        "sampling/logprob_gap_mean": gap.mean,
+        "sampling/logprob_gap_max": gap.largest,
+        "sampling/effective_sample_share": gap.effective_share,
+    }
+
+
+def _memory_metrics(update: UpdateResult) -> dict[str, JsonValue]:
+    """Of an accelerator."""
+    if update.peak_memory_bytes is None:
+        return {}
+    return {
+        "memory/peak_bytes": update.peak_memory_bytes,
+        "memory/estimated_bytes": update.estimated_memory_bytes,
     }
 
 
@@ -88,6 +116,24 @@ def evaluation_metrics(outcomes: Sequence[GroupOutcome], *, seconds: float) -> d
         **{f"test/{name}": value for name, value in environment_metrics(outcomes).items()},
         **error_metrics(outcomes),
         "time/eval": seconds,
+    }
+
+
+def passes_of_tasks(
+    by_task: Mapping[str, TaskCount], temperature: float | None
+) -> dict[int, float]:
+    """Mean pass@k over tasks, by k: 1, 2, 4 ... up to the fewest episodes of a task.
+
+    Empty without sampling: greedy episodes of a task are not draws of one distribution.
+    """
+    fewest = min((count.episodes for count in by_task.values()), default=0)
+    if not temperature:
+        return {}
+    return {
+        k: statistics.fmean(
+            pass_at_k(count.episodes, count.successes, k) for count in by_task.values()
+        )
+        for k in (1 << n for n in range(fewest.bit_length()))
     }
 
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from producer.agents.built_policy import BuiltPolicy, OnProgress, OnWait
 from producer.algorithms.advantages import ADVANTAGES
@@ -18,13 +19,21 @@ from producer.environments.environment import Environment
 from producer.environments.wrapper import BlankedEnvironment
 from producer.errors import UsageError
 from producer.policy.adapter_settings import read_adapter_settings
-from producer.policy.compute_settings import ComputeSettings
+from producer.policy.compute_settings import ComputeSettings, PolicySettings
 from producer.policy.learner import Learner
 from producer.policy.memory_demand import RunExtent
 from producer.rollouts.engine import EnvironmentFactory
 
+if TYPE_CHECKING:
+    from producer.policy.sampling_servers import SamplingServers
+    from producer.policy.tinker_policy.service import TinkerService
+
 TRAIN_EXTRA = ("torch", "torchvision", "transformers", "peft", "safetensors", "numpy")
 """What every policy but the scripted one imports: the extra `train`."""
+
+
+TINKER_EXTRA = ("tinker", "transformers", "numpy")
+"""What a policy at Tinker imports: the extra `tinker`."""
 
 
 logger = logging.getLogger(__name__)
@@ -48,14 +57,39 @@ def open_policy(
     """
     if config.model_name == ORACLE_POLICY:
         return _open_oracle(config)
-    if config.base_url is not None:
+    if config.base_url is not None and not is_training:
         return _open_served(config, config.base_url)
-    require_torch(config.model_name)
+    require_libraries(config)
+    if config.provider == "tinker":
+        return _open_tinker(config, instructions)
     folder = config.model_name
     if folder == DEMO_POLICY:
         _compute_as_demo()
         folder = str(built_policy(config).ensure(policies_dir, on_progress, on_wait))
-    return _open_folder(config, folder, is_training=is_training, instructions=instructions)
+    return _open_folder(
+        config,
+        folder,
+        is_training=is_training,
+        instructions=instructions,
+        servers=_open_servers(config, policies_dir.parent / "adapters"),
+    )
+
+
+def _open_servers(config: RunConfig, adapters_dir: Path) -> "SamplingServers | None":
+    """The servers of `base_url`, which answer and have the policy. UsageError, UnreachableError."""
+    if not config.base_urls:
+        return None
+    from producer.policy.sampling_servers import SamplingServers
+
+    servers = SamplingServers(
+        config.base_urls,
+        config.model_name,
+        os.environ.get(KEY_VARIABLE) or None,
+        config.adapters_dir or adapters_dir,
+        timeout_s=config.max_turn_time_seconds,
+    )
+    servers.check()
+    return servers
 
 
 def built_policy(config: RunConfig) -> BuiltPolicy:
@@ -112,17 +146,42 @@ def _compute_as_demo() -> None:
 
 
 def _open_folder(
-    config: RunConfig, folder: str, *, is_training: bool, instructions: Sequence[str]
+    config: RunConfig,
+    folder: str,
+    *,
+    is_training: bool,
+    instructions: Sequence[str],
+    servers: "SamplingServers | None" = None,
 ) -> tuple[Learner, EnvironmentFactory]:
     from producer.policy.torch_policy.open import open_in_process
 
-    agent, own_weights = config.agent, ADVANTAGES[config.advantage].learned
+    own_weights = ADVANTAGES[config.advantage].learned
     learner = open_in_process(
+        _policy_settings(config, folder),
+        extent=_extent(config, is_training=is_training),
+        instructions=instructions,
+        learned=None if own_weights is None else own_weights.settings,
+        servers=servers,
+        temperature=config.temperature,
+    )
+    return learner, _environments(config)
+
+
+def _policy_settings(config: RunConfig, folder: str) -> PolicySettings:
+    agent, path = config.agent, config.load_checkpoint_path
+    return PolicySettings(
         folder,
         lora_rank=config.lora_rank,
-        renderer_name=config.renderer_name,
         seed=config.seed,
-        adapter=config.load_checkpoint_path,
+        adapter=path if isinstance(path, Path) else None,
+        lora_alpha=config.lora_alpha,
+        lora_dropout=config.lora_dropout,
+        target_modules=config.target_modules,
+        trains_all=config.train_type == "full",
+        renderer_name=config.renderer_name,
+        text_format=agent.text_format(config) if config.renderer_name == "auto" else None,
+        screen_px=agent.screen(config),
+        max_recent_turns=config.max_recent_turns,
         compute=ComputeSettings(
             device=config.device,
             dtype=config.dtype,
@@ -131,30 +190,17 @@ def _open_folder(
             screen_cache_bytes=config.screen_cache_bytes,
             kv_cache_bytes=config.kv_cache_bytes,
         ),
-        extent=_extent(config, is_training=is_training),
-        lora_alpha=config.lora_alpha,
-        target_modules=config.target_modules,
-        max_recent_turns=config.max_recent_turns,
-        instructions=instructions,
-        screen_px=agent.screen_px,
-        text_format=agent.text_format() if config.renderer_name == "auto" else None,
-        lora_dropout=config.lora_dropout,
-        learned=None if own_weights is None else own_weights.settings,
-        trains_all=config.train_type == "full",
     )
-    return learner, lambda _plan: _ablated(config, agent.make_environment(config))
 
 
 def _extent(config: RunConfig, *, is_training: bool) -> RunExtent:
-    evaluated = (
-        evaluation_evaluation.episodes for evaluation_evaluation in config.evaluation_passes
-    )
+    evaluated = (asked.episodes for asked in config.evaluation_passes)
     num_rollouts = max(config.rollouts_per_step, *evaluated)
     return RunExtent(
-        concurrent_rollouts=min(config.max_concurrent_rollouts, num_rollouts),
+        concurrent_rollouts=min(config.concurrent_rollouts, num_rollouts),
         batch_size=config.rollouts_per_step,
         max_turns=config.max_turns,
-        screen_px=config.agent.screen_px,
+        screen_px=config.agent.screen(config),
         max_tokens=config.max_tokens,
         is_training=is_training and config.num_steps > 0 and not config.baseline_only,
         max_recent_turns=config.max_recent_turns,
@@ -168,20 +214,31 @@ def with_adapter_settings(config: RunConfig) -> RunConfig:
 
     NotFoundError or UsageError if that is none, or others were given.
     """
-    if config.load_checkpoint_path is None:
+    path = config.load_checkpoint_path
+    if path is None:
         return config
-    return config.with_adapter(read_adapter_settings(config.load_checkpoint_path))
+    if isinstance(path, str):
+        return _with_rank_at_tinker(config, path)
+    return config.with_adapter(read_adapter_settings(path))
+
+
+def _with_rank_at_tinker(config: RunConfig, path: str) -> RunConfig:
+    require_libraries(config)
+    from producer.policy.tinker_policy.open import rank_of
+
+    return config.with_rank(rank_of(_tinker_service(), config.model_name, path))
 
 
 def with_cpu_threads(config: RunConfig) -> RunConfig:
     """The configuration with this machine's `cpu_threads`, unless they are given."""
     if (
         config.cpu_threads is not None
+        or config.provider == "tinker"
         or config.model_name == ORACLE_POLICY
         or not find_spec("torch")
     ):
         return config
-    from producer.policy.torch_policy.threads import machine_threads
+    from producer.policy.torch_policy.cpu_parallel import machine_threads
 
     return config.with_cpu_threads(machine_threads())
 
@@ -210,9 +267,41 @@ def require_torch(model_name: str) -> None:
         raise UsageError(message, ways=ways)
 
 
+def require_libraries(config: RunConfig) -> None:
+    """UsageError if the configuration's policy needs a library that is not installed."""
+    if config.provider != "tinker":
+        require_torch(config.model_name)
+    elif missing := [name for name in TINKER_EXTRA if find_spec(name) is None]:
+        message = f"provider tinker needs {', '.join(missing)}"
+        raise UsageError(message, ways=("install cua-train[tinker]",))
+
+
 def _open_oracle(config: RunConfig) -> tuple[Learner, EnvironmentFactory]:
     oracle, make_environment = config.agent.open_oracle(config)
     return oracle, lambda plan: _ablated(config, make_environment(plan.id))
+
+
+def _tinker_service() -> "TinkerService":
+    from producer.policy.tinker_policy.failures import KEY_VARIABLE, URL_VARIABLE
+    from producer.policy.tinker_policy.service import TinkerService
+
+    return TinkerService(os.environ.get(KEY_VARIABLE, ""), os.environ.get(URL_VARIABLE))
+
+
+def _open_tinker(
+    config: RunConfig, instructions: Sequence[str]
+) -> tuple[Learner, EnvironmentFactory]:
+    from producer.policy.tinker_policy.open import open_tinker
+
+    path = config.load_checkpoint_path
+    learner = open_tinker(
+        _tinker_service(),
+        _policy_settings(config, config.model_name),
+        max_tokens=config.max_tokens,
+        checkpoint=path if isinstance(path, str) else None,
+        instructions=instructions,
+    )
+    return learner, _environments(config)
 
 
 def _open_served(config: RunConfig, url: str) -> tuple[Learner, EnvironmentFactory]:
@@ -228,7 +317,11 @@ def _open_served(config: RunConfig, url: str) -> tuple[Learner, EnvironmentFacto
         max_recent_turns=config.max_recent_turns,
     )
     policy.check_server()
-    return policy, lambda _plan: _ablated(config, config.agent.make_environment(config))
+    return policy, _environments(config)
+
+
+def _environments(config: RunConfig) -> EnvironmentFactory:
+    return lambda _plan: _ablated(config, config.agent.make_environment(config))
 
 
 def _ablated(config: RunConfig, environment: Environment) -> Environment:

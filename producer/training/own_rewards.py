@@ -19,11 +19,11 @@ from producer.process_rewards.registry import (
     RewardFunction,
     registry,
 )
-from producer.process_rewards.sql_reward import sql_reward_function
+from producer.process_rewards.row_sets import sql_reward_function
 from producer.process_rewards.user_module import load_user_module
 from producer.rewards import Outcome, RewardError
 from producer.rewards.user_code import UserCode, finite_number
-from producer.rollouts.rubric import CompletionReward, StepScores
+from producer.rollouts.requests import CompletionReward, StepScores
 from producer.task import Task
 from schemas.actions import Answer
 
@@ -201,7 +201,7 @@ def _of_tokens(
     """A batch of one response, so that a reward does not depend on other responses."""
     import torch
 
-    from producer.process_rewards.reward_batch import RewardBatch
+    from producer.process_rewards.step_and_outcome import RewardBatch
 
     tokens = completion.tokens
     if tokens is None or not tokens.completion_tokens:

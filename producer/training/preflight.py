@@ -52,7 +52,13 @@ LOG_TIMEOUT_S = 60.0
 
 
 def check_folders(installation: Installation, config: RunConfig) -> None:
-    """Every folder that a run writes to. UsageError, CuaTrainError when a disk is full."""
+    """Every folder that a run writes to, and that workers can be reached.
+
+    UsageError, CuaTrainError when a disk is full.
+    """
+    if config.rollouts_by == "workers" and installation.kafka_bootstrap_servers is None:
+        message = "rollouts_by: workers get their rollouts from Kafka; set KAFKA_BOOTSTRAP_SERVERS"
+        raise UsageError(message)
     check_home(installation, config.model_name)
     if config.log_dir is not None:
         check_writable(config.log_dir, "--log-dir")

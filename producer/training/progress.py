@@ -2,12 +2,18 @@
 
 Work is counted in turns. A finished rollout counts its actual turns; an unfinished or future one is
 expected to take `max_turns`. A step's update counts as many turns as its rollouts, so it is half of
-the step. Percentages never decrease. Pure: it reads no clock.
+the step. Percentages never decrease. Only `ProgressEvents` reads a clock.
 """
 
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from time import monotonic
 
+from producer.emit import StreamWriter
 from schemas.base import Progress
+from schemas.catalogue import stream_kind
+from schemas.training import Phase, TrainingProgressed
 
 
 @dataclass(slots=True)
@@ -132,3 +138,48 @@ class ProgressTracker:
             estimated_total_time_s=self.elapsed_s + remaining_s,
             estimated_remaining_time_s=remaining_s,
         )
+
+
+EVERY_S = 1.0
+
+
+@dataclass(slots=True)
+class ProgressEvents:
+    """Progress of one process's share of a training. Thread-safe."""
+
+    stream: StreamWriter
+    """The training's, or that of an evaluation by hand (then no training progress is emitted)."""
+    tracker: ProgressTracker
+    current_step: int = 0
+    phase: Phase = "initialization"
+    _begun_s: float = field(default_factory=monotonic)
+    _emitted_s: float = float("-inf")
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    """A figure is emitted before a higher one is computed."""
+
+    def throttled(self, emit_part: Callable[[], None]) -> None:
+        """Emit progress of a part, then of the training; nothing within a second of the last."""
+        with self._lock:
+            now_s = monotonic()
+            if now_s - self._emitted_s >= EVERY_S:
+                self._emitted_s = now_s
+                self.update_elapsed()
+                emit_part()
+                self.emit()
+
+    def emit(self) -> None:
+        """Emit the training's progress now."""
+        if stream_kind(self.stream.subject) != "training":
+            return
+        with self._lock:
+            self.stream.emit(
+                TrainingProgressed(
+                    current_phase=self.phase,
+                    current_step=self.current_step,
+                    progress=self.tracker.of_all(),
+                )
+            )
+
+    def update_elapsed(self) -> None:
+        """Let the tracker know how long this process has run."""
+        self.tracker.elapsed_s = monotonic() - self._begun_s

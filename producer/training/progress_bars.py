@@ -55,25 +55,25 @@ def bars(tracker: ProgressTracker) -> list[Bar]:
     """What is shown now: the steps, then the episodes of the step or evaluation under way."""
     units = list(tracker.units)
     steps = [unit for unit in units if unit.is_step]
-    shown = []
+    bars = []
     if steps:
         done = sum(unit.is_trained for unit in steps)
         progress = tracker.of_all()
         note = f"{progress.percent:.0f} %"
         if progress.estimated_remaining_time_s is not None:
             note += f", {_duration(progress.estimated_remaining_time_s)} left"
-        shown.append(Bar("steps", done, len(steps), note))
+        bars.append(Bar("steps", done, len(steps), note))
     current = next((unit for unit in units if not _is_over(unit)), None)
     if current is None:
-        return shown
+        return bars
     number = sum(unit.is_step for unit in units[: units.index(current) + 1])
     name = f"step {number}" if current.is_step else "evaluation"
     is_updating = current.finished_rollouts >= current.num_rollouts
     note = "policy update" if is_updating and current.is_step else "episodes"
     if not steps and (left_s := tracker.of(current).estimated_remaining_time_s) is not None:
         note += f", {_duration(left_s)} left"
-    shown.append(Bar(name, current.finished_rollouts, current.num_rollouts, note))
-    return shown
+    bars.append(Bar(name, current.finished_rollouts, current.num_rollouts, note))
+    return bars
 
 
 def _is_over(unit: Unit) -> bool:
@@ -86,12 +86,12 @@ def _duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def _table(shown: list[Bar]) -> "Table":
+def _table(bars: list[Bar]) -> "Table":
     from rich.progress_bar import ProgressBar
     from rich.table import Table
 
     table = Table.grid(padding=(0, 1))
-    for bar in shown:
+    for bar in bars:
         table.add_row(
             bar.name,
             ProgressBar(total=max(1, bar.total), completed=bar.done, width=30),

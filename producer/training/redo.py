@@ -1,17 +1,26 @@
 """Trains steps again from the log: recorded tokens and advantages, from an older state on.
 
 On a processor the bits are those of the first time, so a state that was lost can be made again
-without a new rollout, and a recorded loss can be checked.
+without a new rollout, and a recorded loss can be checked. By hand (`cua-train redo`) it reads the
+log and the run's states and changes neither.
 """
 
 import logging
+import os
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from uuid import UUID
 
-from producer.config import RunConfig
-from producer.errors import MismatchError, NotFoundError
+from pydantic import JsonValue
+
+from producer.blobs import open_blobs
+from producer.config import RunConfig, read_config, with_later_fields
+from producer.emit import Emitter
+from producer.errors import MismatchError, NotFoundError, StopRequestedError, UsageError
 from producer.policy.learner import (
     Learner,
     StreamingLearner,
@@ -19,23 +28,24 @@ from producer.policy.learner import (
     Trajectory,
     UpdateResult,
 )
+from producer.policy.remote_checkpoint import SCHEME, RemoteCheckpoint, write_remote
 from producer.resume import resume_state
-from producer.resume.lineage import RecordedStep, recorded_lineage
-from producer.resume.open_training import RecordedTraining
-from producer.resume.recorded_evaluations import label_of
+from producer.resume.foreign_drops import fetch_drops
+from producer.resume.recorded_rollouts import recall
+from producer.resume.recorded_training import RecordedStep, RecordedTraining, read_recorded_training
 from producer.resume.resume_state import EvaluationSummary, Manifest, SavedState
+from producer.resume.run_folder import find_run_folder
 from producer.resume.training_history import TrainingHistory
 from producer.rollouts.plan import GroupPlan, RolloutSource, StatedTask
 from producer.task import Task
 from producer.training.evaluation import EvaluationPlan, evaluation_summary
-from producer.training.samples import NOT_IN_UPDATE
+from producer.training.kept_trainings import check_known, unknown_training
+from producer.training.loaded import load_policy
+from producer.training.samples import NOT_IN_UPDATE, advantages_of_tokens
 from producer.training.step import next_baseline
-from producer.training.streamed_step import update_in_minibatches
-from producer.training.token_credit import advantages_of_tokens
-from producer.training.trajectories import trajectory, update_settings
+from producer.training.updates import trajectory, update_in_minibatches, update_settings
 from schemas import ids
-from schemas.catalogue import stream
-from schemas.evaluation import EvaluationCreated
+from schemas.installation import Installation
 from schemas.step import Sample
 
 logger = logging.getLogger(__name__)
@@ -76,9 +86,8 @@ def redo_steps(
 
     NotFoundError when the log or the blobs lack what a step was trained on.
     """
-    training_id = ids.training_id(recorded.run_name)
     for step in steps:
-        placed = _trajectories(recorded.history, training_id, step, config, read_blob)
+        placed = _trajectories(recorded, step, config, read_blob)
         at = {"generation": step.generation, "step": step.number}
         if config.stream_minibatch and isinstance(learner, StreamingLearner):
             update = update_in_minibatches(config, learner, placed, **at)
@@ -88,8 +97,7 @@ def redo_steps(
 
 
 def _trajectories(
-    history: TrainingHistory,
-    training_id: UUID,
+    recorded: RecordedTraining,
     step: RecordedStep,
     config: RunConfig,
     read_blob: Callable[[str], bytes],
@@ -98,16 +106,11 @@ def _trajectories(
 
     NotFoundError when some of it is missing.
     """
-    step_id = ids.step_id(training_id, step.generation, step.number)
-    source = RolloutSource(
-        "step",
-        step_id,
-        f"step-{step.number}",
-        step.generation,
-        step.number - 1,
-        stream("training", training_id),
-    )
-    stale = history.stale_groups(training_id)
+    number, generation = step.number, step.generation
+    step_id = ids.step_id(ids.training_id(recorded.run_name), generation, number)
+    subject = recorded.stream.subject
+    source = RolloutSource("step", step_id, f"step-{number}", generation, number - 1, subject)
+    stale = recorded.history.dropped_groups("stale")
     samples = [
         sample
         for sample in step.samples
@@ -115,7 +118,7 @@ def _trajectories(
     ]
     group_ids = {sample.group_id for sample in samples}
     groups = [GroupPlan(0, group_id, _ANY_TASK, ()) for group_id in group_ids]
-    recalled = history.finished_rollouts(source, groups, read_blob)
+    recalled = recall(recorded.history.streams, source, groups, read_blob)
     results = {result.plan.id: result for result in recalled.results.values()}
     missing = [sample for sample in samples if sample.rollout_id not in results]
     if missing:
@@ -133,11 +136,9 @@ def _trajectories(
     ordered = sorted(samples, key=place)
     tokens: dict[UUID, TokenNumbers] = {}
     if config.core_function is not None:
-        used = [sample for sample in ordered if sample.used]
-        own = [results[sample.rollout_id] for sample in used]
-        nums = [result.plan.group_num for result in own]
-        found = advantages_of_tokens(config, own, nums)
-        tokens = {sample.rollout_id: one for sample, one in zip(used, found, strict=True)}
+        own = [results[sample.rollout_id] for sample in ordered if sample.used]
+        found = advantages_of_tokens(config, own, [result.plan.group_num for result in own])
+        tokens = {result.plan.id: one for result, one in zip(own, found, strict=True)}
     return [
         (
             place(sample)[0],
@@ -154,20 +155,7 @@ def _trajectories(
     ]
 
 
-_ANY_TASK = StatedTask(
-    Task(
-        task_id="",
-        name="",
-        description="",
-        difficulty=None,
-        category=None,
-        max_steps=1,
-        validation_query=None,
-        expected_result=None,
-    ),
-    UUID(int=0),
-    None,
-)
+_ANY_TASK = StatedTask(Task("", "", "", None, None, 1, None, None), UUID(int=0), None)
 """An update reads recorded tokens; it does not know their task."""
 
 
@@ -195,7 +183,7 @@ def remake_state(
     False, and nothing is written, when the bits are not those that were recorded. NotFoundError as
     `redo_steps`. `learner` is fresh.
     """
-    steps = recorded_lineage(event.payload for event in recorded.stream.events).steps
+    steps = recorded.lineage.steps
     newest = steps[max(steps)]
     before = state_before(recorded.states, steps, newest.number)
     if before is not None:
@@ -215,14 +203,15 @@ def remake_state(
             return False
     folder = resume_state.begin_state(run_folder, newest.generation, newest.number)
     learner.save_state(folder)
-    resume_state.commit_state(folder, _manifest(recorded, newest, before, learner))
+    resume_state.commit_state(folder, state_manifest(recorded, newest, before, learner.version))
     logger.info("the state after step %d is made again, bit for bit", newest.number)
     return True
 
 
-def _manifest(
-    recorded: RecordedTraining, newest: RecordedStep, before: SavedState | None, learner: Learner
+def state_manifest(
+    recorded: RecordedTraining, newest: RecordedStep, before: SavedState | None, version: int
 ) -> Manifest:
+    """Of the state after `newest`, of a policy of `version`. `before`: an older state."""
     empty = Manifest(
         training_name=recorded.run_name,
         generation=newest.generation,
@@ -239,7 +228,7 @@ def _manifest(
         older,
         generation=newest.generation,
         step=newest.number,
-        policy_version=learner.version,
+        policy_version=version,
         moving_baseline=next_baseline(newest.finished),
         evaluations=_evaluations(recorded.history, newest, older.evaluations),
         pending=(),
@@ -253,28 +242,11 @@ def _evaluations(
 ) -> tuple[EvaluationSummary, ...]:
     """Finished evaluations up to the step, oldest first."""
     found = {item.label: item for item in known}
-    for subject, own in history.evaluations():
-        created = own.events[0].payload
-        if not isinstance(created, EvaluationCreated) or created.kind == "manual":
-            continue
-        owner = UUID(subject.partition("/")[2])
-        finished = history.evaluation_finished(owner)
-        step = created.step or 0
-        if finished is None or created.generation != newest.generation or step > newest.number:
-            continue
-        label = label_of(created)
-        plan = EvaluationPlan(
-            created.kind,
-            owner,
-            label,
-            step,
-            created.temperature,
-            created.total_tasks,
-            created.split,
-            created.num_tasks,
-            created.task_source,
-        )
-        found[label] = evaluation_summary(plan, finished)
+    for item in history.scheduled(newest.generation):
+        finished = history.evaluation_finished(item.id)
+        if finished is not None and (item.created.step or 0) <= newest.number:
+            plan = EvaluationPlan(item.id, item.label, item.created)
+            found[item.label] = evaluation_summary(plan, finished)
     return tuple(sorted(found.values(), key=lambda item: item.step))
 
 
@@ -293,3 +265,124 @@ def require_step(steps: Mapping[int, RecordedStep], number: int, name: str) -> R
         message = f"step {number} of training {name!r} is no step of reinforcement learning"
         raise MismatchError(message)
     return steps[number]
+
+
+def restore_remote_state(recorded: RecordedTraining, base_model: str, run_folder: Path) -> bool:
+    """Write the state after the newest checkpoint of the log into the run's folder.
+
+    False, and nothing is written, where the log has none that is newer than the states of the
+    folder. Steps after it are trained anew, in another generation.
+    """
+    lineage = recorded.lineage
+    newest_here = recorded.states[0].manifest.step if recorded.states else 0
+    found = [
+        saved
+        for saved in lineage.checkpoints
+        if saved.path.startswith(SCHEME)
+        and saved.step > newest_here
+        and saved.step in lineage.steps
+    ]
+    if not found:
+        return False
+    saved = max(found, key=lambda one: one.step)
+    step = lineage.steps[saved.step]
+    folder = resume_state.begin_state(run_folder, step.generation, step.number)
+    write_remote(folder, RemoteCheckpoint(saved.path, saved.policy_version, base_model))
+    manifest = state_manifest(recorded, step, None, saved.policy_version)
+    resume_state.commit_state(folder, manifest)
+    logger.info("the state after step %d is lost here; %s has it", step.number, saved.path)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Redone:
+    """What came of it."""
+
+    from_step: int
+    """Of the state that it began with; 0: the fresh policy."""
+    steps: tuple[RedoneStep, ...]
+    adapter_sha256: str
+    is_checkpoint_equal: bool | None
+    """None: the step has no checkpoint."""
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether every measurement, and the checkpoint if there is one, has the same bits."""
+        return self.is_checkpoint_equal is not False and not any(
+            step.differences for step in self.steps
+        )
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """The result for `--json`."""
+        return {
+            "step": self.steps[-1].recorded.number,
+            "from_step": self.from_step,
+            "equal": self.is_equal,
+            "loss": self.steps[-1].update.loss,
+            "policy_gradient_norm": self.steps[-1].update.gradient_norm,
+            "adapter_sha256": self.adapter_sha256,
+            "checkpoint_equal": self.is_checkpoint_equal,
+            "differences": [
+                {"step": step.recorded.number, "field": name, "recorded": was, "redone": now}
+                for step in self.steps
+                for name, (was, now) in step.differences.items()
+            ],
+        }
+
+
+def redo(
+    installation: Installation,
+    training_name: str,
+    step: int,
+    output: Path | None,
+    stop: threading.Event,
+) -> Redone:
+    """Train the step again; `output`: where the adapter is saved, in PEFT's layout.
+
+    NotFoundError for an unknown training or step, and when something that it was trained on is not
+    here any more; StopRequestedError between two steps.
+    """
+    check_known(installation, training_name)
+    run_folder = find_run_folder(installation, training_name)
+    with Emitter.open(installation, stop=stop) as emitter:
+        fetch = partial(fetch_drops, installation, os.environ, stop)
+        recorded = read_recorded_training(emitter, training_name, run_folder, stop, fetch)
+        if not recorded.stream.exists:
+            raise unknown_training(installation, training_name)
+        lineage = recorded.lineage
+        steps = lineage.steps
+        wanted = require_step(steps, step, training_name)
+        before = state_before(recorded.states, steps, step)
+        begins_at = 0 if before is None else before.manifest.step
+        whole = recorded.read_whole(emitter.log)
+    config = read_config(with_later_fields(recorded.history.newest_configuration.config))
+    if config.provider == "tinker":
+        message = f"training {training_name!r} is trained by Tinker, whose bits do not repeat"
+        raise UsageError(
+            message, ways=("begin another training from a checkpoint with --load-checkpoint-path",)
+        )
+    policy = load_policy(config.sampled_here(), installation)
+    if policy is None:
+        message = "the demo policy is not on this machine; copy CUA_HOME/policies here"
+        raise NotFoundError(message)
+    learner, _ = policy
+    if before is not None:
+        learner.load_state(before.folder)
+    read_blob = open_blobs(installation.blobs_url).get
+    redone = []
+    again = [steps[number] for number in range(begins_at + 1, step + 1)]
+    for redo_step in redo_steps(whole, config, learner, again, read_blob):
+        redone.append(redo_step)
+        if stop.is_set():
+            raise StopRequestedError
+    with TemporaryDirectory() as temporary:
+        folder = output or Path(temporary) / "adapter"
+        folder.mkdir(parents=True, exist_ok=True)
+        sha256 = learner.save_checkpoint(folder)
+    saved = [
+        checkpoint.adapter_sha256
+        for checkpoint in lineage.checkpoints
+        if (checkpoint.generation, checkpoint.step) == (wanted.generation, wanted.number)
+    ]
+    is_same = saved[-1] == sha256 if saved else None
+    return Redone(begins_at, tuple(redone), sha256, is_same)

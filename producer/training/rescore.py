@@ -20,13 +20,12 @@ from producer.emit import Emitter
 from producer.emit.emitter import now_utc
 from producer.errors import NotFoundError, StopRequestedError
 from producer.log.stream_history import StreamHistory
-from producer.resume.foreign_drops import ForeignDrops
-from producer.resume.read_history import read_training_history
-from producer.resume.training_history import TrainingHistory
+from producer.resume.foreign_drops import fetch_drops
+from producer.resume.training_history import TrainingHistory, read_training_history
 from producer.rewards import Outcome, Reward, RewardError, score
 from producer.rollouts.episode import NUM_JUDGED_SCREENS
 from producer.task import Task
-from producer.training.annotations import check_known, unknown_training
+from producer.training.kept_trainings import check_known, unknown_training
 from producer.validators.judges import (
     AGENT,
     AskModel,
@@ -35,6 +34,7 @@ from producer.validators.judges import (
 )
 from producer.validators.verdict import Evidence
 from schemas import ids
+from schemas.base import Payload
 from schemas.catalogue import stream, stream_kind
 from schemas.group import GroupCreated
 from schemas.installation import Installation
@@ -102,9 +102,9 @@ def rescore(
     check_known(installation, training_name)
     training_id = ids.training_id(training_name)
     with Emitter.open(installation, clock=clock, stop=stop) as emitter:
-        ForeignDrops(installation, os.environ, stop=stop).fetch()
+        fetch_drops(installation, os.environ, stop)
         history = read_training_history(emitter.log, training_id, start={}, since={})
-        if not history.training_stream(training_id).exists:
+        if not history.own.exists:
             raise unknown_training(installation, training_name)
         rollouts = sorted(
             _finished_rollouts(history),
@@ -146,7 +146,7 @@ def _finished_rollouts(history: TrainingHistory) -> Iterator[_Rollout]:
     num_planned: dict[UUID, int] = {}
     for subject in history.streams:
         if stream_kind(subject) in {"training", "evaluation"}:
-            for stated in history.payloads_of(subject):
+            for stated in history.payloads_of(subject, Payload):
                 if isinstance(stated, TaskStated):
                     tasks[stated.id] = stated
                 elif isinstance(stated, GroupCreated):
@@ -198,10 +198,10 @@ def _judge(
     if rollout.task is None or scorer.ask_model is None:
         message = "its task is not in the log"
         raise JudgeFailedError(message)
-    shown = [turn.screenshot_before for turn in turns if turn.screenshot_before is not None]
+    screenshots = [turn.screenshot_before for turn in turns if turn.screenshot_before is not None]
     if turns and turns[-1].screenshot_after is not None:
-        shown.append(turns[-1].screenshot_after)
-    screens = tuple(read_blob(ref) for ref in shown[-NUM_JUDGED_SCREENS:])
+        screenshots.append(turns[-1].screenshot_after)
+    screens = tuple(read_blob(ref) for ref in screenshots[-NUM_JUDGED_SCREENS:])
     verdict = scorer.ask_model(_judged_task(rollout.task, scorer), Evidence(screens, actions))
     return verdict.success, verdict.details
 

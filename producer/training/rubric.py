@@ -10,18 +10,17 @@ from pydantic import JsonValue
 from producer.agents.text_to_sql.data.databases import data_folders, find_database
 from producer.config import RunConfig
 from producer.environments.environment import Environment, EnvironmentFailedError
-from producer.policy.policy import Completion, SampleRequest
+from producer.policy.policy import Completion, Policy, SampleRequest
 from producer.process_rewards.step_and_outcome import score_completion
 from producer.process_rewards.step_results import with_results
 from producer.rewards import RewardError
-from producer.rollouts.rubric import CompletionReward, Grade, Rubric, StepScores
+from producer.rollouts.requests import CompletionReward, Grade, Rubric, StepScores
 from producer.rollouts.step_labels import StepLabeller, label_steps
 from producer.seeds import derived_seed
 from producer.sql_execution import DatabaseFailedError
 from producer.task import Task
 from producer.training.own_rewards import rewarding_with
 from producer.validators.verdict import Verdict
-from schemas.completion import StepScore
 
 
 class Scorer(NamedTuple):
@@ -102,19 +101,7 @@ def scoring_with(
                 return scorer.score_steps(prompt, read)
 
         scored = score_completion(task.description, completion.text, starts, score_steps)
-        return StepScores(
-            scorer.name,
-            tuple(
-                StepScore(
-                    index=index,
-                    text=text,
-                    first_token=span.first,
-                    last_token=span.last,
-                    score=value,
-                )
-                for index, (text, span, value) in enumerate(zip(*scored, strict=True))
-            ),
-        )
+        return StepScores.of(scorer.name, zip(*scored, strict=True))
 
     return score
 
@@ -124,20 +111,11 @@ _SPACE = UUID("b6e0a7a0-7f4e-5c0e-9d2b-6a1f0c7c6f11")
 
 
 @runtime_checkable
-class PrefixPolicy(Protocol):
+class PrefixPolicy(Policy, Protocol):
     """A policy of tokens: it continues an answer, and knows its tokens' characters."""
-
-    def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
-        """As `Policy.sample`."""
-        ...
-
-    def forget(self, episode: UUID) -> None:
-        """As `Policy.forget`."""
-        ...
 
     def token_starts(self, tokens: Sequence[int]) -> list[int]:
         """For each token of a completion the index of its first character."""
-        ...
 
 
 def make_labeller(config: RunConfig, policy: object) -> StepLabeller | None:

@@ -17,21 +17,19 @@ from producer.emit.heartbeat import HEARTBEAT_S
 from producer.errors import NotFoundError, UsageError
 from producer.policy.learner import Learner
 from producer.resume import resume_state
-from producer.resume.open_training import (
-    AlreadyComplete,
-    RecordedTraining,
-)
+from producer.resume.open_training import AlreadyComplete
+from producer.resume.recorded_training import RecordedTraining
 from producer.resume.run_folder import (
     check_not_elsewhere,
     find_run_folder,
     training_in,
 )
 from producer.rollouts.engine import EnvironmentFactory
-from producer.tasks.split import source_name, split_of
-from producer.training.evaluation_plans import EvaluatedTasks
+from producer.tasks.overlap import split_of
+from producer.tasks.sources import source_name
+from producer.training.evaluation import EvaluatedTasks
 from producer.training.lifecycle import OwnedTraining, own_training
-from producer.training.load_tasks import state_tasks, statements
-from producer.training.loaded import Loaded, load, load_policy
+from producer.training.loaded import Loaded, load, load_policy, state_tasks, statements
 from producer.training.loop import TrainingLoop, save_checkpoint
 from producer.training.open_policy import (
     built_policy,
@@ -41,10 +39,9 @@ from producer.training.open_policy import (
     with_cpu_threads,
 )
 from producer.training.preflight import check_folders, check_services, is_unused
-from producer.training.progress import ProgressTracker
+from producer.training.progress import ProgressEvents, ProgressTracker
 from producer.training.progress_bars import progress_bars
-from producer.training.progress_events import ProgressEvents
-from producer.training.redo import remake_state
+from producer.training.redo import remake_state, restore_remote_state
 from producer.training.rubric import make_rubric
 from producer.training.session import Session
 from producer.training.summary import Summary, summarise
@@ -79,7 +76,7 @@ def run(
     in the log, so that its name alone continues it. `takeover`: continue although another
     process seems to train it; that one stops when it notices.
     """
-    config = with_cpu_threads(with_adapter_settings(config or RunConfig()))
+    config = with_adapter_settings(config or RunConfig())
     installation = installation or read_installation(os.environ)
     check_folders(installation, config)
     known = training_in(config.log_path) if config.log_path is not None else None
@@ -93,7 +90,12 @@ def run(
         ways = ("choose another --training-name", "another --behavior-if-log-dir-exists")
         raise UsageError(message, ways=ways)
     if states and behavior == "skip":
-        return summarise(states[0].manifest, status="skipped", seconds=0.0, folder=folder)
+        summary = summarise(states[0].manifest, status="skipped", seconds=0.0, folder=folder)
+        control = resume_state.read_run_config(folder).get("control", "none")
+        return replace(summary, control=str(control))
+    if not states or behavior == "overwrite":
+        # A training that continues has its own recorded; asking this machine imports torch.
+        config = with_cpu_threads(config)
     if behavior != "overwrite":
         check_not_elsewhere(installation, name, folder)
     begun_s = monotonic()
@@ -141,17 +143,19 @@ def run(
             seconds = monotonic() - begun_s
             summary = summarise(owned.manifest, status="completed", seconds=seconds, folder=folder)
             summary = replace(summary, leaked_devices=num_leaked)
-    return replace(summary, unshipped_events=emitter.num_unshipped)
+    return replace(summary, unshipped_events=emitter.num_unshipped, control=owned.config.control)
 
 
 def _remake_state(
     installation: Installation, folder: Path, recorded: RecordedTraining, config: RunConfig
 ) -> bool:
     """Make the newest step's lost state again; False: its steps have to be trained anew."""
+    if config.provider == "tinker":
+        return restore_remote_state(recorded, config.model_name, folder)
     if config.replay_sessions:
         # The sessions that its prompts began with were in the state alone.
         return False
-    policy = load_policy(config, installation)
+    policy = load_policy(config.sampled_here(), installation)
     if policy is None:
         return False
     read_blob = open_blobs(installation.blobs_url).get
@@ -217,6 +221,7 @@ def _prepare(owned: OwnedTraining[RunConfig], loaded: Loaded) -> TrainingLoop:
         clock=owned.clock,
         stop=owned.stop,
         read_blob=open_blobs(owned.installation.blobs_url).get,
+        installation=owned.installation,
         progress=ProgressEvents(stream, _progress_so_far(owned), owned.manifest.step),
         rubric=make_rubric(config, learner, step_scorer),
         reward=configured_reward(config),
@@ -235,7 +240,7 @@ def _prepare(owned: OwnedTraining[RunConfig], loaded: Loaded) -> TrainingLoop:
 
 def _progress_so_far(owned: OwnedTraining[RunConfig]) -> ProgressTracker:
     """Begins with what an earlier process stated of the same steps: progress never falls."""
-    tracker = ProgressTracker(owned.config.max_concurrent_rollouts)
+    tracker = ProgressTracker(owned.config.concurrent_rollouts)
     tracker.highest_percent = owned.stated_percent
     return tracker
 

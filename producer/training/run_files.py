@@ -1,7 +1,11 @@
-"""Files of a run's folder for people and scripts: metrics.jsonl, checkpoints.jsonl, logs/train.log.
+"""Files of a run's folder for people and scripts. Everything in them is in the log too.
 
-Derived from the log: opening them writes them again, so that what a killed process left out, or a
-new generation superseded, is mended. A full disk costs lines, never the run.
+    <run>/metrics.jsonl, checkpoints.jsonl, logs/train.log
+    <run>/groups/generation-0/step-000003.txt        the first groups of a step
+    <run>/sessions/generation-0/step-000003.jsonl    all sessions of SQL agents
+
+Opening them writes metrics and checkpoints again, so that what a killed process left out, or a new
+generation superseded, is mended. A full disk costs lines, never the run.
 """
 
 import json
@@ -13,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from producer.durable import write_durably
-from producer.resume.lineage import recorded_lineage
 from producer.resume.open_training import OpenedTraining
+from producer.resume.recorded_training import recorded_lineage
 from producer.resume.resume_state import EvaluationSummary, pending_from_json
+from producer.rollouts.plan import GroupOutcome, RolloutResult
 from schemas.base import Payload
 from schemas.checkpoint import CheckpointSaved
 from schemas.evaluation_text import metric_name
@@ -91,7 +96,7 @@ class RunFiles:
 def open_run_files(folder: Path, opened: OpenedTraining[Any]) -> RunFiles:
     """The files of a training that this process owns, with what was recorded until now."""
     files, plan = RunFiles(folder), opened.plan
-    recorded = opened.history.payloads_of(opened.stream.subject)
+    recorded = opened.history.own_payloads(Payload)
     replayed = [pending_from_json(item) for item in plan.manifest.pending]
     files.rewrite([*recorded, *replayed, plan.first], plan.manifest.evaluations)
     return files
@@ -167,3 +172,69 @@ def log_file(folder: Path) -> Iterator[None]:
     finally:
         ours.removeHandler(handler)
         handler.close()
+
+
+def write_sessions(
+    run_folder: Path, generation: int, step: int, outcomes: Sequence[GroupOutcome]
+) -> None:
+    """Write a line for each session of a step."""
+    path = run_folder / "sessions" / f"generation-{generation}" / f"step-{step:06d}.jsonl"
+    lines = [_session(result) for outcome in outcomes for result in outcome.results]
+    _write(path, "".join(json.dumps(line) + "\n" for line in lines))
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_durably(path, text)
+    except OSError as error:
+        logger.warning("%s cannot be written: %s", path, error.strerror)
+
+
+def _session(result: RolloutResult) -> dict[str, object]:
+    """`words`: what the database answered before each of the agent's turns but the first."""
+    task = result.plan.task
+    return {
+        "session": result.plan.name,
+        "sample_index": task.task_id if task.entry is None else task.entry.entry_id,
+        "instruction": task.description,
+        "success": result.success,
+        "reward": result.reward,
+        "rounds": result.num_turns,
+        "responses": list(result.responses),
+        "words": list(result.words),
+    }
+
+
+def write_transcripts(
+    run_folder: Path,
+    generation: int,
+    step: int,
+    outcomes: Sequence[GroupOutcome],
+    advantages: dict[str, float],
+) -> None:
+    """Write these groups' rollouts; `advantages` by rollout name, of those that have one."""
+    path = run_folder / "groups" / f"generation-{generation}" / f"step-{step:06d}.txt"
+    _write(path, "\n".join(_group(outcome, advantages) for outcome in outcomes))
+
+
+def _group(outcome: GroupOutcome, advantages: dict[str, float]) -> str:
+    task = outcome.plan.stated.task
+    head = f"group {outcome.plan.num}: {task.task_id}{', failed' if outcome.is_failed else ''}"
+    lines = [head, "=" * len(head), task.description, ""]
+    for result in outcome.results:
+        lines += [*_rollout(result, advantages.get(result.plan.name)), ""]
+    return "\n".join(lines)
+
+
+def _rollout(result: RolloutResult, advantage: float | None) -> list[str]:
+    outcome = "solved" if result.success else "not solved"
+    relative = "" if advantage is None else f", advantage {advantage:+.3f}"
+    head = f"{result.plan.name}: {outcome}, reward {result.reward:.3f}{relative}"
+    # Model output: control characters would act on the reader's terminal.
+    turns = [f"  {turn}. {_printable(text)}" for turn, text in enumerate(result.responses, start=1)]
+    return [head, *turns]
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

@@ -1,33 +1,126 @@
-"""Which rollouts a step trains on, with which advantages: algorithm by name, then the events."""
+"""Which rollouts a step trains on, with which advantages, of rollouts or of their tokens.
+
+Axes: B rollouts, T tokens of the longest.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 
 from producer.algorithms.advantages import (
     ADVANTAGES,
     Rewards,
+    baselines,
     group_advantages,
     has_signal,
     mean_centered_by_std,
 )
-from producer.algorithms.baselines import baselines
+from producer.algorithms.controls import controlled_rewards
 from producer.config import RunConfig
+from producer.errors import UsageError
 from producer.policy.learner import LearnedAdvantages, TokenNumbers
+from producer.process_rewards.cocte import TokenSpan
+from producer.process_rewards.step_and_outcome import RewardWeights, ScoredSteps, token_rewards
+from producer.process_rewards.user_module import load_user_module
 from producer.rollouts.plan import GroupOutcome, RolloutResult
 from producer.training.session import Session
-from producer.training.stale import max_staleness
-from producer.training.token_credit import advantages_of_tokens, rewards_of_tokens
 from schemas.group import GroupDropped
 from schemas.step import Sample, SamplesChosen
+
+if TYPE_CHECKING:
+    from producer.algorithms.core_functions import CoreFunction
+
+
+def rewards_of_tokens(config: RunConfig, result: RolloutResult) -> list[float]:
+    """R of each completion token: rm_coef x its step's score + verifier_coef x the outcome.
+
+    What a reward manager of the user's gave comes before.
+    """
+    if result.token_rewards:
+        return [*result.token_rewards]
+    steps = None
+    if result.scored_steps:
+        steps = ScoredSteps(
+            tuple(step.text for step in result.scored_steps),
+            tuple(TokenSpan(step.first_token, step.last_token) for step in result.scored_steps),
+            tuple(step.score for step in result.scored_steps),
+        )
+    weights = RewardWeights(rm_coef=config.rm_coef, verifier_coef=config.verifier_coef)
+    outcome = result.reward
+    return token_rewards(result.num_tokens, outcome, steps, weights)
+
+
+def advantages_of_tokens(
+    config: RunConfig, results: Sequence[RolloutResult], groups: Sequence[int]
+) -> list[TokenNumbers]:
+    """Of every rollout, for each turn and completion token, by the configured core function.
+
+    `groups`: index of each rollout's group. UsageError for a function that returns something else.
+    """
+    import torch
+
+    from producer.algorithms.core_functions import call_core_function
+
+    rewards = [rewards_of_tokens(config, result) for result in results]
+    longest = max((len(reward) for reward in rewards), default=0)
+    if not longest:
+        return [tuple(() for _ in result.turns) for result in results]
+    rewards_BT = torch.tensor([reward + [0.0] * (longest - len(reward)) for reward in rewards])
+    mask_BT = torch.tensor(
+        [[1.0] * len(reward) + [0.0] * (longest - len(reward)) for reward in rewards]
+    )
+    try:
+        found_BT, _ = call_core_function(
+            find_core_function(config), rewards_BT, mask_BT, list(groups)
+        )
+    except ValueError as error:
+        message = f"core_function: {config.core_function}: {error}"
+        raise UsageError(message) from error
+    return [
+        by_turn(result, row[: len(own)])
+        for result, row, own in zip(results, found_BT.tolist(), rewards, strict=True)
+    ]
+
+
+def find_core_function(config: RunConfig) -> "CoreFunction":
+    """The configured function. UsageError names what there is."""
+    from producer.algorithms.core_functions import UnknownFunctionError, choose_core_function
+    from producer.process_rewards.registry import public_names
+
+    module = None
+    if config.core_algos is not None:
+        try:
+            module = public_names(load_user_module(config.core_algos))
+        except ValueError as error:
+            message = f"core_algos: {error}"
+            raise UsageError(message) from error
+    try:
+        chosen = choose_core_function("grpo", command_line=config.core_function, module=module)
+    except UnknownFunctionError as error:
+        message = f"core_function: {error}"
+        raise UsageError(message) from error
+    assert chosen.function is not None  # noqa: S101  # it was named
+    return chosen.function
+
+
+def by_turn(result: RolloutResult, numbers: Sequence[float]) -> TokenNumbers:
+    """Numbers of a rollout's completion tokens, turn by turn."""
+    found, at = [], 0
+    for turn in result.turns:
+        end = at + len(turn.tokens.completion_tokens)
+        found.append(tuple(numbers[at:end]))
+        at = end
+    return tuple(found)
+
 
 SAMPLES_PER_EVENT = 10_000
 """About 3 MiB; a group may be of any size."""
 
-DropReason = Literal["zero_variance", "group_failed", "stale", "baseline"]
-"""`baseline`: a greedy rollout that its group's others are compared with."""
+DropReason = Literal["zero_variance", "group_failed", "stale", "baseline", "truncated"]
+"""`baseline`: a greedy rollout that its group's others are compared with. `truncated`: one with a
+completion that was cut."""
 NOT_IN_UPDATE = frozenset({"group_failed", "stale", "baseline"})
 """Of what was dropped; as in tinker-cookbook, KL is measured on groups of one reward too."""
 
@@ -52,11 +145,60 @@ def select_samples(
     *,
     version: int = 0,
     moving_baseline: float = 0.0,
+    control_seed: int = 0,
 ) -> list[list[SelectedSample]]:
     """Per group, the use of every scored rollout. Advantages are of the kept groups together.
 
     `version`: of the policy that will be updated. `moving_baseline`: of the steps before.
+    `control_seed`: of the step, for the control's permutation.
     """
+    seen = _controlled(config, outcomes, version, control_seed)
+    groups = _select(config, seen, version, moving_baseline)
+    return [
+        [_used(config, item, result) for item, result in zip(group, _scored(own), strict=True)]
+        for group, own in zip(groups, outcomes, strict=True)
+    ]
+
+
+def _used(config: RunConfig, item: SelectedSample, result: RolloutResult) -> SelectedSample:
+    """The sample of the rollout as it was scored, left out if one of its completions was cut."""
+    is_cut = any(
+        turn.completion.tokens is not None and turn.completion.tokens.stop_reason == "length"
+        for turn in result.turns
+    )
+    if config.mask_truncated and is_cut and item.drop_reason is None:
+        return replace(item, result=result, drop_reason="truncated")
+    return replace(item, result=result)
+
+
+def _controlled(
+    config: RunConfig, outcomes: Sequence[GroupOutcome], version: int, seed: int
+) -> Sequence[GroupOutcome]:
+    """The outcomes with the rewards of the control; those of groups that are left out stay."""
+    if config.control == "none":
+        return outcomes
+    trained = [
+        num
+        for num, outcome in enumerate(outcomes)
+        if _drop_reason(config, outcome, version) not in NOT_IN_UPDATE
+    ]
+    true_B = [result.reward for num in trained for result in outcomes[num].results]
+    rewards = iter(controlled_rewards(config.control, true_B, seed=seed))
+    seen = list(outcomes)
+    for num in trained:
+        results = [replace(result, reward=next(rewards)) for result in outcomes[num].results]
+        seen[num] = replace(outcomes[num], results=tuple(results))
+    return seen
+
+
+def _scored(outcome: GroupOutcome) -> list[RolloutResult]:
+    """In the order of a group's samples."""
+    return [*outcome.results, *([] if outcome.baseline is None else [outcome.baseline])]
+
+
+def _select(
+    config: RunConfig, outcomes: Sequence[GroupOutcome], version: int, moving_baseline: float
+) -> list[list[SelectedSample]]:
     reasons = [_drop_reason(config, outcome, version) for outcome in outcomes]
     kept = [
         (num, result)
@@ -73,6 +215,7 @@ def select_samples(
         greedy_rewards_B=_greedy_rewards(outcomes, [num for num, _ in kept])
         if config.advantage == "remax"
         else None,
+        is_right_B=[result.success for _, result in kept],
     )
     taken_off = baselines(rewards, config.baseline, moving_baseline)
     advantages = iter(
@@ -160,22 +303,27 @@ def emit_samples(
 
     `version`: of the policy before the update.
     """
-    sampled = session.history.sampled_rollouts(session.own_training_id, step_id)
-    dropped = session.history.dropped_groups(session.own_training_id)
+    sampled = session.history.sampled_rollouts(step_id)
+    dropped = session.history.dropped_groups()
     for outcome, group in zip(outcomes, groups, strict=True):
         missing = [item for item in group if item.result.plan.id not in sampled]
         for start in range(0, len(missing), SAMPLES_PER_EVENT):
             part = missing[start : start + SAMPLES_PER_EVENT]
-            session.stream.emit(_samples_chosen(version, step_id, part))
+            session.stream.emit(samples_chosen(version, step_id, part))
         reason = group[0].drop_reason if group else None
         if reason in {"zero_variance", "stale"} and outcome.plan.id not in dropped:
             session.stream.emit(GroupDropped(group_id=outcome.plan.id, reason=reason))
 
 
+def max_staleness(config: RunConfig) -> int:
+    """Policy versions that a rollout may be behind the version that is updated."""
+    return config.max_steps_off_policy or 0
+
+
 def _drop_reason(config: RunConfig, outcome: GroupOutcome, version: int) -> DropReason | None:
     if outcome.is_failed:
         return "group_failed"
-    every = [*outcome.results, *([] if outcome.baseline is None else [outcome.baseline])]
+    every = _scored(outcome)
     if any(version - item.policy_version > max_staleness(config) for item in every):
         return "stale"
     is_constant = not has_signal([compared_reward(config, item) for item in every])
@@ -211,7 +359,8 @@ def _dropped(
     ]
 
 
-def _samples_chosen(version: int, step_id: UUID, group: Sequence[SelectedSample]) -> SamplesChosen:
+def samples_chosen(version: int, step_id: UUID, group: Sequence[SelectedSample]) -> SamplesChosen:
+    """What is recorded of their use. `version`: of the policy before the update."""
     return SamplesChosen(
         step_id=step_id,
         samples=tuple(

@@ -1,9 +1,10 @@
 """What every part of one training process shares. Frozen; makes no decisions."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 from uuid import UUID
 
 from producer.config import RunConfig
@@ -11,17 +12,32 @@ from producer.emit import Emitter, StreamWriter
 from producer.environments.environment import Environment
 from producer.errors import StopRequestedError
 from producer.policy.learner import Learner
+from producer.policy.policy import Turn
+from producer.resume.recorded_rollouts import recall
 from producer.resume.training_history import TrainingHistory
 from producer.rewards import Reward
 from producer.rollouts.devices import LeftDevices
 from producer.rollouts.engine import EnvironmentFactory, RolloutEngine
 from producer.rollouts.episode import EpisodeSettings
 from producer.rollouts.past_sessions import WithPastSessions
-from producer.rollouts.plan import GroupPlan, Recalled, RolloutPlan, RolloutSource
-from producer.rollouts.rubric import Rubric
-from producer.training.groups import GroupSettings
-from producer.training.progress_events import ProgressEvents
+from producer.rollouts.plan import GroupPlan, Recalled, RolloutPlan, RolloutResult, RolloutSource
+from producer.rollouts.requests import Rubric
+from producer.training.progress import ProgressEvents
 from producer.validators.judges import AskModel
+from schemas.installation import Installation
+
+
+class Engine(Protocol):
+    """Runs plans: in this process (`RolloutEngine`), or on workers (`WorkerEngine`)."""
+
+    def submit(self, plan: RolloutPlan, *, first: bool = False) -> None:
+        """Queue a plan; `first`: before the others."""
+
+    def submit_finished(self, plan: RolloutPlan, turns: Sequence[Turn]) -> None:
+        """Queue an episode that an earlier process finished; it has no result."""
+
+    def run(self) -> Generator[RolloutResult, None, None]:
+        """Results as they come, until no plan is left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +65,7 @@ class Session:
     progress: ProgressEvents
     left_devices: LeftDevices = field(default_factory=LeftDevices)
     """Devices of this process that outlived their rollouts."""
+    installation: Installation
     reward: Reward
     """Of an episode's outcome, before the costs."""
     rubric: Rubric | None = None
@@ -78,12 +95,8 @@ class Session:
 
     def recalled(self, source: RolloutSource, groups: Sequence[GroupPlan]) -> Recalled:
         """What earlier processes recorded of these groups, with the turns that a replay needs."""
-        return self.history.finished_rollouts(
-            source,
-            groups,
-            self.read_blob,
-            with_turns=getattr(self.learner, "repeats_batches", False),
-        )
+        with_turns = getattr(self.learner, "repeats_batches", False)
+        return recall(self.history.streams, source, groups, self.read_blob, with_turns=with_turns)
 
     def _make_environment(self, plan: RolloutPlan) -> Environment:
         environment = self.make_environment(plan)
@@ -92,13 +105,27 @@ class Session:
         return WithPastSessions(environment, self.past_sessions)
 
     def make_engine(
-        self,
-        on_begin: Callable[[RolloutPlan], None],
-        *,
-        work: Callable[[], bool] = lambda: False,
-    ) -> RolloutEngine:
+        self, on_begin: Callable[[RolloutPlan], None], work: Callable[[], bool]
+    ) -> Engine:
         """A rollout engine with the session's policy and environments; `work` as the engine's."""
         config = self.config
+        if config.rollouts_by == "workers":
+            # Importing kafka takes a tenth of a second.
+            from producer.workers.worker_engine import WorkerEngine
+
+            return WorkerEngine(
+                training_id=self.own_training_id,
+                config=config.recorded(),
+                policy=self.learner,
+                publish=getattr(self.learner, "publish", lambda: None),
+                max_under_way=config.concurrent_rollouts,
+                emitter=self.emitter,
+                installation=self.installation,
+                read_blob=self.read_blob,
+                on_begin=on_begin,
+                check_stop=self.check_stop,
+                clock=self.clock,
+            )
         return RolloutEngine(
             policy=self.learner,
             make_environment=self._make_environment,
@@ -114,38 +141,11 @@ class Session:
                 reward=self.reward,
                 validate_every_turn=config.validate_every_turn,
             ),
-            max_concurrent=config.max_concurrent_rollouts,
+            max_concurrent=config.concurrent_rollouts,
             emitter=self.emitter,
             clock=self.clock,
             on_begin=on_begin,
             check_stop=self.check_stop,
             left_devices=self.left_devices,
             work=work,
-        )
-
-    def step_settings(self) -> GroupSettings:
-        """How the groups of a step are run."""
-        config = self.config
-        return self._group_settings(config.temperature, config.top_p, config.min_group_size)
-
-    def evaluation_settings(self, temperature: float | None) -> GroupSettings:
-        """How the groups of an evaluation are run; None: at the configured temperature."""
-        if temperature is None:
-            temperature = self.config.eval_temperature
-        return self._group_settings(temperature, 1.0, 1)
-
-    def _group_settings(
-        self, temperature: float, top_p: float, min_group_size: int
-    ) -> GroupSettings:
-        config = self.config
-        return GroupSettings(
-            run_name=self.run_name,
-            seed=config.seed,
-            max_turns=config.max_turns,
-            temperature=temperature,
-            top_p=top_p,
-            failure_policy=config.failure_policy,
-            max_attempts=config.max_attempts,
-            min_group_size=min_group_size,
-            claim_epoch=self.claim_epoch,
         )

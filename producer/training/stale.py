@@ -8,19 +8,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from producer.config import RunConfig
 from producer.rollouts.plan import GroupPlan, Recalled, RolloutResult, RolloutSource
+from producer.training.samples import SelectedSample, max_staleness, samples_chosen
 from producer.training.session import Session
 from schemas import ids
 from schemas.group import GroupDropped, GroupFailed
-from schemas.step import Sample, SamplesChosen
 
 REPLACED = "some of its rollouts are too old to be trained on; another group is collected instead"
-
-
-def max_staleness(config: RunConfig) -> int:
-    """Policy versions that a rollout may be behind the version that is updated."""
-    return config.max_steps_off_policy or 0
 
 
 def replace_stale(
@@ -32,7 +26,7 @@ def replace_stale(
     is recorded as dropped, and another of the same task and device seeds takes its place; it gets
     the next number that no group of the step has.
     """
-    known = session.history.stale_groups(session.own_training_id)
+    known = session.history.dropped_groups("stale")
     kept = tuple(groups)
     while True:
         kept = tuple(_successor(session, source, group, len(groups), known) for group in kept)
@@ -77,24 +71,14 @@ def _drop(
     version: int,
 ) -> None:
     """Record that the group's rollouts are not trained on."""
-    recorded = session.history.sampled_rollouts(session.own_training_id, source.id)
-    samples = tuple(
-        Sample(
-            rollout_id=result.plan.id,
-            group_id=group.id,
-            advantage=None,
-            reward=result.reward,
-            policy_version=result.policy_version,
-            staleness=version - result.policy_version,
-            num_tokens=result.num_tokens,
-            used=False,
-            drop_reason="stale",
-        )
+    recorded = session.history.sampled_rollouts(source.id)
+    samples = [
+        SelectedSample(result, None, "stale")
         for result in results
         if result.plan.id not in recorded
-    )
+    ]
     if samples:
-        session.stream.emit(SamplesChosen(step_id=source.id, samples=samples))
+        session.stream.emit(samples_chosen(version, source.id, samples))
     # The group's failure follows: it alone would keep the next process from collecting another.
     session.stream.emit(GroupDropped(group_id=group.id, reason="stale"))
     _fail(session, group, len(results))

@@ -4,16 +4,14 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
+from math import isnan
 from time import monotonic
 from typing import Literal
 from uuid import UUID
 
-from producer.algorithms.advantages import ADVANTAGES
-from producer.algorithms.baselines import moved
+from producer.algorithms.advantages import ADVANTAGES, moved
 from producer.errors import CuaTrainError
 from producer.policy.learner import UpdateResult
-from producer.rollouts.engine import RolloutEngine
 from producer.rollouts.plan import (
     GroupOutcome,
     GroupPlan,
@@ -21,6 +19,8 @@ from producer.rollouts.plan import (
     StatedTask,
 )
 from producer.seeds import derived_seed
+from producer.training.batch_metrics import signal_metrics
+from producer.training.batches import tasks_of_step
 from producer.training.groups import GroupRunner
 from producer.training.metrics import staleness_metrics, step_metrics
 from producer.training.progress import Unit
@@ -32,10 +32,14 @@ from producer.training.samples import (
     with_token_means,
 )
 from producer.training.session import Session
-from producer.training.skills import tasks_of_step
 from producer.training.stale import replace_stale
-from producer.training.streamed_step import StreamedStep, begin_streamed
-from producer.training.trajectories import learning_rate_of, trajectories_of, update_settings
+from producer.training.updates import (
+    StreamedStep,
+    begin_streamed,
+    learning_rate_of,
+    trajectories_of,
+    update_settings,
+)
 from schemas import ids
 from schemas.step import (
     StepCollectionStarted,
@@ -102,7 +106,11 @@ def train_step(
     plan, outcomes = collected.plan, collected.outcomes
     version = session.learner.version
     groups = select_samples(
-        session.config, outcomes, version=version, moving_baseline=session.moving_baseline
+        session.config,
+        outcomes,
+        version=version,
+        moving_baseline=session.moving_baseline,
+        control_seed=derived_seed(session.config.seed, "control", session.generation, plan.number),
     )
 
     def record(groups: Sequence[Sequence[SelectedSample]]) -> None:
@@ -121,7 +129,9 @@ def train_step(
     samples = [item for group in groups for item in group]
     update = _update(session, collected, samples, unit)
     if is_known_after:
-        record(with_token_means(groups, measured_samples(samples), update.learned))
+        groups = with_token_means(groups, measured_samples(samples), update.learned)
+        samples = [item for group in groups for item in group]
+        record(groups)
     finished = _finished(session, collected, samples, update, version)
     save_state(finished)
     return finished
@@ -180,27 +190,23 @@ def _collect(
         step=plan.number,
         version=version,
     )
-    make_engine: Callable[..., RolloutEngine] = session.make_engine
-    if streamed is not None:
-        make_engine = partial(session.make_engine, work=streamed.work)
     stream.ensure(StepRolloutsStarted(step_id=plan.id, rollout_started_at=session.clock()))
 
     def on_progress() -> None:
         session.check_stop()
         progress.throttled(lambda: _emit_progress(session, plan, unit, "rollout_execution"))
 
+    config = session.config
     runner = GroupRunner(
-        plan.source,
-        plan.groups,
-        settings=session.step_settings(),
-        recalled=recalled,
+        *(session, plan.source, plan.groups),
         stream=stream,
-        make_engine=make_engine,
-        tracker=progress.tracker,
         unit=unit,
+        temperature=config.temperature,
+        top_p=config.top_p,
+        min_group_size=config.min_group_size,
         on_progress=on_progress,
-        clock=session.clock,
-        on_group=(lambda _outcome: None) if streamed is None else streamed.group_ended,
+        recalled=recalled,
+        streamed=streamed,
     )
     outcomes = runner.run()
     # A rollout changes weights only after its events are on disk.
@@ -215,8 +221,8 @@ def _collect(
 
 def _continue_progress(session: Session, plan: StepPlan, unit: Unit) -> None:
     """Let the unit begin with what an earlier process stated, so that no figure falls."""
-    for payload in session.history.payloads_of(session.stream.subject):
-        if isinstance(payload, StepProgressed) and payload.step_id == plan.id:
+    for payload in session.history.own_payloads(StepProgressed):
+        if payload.step_id == plan.id:
             unit.highest_percent = payload.progress.percent
             unit.highest_rollout_percent = payload.rollout_progress
             unit.highest_update_percent = payload.training_progress
@@ -266,7 +272,7 @@ def _finished(
         loss=update.loss,
         # Without a token there is no mean.
         kl_divergence=update.kl_sample_train_v1 if update.num_measured_tokens else 0.0,
-        policy_gradient_norm=update.gradient_norm,
+        policy_gradient_norm=None if isnan(update.gradient_norm) else update.gradient_norm,
         reward_mean=statistics.fmean(rewards),
         reward_std=statistics.pstdev(rewards),
         num_trajectories=len(results),
@@ -275,6 +281,7 @@ def _finished(
         progress=session.progress.tracker.finished(),
         metrics={
             **step_metrics(session.config, plan.number, outcomes, update, rollouts_s=rollouts_s),
+            **signal_metrics(session.config, outcomes, samples),
             **staleness_metrics(session.config, results, version),
             **_baseline_metrics(session, samples),
             "rollout_errors/leaked_devices": session.left_devices.num_leaked,

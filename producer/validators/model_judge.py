@@ -14,12 +14,8 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, JsonValue, StrictBool
 
 from producer.bounded_text import cut, cut_json
-from producer.chat_endpoint import (
-    ChatAnswer,
-    ChatEndpoint,
-    ChatFailedError,
-    UnreadableAnswerError,
-)
+from producer.chat_answer import ChatAnswer, ChatFailedError, UnreadableAnswerError
+from producer.chat_endpoint import ChatEndpoint
 from producer.errors import UsageError
 from producer.task import Task
 from producer.validators.judges import INSTRUCTIONS, MODEL_QUERY, SUCCESS, JudgeFailedError

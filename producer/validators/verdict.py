@@ -29,8 +29,6 @@ class Evidence:
     """Of all turns, in order."""
     num_turns: int = 0
     """Turns taken."""
-    completion_text: str = ""
-    """What the policy wrote in the last turn; empty: there was none."""
 
 
 NO_EVIDENCE = Evidence(screens=(), actions=())

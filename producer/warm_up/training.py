@@ -8,6 +8,7 @@ import secrets
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +19,7 @@ from producer.console import ProgressBar, progress_bar
 from producer.emit import Emitter, StreamWriter
 from producer.emit.heartbeat import HEARTBEAT_S, heartbeat
 from producer.errors import LogBrokenError, StopRequestedError
-from producer.resume.open_stream_markers import mark_open
+from producer.resume.orphans import mark_open
 from schemas import ids
 from schemas.base import Payload, Progress
 from schemas.catalogue import stream, stream_owner
@@ -38,39 +39,29 @@ logger = logging.getLogger(__name__)
 EVERY_PERCENT = 5
 
 
+@dataclass(slots=True)
 class WarmUpTraining:
     """Created with the first progress it hears of and ended when left.
 
     A policy that is warm already leaves no events, nor does one that another process makes.
     """
 
-    def __init__(
-        self,
-        emitter: Emitter,
-        clock: Callable[[], datetime],
-        open_dir: Path,
-        stop: threading.Event,
-        *,
-        plan: WarmUpPlan,
-        waiting: StreamWriter | None = None,
-        heartbeat_s: float = HEARTBEAT_S,
-    ) -> None:
-        """`waiting`: the stream of the training that needs the policy; None: an evaluation."""
-        self._emitter = emitter
-        self._clock = clock
-        self._open_dir = open_dir
-        self._stop = stop
-        self._waiting = waiting
-        self._plan = plan
-        self._marker = ExitStack()
-        self._alive = ExitStack()
-        """The progress bar and the heartbeat."""
-        self._heartbeat_s = heartbeat_s
-        self._bar: ProgressBar | None = None
-        self._stream: StreamWriter | None = None
-        self._total = 0
-        self._done = 0
-        self._percent = -1
+    emitter: Emitter
+    clock: Callable[[], datetime]
+    open_dir: Path
+    stop: threading.Event
+    plan: WarmUpPlan = field(kw_only=True)
+    waiting: StreamWriter | None = field(default=None, kw_only=True)
+    """The stream of the training that needs the policy; None: an evaluation."""
+    heartbeat_s: float = field(default=HEARTBEAT_S, kw_only=True)
+    _marker: ExitStack = field(init=False, default_factory=ExitStack)
+    _alive: ExitStack = field(init=False, default_factory=ExitStack)
+    """The progress bar and the heartbeat."""
+    _bar: ProgressBar | None = field(init=False, default=None)
+    _stream: StreamWriter | None = field(init=False, default=None)
+    _total: int = field(init=False, default=0)
+    _done: int = field(init=False, default=0)
+    _percent: int = field(init=False, default=-1)
 
     def on_progress(self, policy: str, done: int, total: int, loss: float | None) -> None:
         """`done` of `total` optimiser steps of `policy`; loss None: drawing demonstrations.
@@ -78,7 +69,7 @@ class WarmUpTraining:
         StopRequestedError after a stop was requested.
         """
         writer = self._stream or self._begin(policy, total)
-        if self._stop.is_set():
+        if self.stop.is_set():
             raise StopRequestedError
         if loss is not None:
             self._record_step(writer, done, loss)
@@ -95,7 +86,7 @@ class WarmUpTraining:
 
     def on_wait(self, holder: str, done: int, total: int, loss: float | None) -> None:
         """`holder`, another process of this home, makes the policy. StopRequestedError."""
-        if self._stop.is_set():
+        if self.stop.is_set():
             raise StopRequestedError
         self._say(f"waiting for {holder}, which warms up the default policy", done, total, loss)
 
@@ -114,8 +105,8 @@ class WarmUpTraining:
         self._percent = percent
         line = f"{what}: {percent} %, {activity}"
         logger.log(logging.DEBUG if self._bar.is_drawn else logging.INFO, "%s", line)
-        if self._waiting is not None:
-            self._waiting.emit(TrainingInitializing(status_message=line))
+        if self.waiting is not None:
+            self.waiting.emit(TrainingInitializing(status_message=line))
         return line
 
     def __enter__(self) -> Self:
@@ -135,7 +126,7 @@ class WarmUpTraining:
             self._stream.close()
 
     def _ending(self, exc: BaseException | None) -> Payload:
-        now = self._clock()
+        now = self.clock()
         if exc is None:
             done = Progress(percent=100.0)
             return TrainingCompleted(current_step=self._total, progress=done, ended_at=now)
@@ -148,27 +139,27 @@ class WarmUpTraining:
         # The policy's name hashes its recipe. The suffix keeps apart two homes that share a log,
         # and a second attempt from the first.
         name = f"warm-up-{policy}-{secrets.token_hex(4)}"
-        writer = self._emitter.stream(stream("training", ids.training_id(name)))
-        self._marker.enter_context(mark_open(self._open_dir, writer.subject, self._emitter))
+        writer = self.emitter.stream(stream("training", ids.training_id(name)))
+        self._marker.enter_context(mark_open(self.open_dir, writer.subject, self.emitter))
         writer.emit(
             TrainingCreated(
                 run_name=name,
                 kind="sft",
-                recipe=self._plan.recipe(policy),
+                recipe=self.plan.recipe(policy),
                 total_steps=total,
-                config={"kind": "behaviour cloning", "recipe": dict(self._plan.settings)},
+                config={"kind": "behaviour cloning", "recipe": dict(self.plan.settings)},
             )
         )
         writer.emit(TrainingInitializing())
         writer.emit(TrainingStarted(current_step=0))
         # Drawing demonstrations takes minutes on a busy machine, without any other event.
-        self._alive.enter_context(heartbeat(writer, every_s=self._heartbeat_s))
+        self._alive.enter_context(heartbeat(writer, every_s=self.heartbeat_s))
         self._stream, self._total = writer, total
         return writer
 
     def _record_step(self, writer: StreamWriter, done: int, loss: float) -> None:
         step_id = ids.step_id(stream_owner(writer.subject), 0, done)
-        step = self._plan.steps[done - 1]
+        step = self.plan.steps[done - 1]
         writer.emit(
             StepCreated(
                 step_id=step_id,
@@ -182,7 +173,7 @@ class WarmUpTraining:
         writer.emit(
             StepFinished(
                 step_id=step_id,
-                training_ended_at=self._clock(),
+                training_ended_at=self.clock(),
                 loss=loss,
                 kl_divergence=None,
                 policy_gradient_norm=None,

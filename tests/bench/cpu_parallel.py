@@ -3,7 +3,7 @@
     python -m tests.bench.cpu_parallel FOLDER [--rounds 3] [--keep-freed-memory] [--unmerged]
 
 --keep-freed-memory: as the default policy runs (producer.policy.torch_policy.memory). --unmerged:
-sample without merging the adapter (producer.policy.torch_policy.merged_adapter).
+sample without merging the adapter (producer.policy.torch_policy.adapters).
 """
 
 import argparse
@@ -21,14 +21,14 @@ from uuid import UUID
 
 import torch
 
-from producer.agents.android.demo_tasks import demo_tasks
-from producer.agents.android.preset_tasks import PRESET_TASK_IDS
+from producer.agents.android.demo_tasks import PRESET_TASK_IDS, demo_tasks
 from producer.agents.android.sim.device.sim import AndroidSim
 from producer.algorithms.settings import UpdateSettings
 from producer.environments.environment import ActionRefusedError, Screenshot
+from producer.policy.compute_settings import PolicySettings
 from producer.policy.learner import Learner, Trajectory
 from producer.policy.policy import Completion, SampleRequest, Turn
-from producer.policy.torch_policy import merged_adapter
+from producer.policy.torch_policy import adapters
 from producer.policy.torch_policy.memory import keep_freed_memory
 from producer.policy.torch_policy.open import open_in_process
 from producer.task import Task
@@ -146,14 +146,12 @@ def main() -> int:
     if arguments.keep_freed_memory and not keep_freed_memory():
         parser.error("--keep-freed-memory needs glibc")
     if arguments.unmerged:
-        merged_adapter.MAX_MERGED_WEIGHTS = 0
+        adapters.MAX_MERGED_WEIGHTS = 0
     available = sorted(os.sched_getaffinity(0))
     rows: dict[int, list[dict[str, float]]] = {}
     for seed in range(arguments.rounds + 1):
         for num_cores in (1, len(available)):
-            policy = open_in_process(
-                str(arguments.folder), lora_rank=16, renderer_name="auto", seed=0, adapter=None
-            )
+            policy = open_in_process(PolicySettings(str(arguments.folder), lora_rank=16))
             with cores(set(available[:num_cores])):
                 measured = measure(policy, seed)
             if seed:  # the first round warms caches

@@ -21,8 +21,7 @@ from producer.agents.android.demo_tasks import demo_tasks
 from producer.agents.android.policy.alignment import encode_patches
 from producer.agents.android.policy.demonstrations import DemonstratedTurn, Demonstration
 from producer.agents.android.policy.examples import build_examples, encode_demonstrations
-from producer.agents.android.policy.grounding import GroundingSampler
-from producer.agents.android.policy.imitation import target_logits
+from producer.agents.android.policy.imitation import GroundingSampler, target_logits
 from producer.agents.android.sim.device.sim import AndroidSim
 from producer.policy.torch_policy.loading import load_base
 from producer.seeds import derived_seed
@@ -70,11 +69,8 @@ def measure(folder: Path, num_phones: int) -> dict[str, float]:
     }
     hits: list[Hit] = []
     for example in examples:
-        grid = example.grid
         with torch.no_grad():
-            features_IND = encode_patches(
-                network.model.visual, example.patches_INC, rows=grid.rows, columns=grid.columns
-            )
+            features_IND = encode_patches(network.model.visual, example.patches_INC, example.grid)
             sequence = sampler.sample(example, features_IND, rng)
             logits_MV, targets_M = target_logits(network, [sequence])
         hits += _hits(logits_MV.argmax(-1), targets_M, number_of)

@@ -32,7 +32,7 @@ from consumers.tail.event_filter import EventFilter
 from consumers.tail.formats import json_line
 from consumers.tail.session import TailRequest, TailSession
 from producer.emit import Emitter
-from producer.resume.open_training import read_recorded_training
+from producer.resume.recorded_training import read_recorded_training
 from schemas import ids
 from schemas.catalogue import stream
 from schemas.installation import Installation

@@ -26,7 +26,7 @@ from consumers.status import read_status
 from producer.emit import Emitter
 from producer.log.kafka import KafkaLog
 from producer.log.writer import Record
-from producer.resume.open_training import read_recorded_training
+from producer.resume.recorded_training import read_recorded_training
 from schemas.catalogue import NUM_PARTITIONS, TOPIC_NAMES, topic_of
 from schemas.installation import Installation
 from schemas.local_index import entries_of

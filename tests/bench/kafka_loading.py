@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import crc32c
 import lz4.frame
 
-from producer.log.kafka import HEADERS
+from producer.log.kafka_sending import HEADERS
 from producer.log.writer import Record
 
 BATCH_BYTES = 128 << 10

@@ -36,12 +36,7 @@ def main() -> int:
         preprocessed_s = time.process_time()
         with torch.no_grad():
             for episode in episodes:
-                encode_patches(
-                    network.model.visual,
-                    episode.patches_INC,
-                    rows=episode.grid.rows,
-                    columns=episode.grid.columns,
-                )
+                encode_patches(network.model.visual, episode.patches_INC, episode.grid)
         ended_s = time.process_time()
         report = {
             "threads": num_threads,

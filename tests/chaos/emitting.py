@@ -26,7 +26,6 @@ BATCH = 100
 IN_FLIGHT = 3
 """Batches emitted before the first of them is waited for."""
 PATIENCE_S = 300.0
-WATCH_EVERY_S = 2.0
 DONE, BROKEN, REPLACED, AGAIN = 0, 1, 7, 8
 
 
@@ -79,9 +78,10 @@ class EmittingProcess:
                 left.append(one)
         self._at += len(planned) - len(left)
         self._emit(number, left, histories, since, owner=planned[0].subject)
-        if not is_continued or not left:
+        # Also of a training that this process began: a predecessor that wakes up before it notices
+        # that it was replaced may continue it, and open streams in a later epoch.
+        if not left or (self._options.claim_once and not is_continued):
             return True
-        # A predecessor that woke up may have opened streams meanwhile, and been first.
         self._settle(0)
         after = self._read_back(subjects, since)
         return sum(len(item.events) for item in after.values()) == len(planned)
@@ -164,7 +164,7 @@ class EmittingProcess:
 
     def _watch(self) -> None:
         while True:
-            time.sleep(WATCH_EVERY_S)
+            time.sleep(self._options.watch_every)
             try:
                 if self._monitor is not None:
                     self._monitor.check()
@@ -194,6 +194,7 @@ def main() -> int:
     parser.add_argument("--at", type=int, default=0, help="events before that training")
     parser.add_argument("--rate", type=float, default=0.0, help="events per second")
     parser.add_argument("--claim-once", action="store_true")
+    parser.add_argument("--watch-every", type=float, default=2.0, help="seconds")
     try:
         with Emitter.open() as emitter:
             code = EmittingProcess(emitter, parser.parse_args()).run()

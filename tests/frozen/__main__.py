@@ -1,14 +1,13 @@
-"""`python -m tests.frozen FOLDER [RUN ...]`: run, and compare with tests/frozen/digests.json.
+"""`python -m tests.frozen FOLDER [RUN ...]`: run, and compare with what FOLDER has recorded.
 
-`--record` writes that file instead, from three runs of each: what differs between them (times, ids
-of processes) is left out of the comparison. Figures are those of one kind of processor: where
-another one records other figures, record with the commit before the change first. FOLDER keeps the
+`--record` records, from three runs of each: what differs between them (times, ids of processes) is
+left out of the comparison. Record with the commit before a change, then compare with it: the last
+bits of figures belong to a processor, so no record is kept in the repository. FOLDER also keeps the
 policies for the next time.
 """
 
 import json
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -21,43 +20,49 @@ from consumers.database.location import libpq_url, resolve_database
 from schemas.installation import read_installation
 from tests.frozen.digests import Facts, digest, events_of, rows_of, volatile_fields, weights_of
 from tests.frozen.runs import RUNS, make_policies, project
+from tests.support.commit import commit
 
 NUM_RECORDED = 3
-KEPT = Path(__file__).with_name("digests.json")
 
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("names", nargs=-1)
-@click.option("--record", is_flag=True, help="Write the file of digests.")
+@click.option("--record", is_flag=True, help="Record instead of comparing.")
 def main(folder: Path, names: tuple[str, ...], *, record: bool) -> None:
-    """Exit 4 and the kinds that differ when anything does."""
+    """Repeat the runs and compare them with FOLDER's record. Exit 4 with what differs."""
     folder = folder.resolve()
+    kept_path = folder / "digests.json"
+    kept = json.loads(kept_path.read_text()) if kept_path.exists() else {}
+    chosen = names or tuple(RUNS)
+    missing = [] if record else [name for name in chosen if name not in kept]
+    if missing:
+        names_missing = ", ".join(missing)
+        sys.exit(
+            f"{folder} has no record of {names_missing}: check out the commit before your change"
+            " and run this with --record"
+        )
     policies = folder / "policies"
     policies.mkdir(parents=True, exist_ok=True)
     make_policies(policies)
-    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {"runs": {}}
-    kept["processor"] = processor() if record else kept["processor"]
-    if kept["processor"] != processor():
-        click.echo(f"recorded on {kept['processor']}, this is {processor()}; figures may differ")
     different = []
-    for name in names or tuple(RUNS):
+    for name in chosen:
         facts, weights = _run(name, folder / name, policies)
         if record:
             others = [_run(name, folder / name, policies) for _ in range(NUM_RECORDED - 1)]
             if any(weights != other for _, other in others):
                 sys.exit(f"{name}: the weights of two runs differ")
             volatile = volatile_fields([facts, *(other for other, _ in others)])
-            for kind, paths in kept["runs"].get(name, {}).get("volatile", {}).items():
-                volatile[kind] = sorted({*volatile.get(kind, []), *paths})
-            kept["runs"][name] = {
+            kept[name] = {
+                "commit": commit(),
                 "volatile": volatile,
                 "digests": digest(facts, volatile),
                 "weights": weights,
             }
-            KEPT.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+            kept_path.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
             continue
-        expected = kept["runs"][name]
+        expected = kept[name]
+        click.echo(f"{name}: recorded with {expected['commit']}, this is {commit()}")
         found = {"digests": digest(facts, expected["volatile"]), "weights": weights}
         for part, values in found.items():
             keys = sorted(values.keys() | expected[part].keys())
@@ -91,13 +96,6 @@ def _run(name: str, home: Path, policies: Path) -> tuple[Facts, dict[str, str]]:
             capture_output=True,
         )
     return facts, weights_of(home)
-
-
-def processor() -> str:
-    """The processor's name, on which the last bits of figures depend."""
-    info = Path("/proc/cpuinfo")
-    names = [line for line in info.read_text().splitlines() if line.startswith("model name")]
-    return names[0].split(":")[1].strip() if names else platform.processor()
 
 
 if __name__ == "__main__":

@@ -45,3 +45,12 @@ def read_log(installation: Installation) -> Callable[[], list[dict[str, Any]]]:
 def server() -> Iterator[ChatServer]:
     with chat_server() as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def phone_server() -> Iterator[str]:
+    """The URL of `cua-train env serve`: simulated phones."""
+    from tests.support.env_servers import served_by_command
+
+    with served_by_command() as (url, _):
+        yield url

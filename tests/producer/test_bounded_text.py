@@ -8,6 +8,9 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from producer.bounded_text import MAX_CHARS, cut, cut_json, cut_optional, is_longer
+from schemas.actions import Action
+from schemas.turn import TakenAction
+from tests.producer.codecs.test_codecs import SOME_ACTION
 
 
 def test_a_short_text_stays_as_it_is() -> None:
@@ -77,3 +80,10 @@ def test_an_absurd_argument_is_cut_without_being_read(argument: JsonValue) -> No
     assert isinstance(found, str)
     assert 1000 < len(found) < 1100
     assert "[cut: " in found
+
+
+@given(SOME_ACTION)
+def test_every_action_is_measured_whatever_its_fields_are_called(action: Action) -> None:
+    call = TakenAction(tool_name=action.type, tool_args={}, action=action)
+    assert is_longer(call, 0)
+    assert not is_longer(call, len(str(call)) * 4)

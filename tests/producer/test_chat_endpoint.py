@@ -9,13 +9,8 @@ import pytest
 from httpx2 import Response
 from pydantic import JsonValue
 
-from producer.chat_endpoint import (
-    MAX_ANSWER_BYTES,
-    ChatAnswer,
-    ChatEndpoint,
-    ChatFailedError,
-    UnreadableAnswerError,
-)
+from producer.chat_answer import ChatAnswer, ChatFailedError, UnreadableAnswerError
+from producer.chat_endpoint import MAX_ANSWER_BYTES, ChatEndpoint
 from producer.errors import UnreachableError, UsageError
 from tests.support.chat_server import ChatServer, chat_server
 

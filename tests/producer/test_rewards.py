@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from producer.config import differences, read_config
-from producer.config.reward import named_reward
+from producer.config.reward import configured_reward, named_reward
 from producer.errors import UsageError
 from producer.rewards import REWARDS, Outcome, RewardError, find_reward, score
 
@@ -167,6 +167,12 @@ def test_a_function_of_the_users_that_fails_is_named(module: Path, body: str, me
         score(find_reward("my_rewards:bad", limit_s), SOLVED)
 
 
+def test_a_function_is_named_by_its_file_too(module: Path) -> None:
+    config = read_config({"reward": f"{module}:half"})
+    assert config.reward_sha256 == hashlib.sha256(module.read_bytes()).hexdigest()
+    assert score(configured_reward(config), SOLVED) == score(find_reward("my_rewards:half"), SOLVED)
+
+
 def test_a_training_continues_with_the_same_function_only(module: Path) -> None:
     recorded = read_config({"reward": "my_rewards:half"}).recorded()
     assert differences(recorded, read_config(recorded).recorded()) == []
@@ -186,9 +192,10 @@ def test_a_training_continues_with_the_same_function_only(module: Path) -> None:
         ("my_rewards:NUMBER", "reward: my_rewards:NUMBER is no function"),
         ("my_rewards:later", "reward: my_rewards:later is no function"),
         ("my_rewards:two", "reward: my_rewards:two must take one argument, the episode's Outcome"),
-        ("no_such_module:half", "reward: there is no module 'no_such_module'"),
-        (":half", "reward: '' is no module's name; write it as package.module:function"),
-        ("a/b:half", "reward: 'a/b' is no module's name"),
+        ("no_such_module:half", "reward: no_such_module: there is no module 'no_such_module'"),
+        (":half", "reward: '' is neither a .py file nor a module's name; write package.module:fun"),
+        ("a/b:half", "reward: 'a/b' is neither a .py file nor a module's name"),
+        ("a/b.py:half", "reward: there is no file 'a/b.py'; write package.module:function"),
         ("math:sqrt", "has no source file, so what it does cannot be recorded"),
     ],
 )
@@ -203,7 +210,7 @@ def test_a_reward_that_cannot_be_found_or_called_is_refused(name: str, message: 
 )
 def test_a_module_that_cannot_be_imported_is_refused(module: Path, source: str) -> None:
     module.write_text(source)
-    with pytest.raises(UsageError, match="reward: importing my_rewards raised "):
+    with pytest.raises(UsageError, match="reward: my_rewards: loading it raised "):
         read_config({"reward": "my_rewards:half"})
 
 

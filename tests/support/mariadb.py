@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.kafka import free_port
+from tests.support.missing import skip_or_fail
 
 PACKAGES = (
     "mariadb-server-core",
@@ -187,9 +188,7 @@ def mariadb() -> Iterator[MariaDbServer]:
     try:
         server = MariaDbServer()
     except UnavailableError as error:
-        if os.environ.get("CI"):
-            pytest.fail(str(error))
-        pytest.skip(str(error))
+        skip_or_fail(str(error))
     try:
         server.start()
         yield server

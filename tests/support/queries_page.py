@@ -3,7 +3,7 @@
 import sys
 
 from producer.agents.android.demo_tasks import demo_tasks
-from producer.agents.android.query_descriptions import describe_queries
+from producer.agents.android.queries import describe_queries
 from producer.agents.android.sim.device.answers import ANSWERS
 from tests.support.paths import ROOT
 
@@ -12,8 +12,9 @@ HEAD = """# Device queries and set-up commands
 
 A task of your own names a device query as its `validation_query`, and as `expected` the answer that
 solves it. Answers are compared as text, without case and surrounding spaces. What a query can never
-answer, and what the simulated phone does not have, is refused when the task is loaded. `cua-train
-tasks queries` prints this table. Written by `make docs`.
+answer, and what the simulated phone does not have, is refused when the task is loaded. Several
+queries are joined by `&`, and so are their answers ([tasks](tasks.md)). `cua-train tasks queries`
+prints this table. Written by `make docs`.
 
 | query | answers | asks the device |
 |---|---|---|"""

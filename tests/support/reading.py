@@ -1,11 +1,21 @@
 """An installation in a folder, and everything in its local log."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from consumers.log.local import LocalLogReader
 from consumers.log.reader import LogRecord
 from schemas.installation import Installation
+
+Event = dict[str, Any]
+ReadLog = Callable[[], list[Event]]
+
+
+def of_type(events: Iterable[Event], name: str) -> list[dict[str, Any]]:
+    """The data of events of the type `cua.NAME`."""
+    return [event["data"] for event in events if event["type"] == f"cua.{name}"]
 
 
 def installation_at(home: Path) -> Installation:

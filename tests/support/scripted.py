@@ -170,8 +170,9 @@ def click_then_stop(request: SampleRequest) -> Action:
     return Terminate() if request.history else Click(x=3, y=4)
 
 
-def plan(index: int, attempt: int = 0) -> RolloutPlan:
-    stated, validator = task_facts(WIFI)
+def plan(index: int, attempt: int = 0, task: Task | None = None) -> RolloutPlan:
+    task = task or WIFI
+    stated, validator = task_facts(task)
     name = ids.rollout_name("t", 0, "step-1", 0, index, attempt)
     return RolloutPlan(
         name=name,
@@ -181,7 +182,7 @@ def plan(index: int, attempt: int = 0) -> RolloutPlan:
         group_num=0,
         env_index=index,
         attempt=attempt,
-        task=WIFI,
+        task=task,
         task_row_id=stated.id,
         validator_row_id=validator.id if validator else None,
         max_turns=4,

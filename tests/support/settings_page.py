@@ -2,7 +2,7 @@
 
 import sys
 
-from producer.commands.flags import shown_default
+from producer.commands.flags import description_of, shown_default
 from producer.config import TOPICS
 from tests.support.paths import ROOT
 
@@ -17,8 +17,12 @@ and `tests/support/settings_page.py`.
 SHOWN_BY: dict[str, str] = {
     "model_name": "tests/producer/training/test_policies_of_the_hub.py::test_every_architecture"
     "_with_a_tower_trains_and_its_adapter_loads_in_plain_peft",
-    "base_url": "tests/producer/training/test_served_policy.py::test_every_turn_is_a_request"
-    "_and_its_answer_an_action",
+    "base_url": "tests/producer/training/test_server_sampling.py::test_log_probs_of_a_server_are"
+    "_those_of_the_learner",
+    "adapters_dir": "tests/producer/training/test_server_sampling.py::test_log_probs_of_a_server"
+    "_are_those_of_the_learner",
+    "provider": "tests/producer/tinker/test_training.py::test_a_training_through_the_sdk_keeps_its"
+    "_checkpoints_at_tinker_and_no_key_anywhere",
     "train_type": "tests/producer/training/test_all_weights.py::test_its_checkpoint_is_a_whole"
     "_policy_that_transformers_loads_and_a_run_begins_from",
     "lora_rank": "tests/producer/training/test_policies_of_the_hub.py::test_a_training_from_an"
@@ -64,14 +68,16 @@ SHOWN_BY: dict[str, str] = {
     "_verdict_and_the_reward",
     "judge_model": "tests/producer/training/test_judged_run.py::test_a_judge_of_ones_own_is_named"
     "_by_the_validator_and_its_verdicts",
-    "box_type": "tests/producer/training/test_settings.py::test_what_is_not_there_yet_or_goes"
-    "_with_nothing_is_refused_by_name",
+    "box_type": "tests/producer/agents/gbox/test_agent.py"
+    "::test_a_linux_box_has_no_tasks_that_ask_a_phone",
     "seed": "tests/producer/training/test_run.py::test_the_same_configuration_says_the_same_under"
     "_any_name_and_other_things_with_another_seed",
     "max_turns": "tests/producer/rollouts/test_engine.py::test_running_out_of_turns_is_an_outcome"
     "_that_is_judged",
     "max_recent_turns": "tests/producer/policy/test_context.py::test_every_prompt_begins_with_the"
     "_instruction_and_shows_the_turns_since_the_anchor",
+    "rollouts_by": "tests/producer/workers/test_workers.py::test_workers_share_the_rollouts_and"
+    "_their_results_are_those_of_one_process",
     "max_concurrent_rollouts": "tests/producer/rollouts/test_engine.py::test_no_more_devices"
     "_exist_at_once_than_allowed_and_every_plan_has_one_result",
     "max_task_time_seconds": "tests/producer/training/test_settings.py::test_an_episode_ends"
@@ -100,6 +106,10 @@ SHOWN_BY: dict[str, str] = {
     "_and_attempts_as_its_batch_says",
     "num_substeps": "tests/producer/policy/test_update.py::test_substeps_split_the_batch_and_each"
     "_takes_a_step",
+    "control": "tests/producer/training/test_controls.py::test_a_wrong_sign_negates_the_advantages"
+    "_and_not_the_recorded_rewards",
+    "mask_truncated": "tests/producer/training/test_batch_metrics.py::test_rollouts_with_a_cut"
+    "_completion_are_left_out_and_still_compared",
     "max_steps_off_policy": "tests/producer/training/test_off_policy.py::test_whatever_the"
     "_latencies_nothing_older_than_allowed_is_trained_on",
     "stream_minibatch": "tests/producer/training/test_streamed_minibatches.py::test_whatever_the"
@@ -185,6 +195,16 @@ SHOWN_BY: dict[str, str] = {
     "_be_chosen",
     "dbbench_database": "tests/producer/agents/dbbench/test_same_on_mysql.py"
     "::test_a_run_has_its_sessions_on_the_server_that_is_named",
+    "env_url": "tests/producer/agents/openenv/test_environment.py::test_an_episode_is_on_the_first"
+    "_server_that_has_room",
+    "env_actions": "tests/producer/agents/openenv/test_mappings.py::test_actions_are_sent_as_the"
+    "_mapping_says",
+    "env_screen": "tests/producer/agents/openenv/test_mistakes.py::test_what_is_wrong_with_a_server"
+    "_is_said_before_anything_is_recorded",
+    "adb_serials": "tests/producer/agents/adb/test_agent.py"
+    "::test_no_more_episodes_run_at_once_than_there_are_phones",
+    "adb_server": "tests/producer/agents/adb/test_agent.py"
+    "::test_a_server_that_does_not_answer_is_named_and_none_is_started",
     "skill_sequence": "tests/producer/training/test_skills.py::test_each_stage_trains_on_the_tasks"
     "_that_need_its_skill",
     "steps_per_skill": "tests/producer/training/test_skills.py::test_the_steps_follow_from_the"
@@ -254,7 +274,7 @@ def _section(topic: str) -> str:
         "|---|---|---|---|",
     ]
     for name, field in TOPICS[topic].model_fields.items():
-        note = str(field.description).replace("|", "\\|")
+        note = description_of(field).replace("|", "\\|")
         path, _, test = SHOWN_BY[name].partition("::")
         shown = f"[{test}](../{path})"
         lines.append(f"| {name} | {shown_default(name)} | {note} | {shown} |")

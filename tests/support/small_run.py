@@ -20,6 +20,20 @@ SMALL: dict[str, Any] = {
     "tasks": {"source_type": "ids", "task_ids": ["train_01_open_settings", "train_02_enable_wifi"]},
 }
 
+TINY: dict[str, Any] = {
+    "max_turns": 3,
+    "max_tokens": 8,
+    "skip_baseline": True,
+    "eval_every": 0,
+    "eval_episodes": 2,
+    "renderer_name": "compact",
+    # Rewards differ, although so small a policy solves nothing.
+    "reward": "tests.support.token_reward:by_tokens",
+    "learning_rate": 1e-2,
+    "lora_rank": 4,
+}
+"""Steps alone, by the smallest policy of screens."""
+
 
 def small(**changes: object) -> RunConfig:
     return read_config({**SMALL, **changes})

@@ -1,8 +1,6 @@
 """Trainer and projector against a Kafka that takes OAUTHBEARER alone."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,6 +10,7 @@ from consumers.log.open import open_reader
 from producer.emit import Emitter
 from schemas.environment import EnvironmentRequested
 from schemas.installation import read_installation
+from tests.support.forked_command import run_command
 from tests.support.kafka import KafkaService
 from tests.support.token_server import CLIENT_ID, CLIENT_SECRET, TokenServer
 
@@ -67,13 +66,10 @@ def test_events_are_shipped_and_read_with_tokens_and_a_refused_token_is_named(
         finally:
             reader.close()
         assert tokens.forms
-        done = subprocess.run(
-            [sys.executable, "-m", "consumers", "tail"],
-            env={**os.environ, "KAFKA_SASL_OAUTHBEARER_CLIENT_SECRET": "wr0ng"},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
+        done = run_command(
+            "consumers",
+            "tail",
+            environ={**os.environ, "KAFKA_SASL_OAUTHBEARER_CLIENT_SECRET": "wr0ng"},
         )
         assert done.returncode == 5
         assert "401 Unauthorized; check KAFKA_SASL_OAUTHBEARER" in done.stderr

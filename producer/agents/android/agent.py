@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from pydantic import JsonValue
 
 from producer.agents.agent import Agent, AgentSettings, MakeEnvironment
-from producer.agents.android.demo_tasks import demo_tasks
-from producer.agents.android.policy import schedule
-from producer.agents.android.policy.recipe import WarmUpRecipe
-from producer.agents.android.preset_tasks import PRESET_TASK_IDS
+from producer.agents.android.demo_tasks import PRESET_TASK_IDS, demo_tasks
+from producer.agents.android.goals import GOAL_SPLITS, goal_tasks
+from producer.agents.android.policy.recipe import WarmUpRecipe, warm_up_plan
 from producer.agents.android.sim.screens.widget import HEIGHT_PX, WIDTH_PX
 from producer.agents.built_policy import BuiltPolicy, OnProgress, OnWait
 from producer.agents.task_source import SourceFields, TaskSource
@@ -88,13 +87,19 @@ class AndroidAgent(Agent):
     screen_px = (WIDTH_PX, HEIGHT_PX)
     seeds_matter = True
     demo_preset = DEMO_PRESET
-    built_policy = BuiltPolicy(
-        WarmUpRecipe().policy_name, schedule.warm_up_plan, _ensure, _build_shape
-    )
+    built_policy = BuiltPolicy(WarmUpRecipe().policy_name, warm_up_plan, _ensure, _build_shape)
     task_sources: ClassVar[Mapping[str, TaskSource]] = {
         "demo_training": _of_split("train"),
         "demo_eval": _of_split("eval"),
         "demo_all": TaskSource(load=lambda _source, _where: demo_tasks(), is_tested=True),
+        "phone_goals": TaskSource(
+            load=lambda source, _where: goal_tasks(source.split or "train"),
+            splits=GOAL_SPLITS,
+            held_out=lambda source: (
+                {**source, "split": "held_out"} if source.get("split") != "held_out" else None
+            ),
+            is_tested=True,
+        ),
         "ids": TaskSource(load=_by_ids, required="task_ids", is_tested=True),
     }
 
@@ -106,7 +111,7 @@ class AndroidAgent(Agent):
 
     def check_task(self, settings: AgentSettings, task: Task) -> None:  # noqa: ARG002  # as the interface
         """Set it up on a phone, and ask its device query once."""
-        from producer.agents.android.shell_judge import judge
+        from producer.agents.android.shell_judge import judge, single_query_tasks
         from producer.agents.android.sim.device.answers import check_answer
         from producer.agents.android.sim.device.sim import AndroidSim
 
@@ -116,8 +121,8 @@ class AndroidAgent(Agent):
         if task.entry is not None:
             message = f"task {task.task_id} is about a database; use environment {task.entry.kind}"
             raise ValueError(message)
-        if task.validation_query is not None:
-            check_answer(task.validation_query, task.expected_result or "")
+        for part in single_query_tasks(task):
+            check_answer(part.validation_query or "", part.expected_result or "")
         phone = AndroidSim()
         try:
             phone.start(task, seed=0)
@@ -128,8 +133,8 @@ class AndroidAgent(Agent):
 
     def open_oracle(self, settings: AgentSettings) -> "tuple[Learner, MakeEnvironment]":
         """It reads the phone's true state, with random actions mixed in."""
-        from producer.agents.android.oracle_policy import NoisyOracle
         from producer.agents.android.sim.device.sim import AndroidSim
+        from producer.agents.android.sim.oracle.oracles import NoisyOracle
 
         oracle = NoisyOracle(noise=settings.oracle_noise, seed=settings.seed)
 

@@ -1,16 +1,12 @@
-"""Device queries by name: which shell commands to run and how to parse their output.
-
-An answer is text (`True`, `255`, `com.android.chrome`), so that tasks in files can state what they
-expect.
-"""
+"""The device queries by name."""
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from urllib.parse import parse_qs, urlsplit
+from collections.abc import Callable
+from typing import NamedTuple
+from urllib.parse import SplitResult, parse_qs, urlsplit
 from xml.etree import ElementTree
 
-from producer.agents.android.query_answers import (
+from producer.agents.android.query import (
     HOST,
     LANGUAGE,
     PACKAGE,
@@ -18,13 +14,16 @@ from producer.agents.android.query_answers import (
     TEXT,
     TRUE_OR_FALSE,
     Answer,
+    Query,
+    QueryFamily,
+    Reader,
     one_of,
     whole_number,
 )
+from producer.errors import did_you_mean
+from producer.task import joined_goals, split_joined
 
 LAUNCHER_WORDS = ("launcher", "nexuslauncher", "trebuchet")
-Reader = Callable[[Sequence[str]], str]
-
 ACTIVITY_NAMES: tuple[tuple[str, str], ...] = (
     (r"com\.android\.settings/.*WifiSettings", "wifi_settings"),
     (r"com\.android\.settings/.*(Bluetooth|ConnectedDevice)", "bluetooth_settings"),
@@ -55,28 +54,225 @@ ACTIVITY = Answer(
 """Of `current_activity`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
-    """How to get one answer from a device."""
-
-    commands: tuple[str, ...]
-    """Shell commands, run in order."""
-    read: Reader
-    """Outputs of the commands -> the answer; empty if they cannot be read."""
-    answer: Answer = TRUE_OR_FALSE
-    """What it can answer."""
+def _setting(place: str, answer: Answer, read: Reader = str) -> Query:
+    """Of NAMESPACE KEY."""
+    return Query(f"settings get {place}", lambda printed: read(printed.strip()), answer)
 
 
-@dataclass(frozen=True, slots=True)
-class QueryFamily:
-    """Queries whose name ends in a parameter."""
+def _flag(place: str) -> Query:
+    def read(value: str) -> str:
+        is_flag = value == "null" or value.isdigit()
+        return str(value not in {"0", "null"}) if is_flag else value
 
-    make: Callable[[str], Query]
-    """Parameter -> the query."""
-    parameter: str
-    """What the parameter is called in messages and documents."""
-    pattern: str
-    """Matches every parameter whole."""
+    return _setting(place, TRUE_OR_FALSE, read)
+
+
+def _one_of(true: str, false: str) -> Reader:
+    """True or False, depending on which pattern matches the output.
+
+    Neither matches, for example after an error: the answer is empty and no task is solved.
+    """
+
+    def read(printed: str) -> str:
+        if re.search(true, printed, re.MULTILINE):
+            return str(True)
+        return str(False) if re.search(false, printed, re.MULTILINE) else ""
+
+    return read
+
+
+def _found(pattern: str, text: str) -> str:
+    match = re.search(pattern, text)
+    return match.group(1) if match else ""
+
+
+def _window(read: Reader, answer: Answer = TRUE_OR_FALSE) -> Query:
+    """By the component that has the focus."""
+    focus = r"mCurrentFocus=Window\{\S+ \S+ ([^}\s]+)\}"
+    return Query("dumpsys window", lambda printed: read(_found(focus, printed)), answer)
+
+
+def _is_home(focus: str) -> str:
+    name = focus.lower()
+    return str(any(word in name for word in LAUNCHER_WORDS) and "recents" not in name)
+
+
+def _activities(read: Reader, answer: Answer = TRUE_OR_FALSE) -> Query:
+    return Query("dumpsys activity activities", read, answer)
+
+
+def _resumed(printed: str) -> str:
+    return _found(
+        r"(?:mResumedActivity: |topResumedActivity=)ActivityRecord\{\S+ \S+ (\S+)", printed
+    )
+
+
+def _activity(printed: str) -> str:
+    if package := _found(r"dat=package:(\S+)", printed):
+        return f"app_info_{package}"
+    component = _resumed(printed)
+    names = (name for pattern, name in ACTIVITY_NAMES if re.search(pattern, component))
+    return next(names, component)
+
+
+def _media_type(printed: str) -> str:
+    name = _found(r"dat=\S*?([^/\s]+) typ=image", printed)
+    if not name:
+        return ""
+    return "image_screenshot" if name.lower().startswith("screenshot") else "image"
+
+
+def _views(printed: str) -> list[ElementTree.Element]:
+    text = printed.rpartition("UI hierchary")[0].strip()
+    try:
+        return list(ElementTree.fromstring(text).iter("node")) if text else []  # noqa: S314  # a hostile device can only spoil its own verdict
+    except ElementTree.ParseError:
+        return []
+
+
+def _tree(
+    read: Callable[[list[ElementTree.Element]], str], answer: Answer = TRUE_OR_FALSE
+) -> Query:
+    return Query("uiautomator dump /dev/tty", lambda printed: read(_views(printed)), answer)
+
+
+def _has_view(identifier: str) -> Query:
+    return _tree(lambda views: str(any(view.get("resource-id") == identifier for view in views)))
+
+
+def _view_text(views: list[ElementTree.Element], identifier: str) -> str:
+    texts = (view.get("text", "") for view in views if view.get("resource-id") == identifier)
+    return next(texts, "")
+
+
+def _is_primary_home(views: list[ElementTree.Element]) -> str:
+    described = (view.get("content-desc", "") for view in views)
+    return str(any(re.match(r"Home screen 1 of \d", words) for words in described))
+
+
+def _icon_in_drawer(views: list[ElementTree.Element]) -> str:
+    """The package of the settings icon if the app drawer shows it."""
+    is_drawer = any(view.get("resource-id", "").endswith(":id/apps_list_view") for view in views)
+    is_shown = is_drawer and any(view.get("text") == "Settings" for view in views)
+    return "com.android.settings" if is_shown else ""
+
+
+def _url(views: list[ElementTree.Element]) -> SplitResult:
+    """What the address bar shows; empty while it is typed in."""
+    bar = "com.android.chrome:id/url_bar"
+    is_typing = any(
+        view.get("resource-id") == bar and view.get("focused") == "true" for view in views
+    )
+    url = "" if is_typing else _view_text(views, bar)
+    return urlsplit(url if "//" in url else f"//{url}")
+
+
+def _domain(views: list[ElementTree.Element]) -> str:
+    return (_url(views).hostname or "").removeprefix("www.")
+
+
+def _search(views: list[ElementTree.Element]) -> str:
+    return parse_qs(_url(views).query).get("q", [""])[0]
+
+
+def _music_volume(printed: str) -> str:
+    block = printed.partition("- STREAM_MUSIC:")[2]
+    index, highest = _found(r"streamVolume:(\d+)", block), _found(r"Max: (\d+)", block)
+    has_volume = index and highest and int(highest)
+    return str(round(100 * int(index) / int(highest))) if has_volume else ""
+
+
+QUERIES: dict[str, Query] = {
+    "current_app": _window(lambda focus: focus.partition("/")[0], PACKAGE),
+    "current_activity": _activities(_activity, ACTIVITY),
+    "is_home_screen": _window(_is_home),
+    "is_recents_screen": _window(lambda focus: str("recents" in focus.lower())),
+    "is_primary_home": _tree(_is_primary_home),
+    "is_quick_settings_open": _has_view("com.android.systemui:id/quick_settings_panel"),
+    "is_notifications_open": _has_view("com.android.systemui:id/notification_stack_scroller"),
+    "found_icon": _tree(_icon_in_drawer, one_of("com.android.settings")),
+    "wifi_enabled": _flag("global wifi_on"),
+    "bluetooth_enabled": _flag("global bluetooth_on"),
+    "airplane_mode": _flag("global airplane_mode_on"),
+    "dnd_enabled": _flag("global zen_mode"),
+    "auto_time_enabled": _flag("global auto_time"),
+    "battery_saver_enabled": _flag("global low_power"),
+    "usb_debugging_enabled": _flag("global adb_enabled"),
+    "auto_rotate_enabled": _flag("system accelerometer_rotation"),
+    "call_vibration_enabled": _flag("system vibrate_when_ringing"),
+    "location_enabled": _flag("secure location_mode"),
+    "dark_theme_enabled": Query(
+        "settings get secure ui_night_mode", _one_of(r"^2$", r"^([01]|null)$")
+    ),
+    "brightness_level": _setting("system screen_brightness", whole_number(255)),
+    "screen_timeout": _setting(
+        "system screen_off_timeout", whole_number(2**31 - 1, " milliseconds")
+    ),
+    "system_language": _setting(
+        "system system_locales", LANGUAGE, lambda value: re.split("[-_,]", value)[0]
+    ),
+    "media_volume": Query("dumpsys audio", _music_volume, whole_number(100, " percent")),
+    "notification_count": Query(
+        "dumpsys notification",
+        lambda printed: (
+            str(printed.count("NotificationRecord(")) if "Notification" in printed else ""
+        ),
+        whole_number(),
+    ),
+    "wifi_connected": Query(
+        "cmd wifi status", _one_of(r"Wifi is connected to", r"Wifi is (not connected|disabled)")
+    ),
+    "wifi_network_forgotten": Query("cmd wifi list-networks", _one_of(r"^No networks", r"^\d+\s")),
+    "chrome_cache_cleared": Query(
+        "du -sk /data/data/com.android.chrome/cache",
+        lambda printed: str(0 <= int(_found(r"^(\d+)", printed) or "-1") <= 16),  # noqa: PLR2004
+    ),
+    "current_url_domain": _tree(_domain, HOST),
+    "search_query": _tree(_search, TEXT),
+    "is_composing_message": _activities(
+        lambda printed: str("LaunchConversationActivity" in _resumed(printed))
+    ),
+    "has_message_draft": _tree(
+        lambda views: str(bool(_view_text(views, "com.android.messaging:id/compose_message_text")))
+    ),
+    "last_created_contact": Query(
+        "content query --uri content://com.android.contacts/contacts --projection display_name",
+        lambda printed: (re.findall(r"display_name=(.*)", printed) or [""])[-1].strip(),
+        TEXT,
+    ),
+    "last_contact_search_query": _tree(
+        lambda views: _view_text(views, "com.android.contacts:id/search_view"), TEXT
+    ),
+    "last_screenshot_taken": Query(
+        "ls /sdcard/Pictures/Screenshots", lambda printed: str(".png" in printed)
+    ),
+    "current_media_type": _activities(_media_type, one_of("image", "image_screenshot")),
+    "test_app_notifications_enabled": Query(
+        "cmd appops get com.example.testapp POST_NOTIFICATION",
+        _one_of(r": allow", r": (ignore|deny)"),
+    ),
+}
+
+
+def _is_running(package: str) -> Query:
+    return Query(f"pidof {package}", lambda printed: str(bool(printed.strip())))
+
+
+def _is_installed(package: str) -> Query:
+    name = re.escape(TEST_PACKAGE if package == "test_app" else package)
+    return Query("pm list packages", _one_of(rf"^package:{name}$", r"^package:"))
+
+
+def _any_setting(path: str) -> Query:
+    return _setting(path.replace("/", " ", 1), TEXT)
+
+
+PARAMETRIC: dict[str, QueryFamily] = {
+    "app_running_": QueryFamily(_is_running, "PACKAGE", PACKAGE_PATTERN),
+    "app_installed_": QueryFamily(_is_installed, "PACKAGE", rf"test_app|{PACKAGE_PATTERN}"),
+    "setting_": QueryFamily(_any_setting, "NAMESPACE/KEY", r"(?:global|system|secure)/[\w.:-]+"),
+}
+"""Prefixes of queries whose name ends in a parameter."""
 
 
 def find_query(name: str) -> Query | None:
@@ -93,255 +289,70 @@ def find_query(name: str) -> Query | None:
     return None
 
 
-def _setting(
-    namespace: str, key: str, read: Callable[[str], str], answer: Answer = TRUE_OR_FALSE
-) -> Query:
-    command = f"settings get {namespace} {key}"
-    return Query((command,), lambda printed: read(printed[0].strip()), answer)
+def find_queries(name: str) -> list[Query] | None:
+    """The queries in `name`, which `&` separates: `wifi_enabled & current_app`.
 
-
-def _flag(namespace: str, key: str) -> Query:
-    return _setting(
-        namespace,
-        key,
-        lambda value: (
-            str(value not in {"0", "null"}) if value == "null" or value.isdigit() else value
-        ),
-    )
-
-
-def _one_of(true: str, false: str) -> Reader:
-    """True or False, depending on which pattern matches the output.
-
-    Neither matches, for example after an error: the answer is empty and no task is solved.
+    None if one of them does not exist.
     """
-
-    def read(printed: Sequence[str]) -> str:
-        if re.search(true, printed[0], re.MULTILINE):
-            return str(True)
-        return str(False) if re.search(false, printed[0], re.MULTILINE) else ""
-
-    return read
+    found = [find_query(part) for part in split_joined(name)]
+    queries = [query for query in found if query is not None]
+    return queries if len(queries) == len(found) else None
 
 
-def _found(pattern: str, text: str) -> str:
-    match = re.search(pattern, text)
-    return match.group(1) if match else ""
+class DescribedQuery(NamedTuple):
+    """A query as documents and `cua-train tasks queries` show it."""
+
+    query: str
+    """Its name; a parameter is in capitals."""
+    answers: str
+    """What it answers."""
+    commands: tuple[str, ...]
+    """What it asks of the device's shell."""
 
 
-def _focus(printed: str) -> str:
-    return _found(r"mCurrentFocus=Window\{\S+ \S+ ([^}\s]+)\}", printed)
+def describe_queries() -> list[DescribedQuery]:
+    """Every query, those with a parameter last."""
+    named = list(QUERIES.items())
+    named += [
+        (f"{prefix}{family.parameter}", family.make(family.parameter))
+        for prefix, family in PARAMETRIC.items()
+    ]
+    return [
+        DescribedQuery(name, query.answer.description, (query.command,)) for name, query in named
+    ]
 
 
-def _resumed(printed: str) -> str:
-    return _found(
-        r"(?:mResumedActivity: |topResumedActivity=)ActivityRecord\{\S+ \S+ (\S+)", printed
-    )
-
-
-def _activity(printed: Sequence[str]) -> str:
-    component = _resumed(printed[0])
-    package = _found(r"dat=package:(\S+)", printed[0])
-    if package:
-        return f"app_info_{package}"
-    return next(
-        (name for pattern, name in ACTIVITY_NAMES if re.search(pattern, component)), component
-    )
-
-
-def _is_home(printed: Sequence[str]) -> str:
-    focus = _focus(printed[0]).lower()
-    return str(any(word in focus for word in LAUNCHER_WORDS) and "recents" not in focus)
-
-
-def _views(printed: str) -> list[ElementTree.Element]:
-    text = printed.rpartition("UI hierchary")[0].strip()
-    try:
-        return list(ElementTree.fromstring(text).iter("node")) if text else []  # noqa: S314  # a hostile device can only spoil its own verdict
-    except ElementTree.ParseError:
-        return []
-
-
-def _tree(
-    read: Callable[[list[ElementTree.Element]], str], answer: Answer = TRUE_OR_FALSE
-) -> Query:
-    return Query(("uiautomator dump /dev/tty",), lambda printed: read(_views(printed[0])), answer)
-
-
-def _has_view(identifier: str) -> Query:
-    return _tree(lambda views: str(any(view.get("resource-id") == identifier for view in views)))
-
-
-def _view_text(views: list[ElementTree.Element], identifier: str) -> str:
-    return next(
-        (view.get("text", "") for view in views if view.get("resource-id") == identifier), ""
-    )
-
-
-def _is_primary_home(views: list[ElementTree.Element]) -> str:
-    return str(
-        any(re.match(r"Home screen 1 of \d", view.get("content-desc", "")) for view in views)
-    )
-
-
-def _icon_in_drawer(views: list[ElementTree.Element]) -> str:
-    """The package of the settings icon if the app drawer shows it."""
-    is_drawer = any(view.get("resource-id", "").endswith(":id/apps_list_view") for view in views)
-    return (
-        "com.android.settings"
-        if is_drawer and any(view.get("text") == "Settings" for view in views)
-        else ""
-    )
-
-
-def _url(views: list[ElementTree.Element]) -> str:
-    is_typing = any(
-        view.get("resource-id") == "com.android.chrome:id/url_bar" and view.get("focused") == "true"
-        for view in views
-    )
-    return "" if is_typing else _view_text(views, "com.android.chrome:id/url_bar")
-
-
-def _domain(views: list[ElementTree.Element]) -> str:
-    shown = _url(views)
-    host = urlsplit(shown if "//" in shown else f"//{shown}").hostname or ""
-    return host.removeprefix("www.")
-
-
-def _search(views: list[ElementTree.Element]) -> str:
-    shown = _url(views)
-    asked = parse_qs(urlsplit(shown if "//" in shown else f"//{shown}").query).get("q")
-    return asked[0] if asked else ""
-
-
-def _volume(stream: str) -> Reader:
-    def read(printed: Sequence[str]) -> str:
-        block = printed[0].partition(f"- {stream}:")[2]
-        index, highest = _found(r"streamVolume:(\d+)", block), _found(r"Max: (\d+)", block)
+def describe_unknown_query(name: str) -> str:
+    """Why `name` is no query, with the closest name or, if none is close, all of them."""
+    joined = name
+    name = next((part for part in split_joined(joined) if find_query(part) is None), joined)
+    if not name:
         return (
-            str(round(100 * int(index) / int(highest)))
-            if index and highest and int(highest)
-            else ""
+            "no device query is given"
+            if not joined.strip()
+            else f"{joined!r} has an empty query before or after &"
         )
-
-    return read
-
-
-def _media_type(printed: Sequence[str]) -> str:
-    name = _found(r"dat=\S*?([^/\s]+) typ=image", printed[0])
-    return (
-        "" if not name else "image_screenshot" if name.lower().startswith("screenshot") else "image"
-    )
+    names = [describe_query.query for describe_query in describe_queries()]
+    hint = did_you_mean(name, names) or f" The queries are {', '.join(names)}"
+    return f"unknown device query {name!r}.{hint}"
 
 
-QUERIES: dict[str, Query] = {
-    "current_app": Query(
-        ("dumpsys window",), lambda printed: _focus(printed[0]).partition("/")[0], PACKAGE
-    ),
-    "current_activity": Query(("dumpsys activity activities",), _activity, ACTIVITY),
-    "is_home_screen": Query(("dumpsys window",), _is_home),
-    "is_recents_screen": Query(
-        ("dumpsys window",), lambda printed: str("recents" in _focus(printed[0]).lower())
-    ),
-    "is_primary_home": _tree(_is_primary_home),
-    "is_quick_settings_open": _has_view("com.android.systemui:id/quick_settings_panel"),
-    "is_notifications_open": _has_view("com.android.systemui:id/notification_stack_scroller"),
-    "found_icon": _tree(_icon_in_drawer, one_of("com.android.settings")),
-    "wifi_enabled": _flag("global", "wifi_on"),
-    "bluetooth_enabled": _flag("global", "bluetooth_on"),
-    "airplane_mode": _flag("global", "airplane_mode_on"),
-    "dnd_enabled": _flag("global", "zen_mode"),
-    "auto_time_enabled": _flag("global", "auto_time"),
-    "battery_saver_enabled": _flag("global", "low_power"),
-    "usb_debugging_enabled": _flag("global", "adb_enabled"),
-    "auto_rotate_enabled": _flag("system", "accelerometer_rotation"),
-    "call_vibration_enabled": _flag("system", "vibrate_when_ringing"),
-    "location_enabled": _flag("secure", "location_mode"),
-    "dark_theme_enabled": Query(
-        ("settings get secure ui_night_mode",), _one_of(r"^2$", r"^([01]|null)$")
-    ),
-    "brightness_level": _setting("system", "screen_brightness", str, whole_number(255)),
-    "screen_timeout": _setting(
-        "system", "screen_off_timeout", str, whole_number(2**31 - 1, " milliseconds")
-    ),
-    "system_language": _setting(
-        "system", "system_locales", lambda value: re.split("[-_,]", value)[0], LANGUAGE
-    ),
-    "media_volume": Query(
-        ("dumpsys audio",), _volume("STREAM_MUSIC"), whole_number(100, " percent")
-    ),
-    "notification_count": Query(
-        ("dumpsys notification",),
-        lambda printed: (
-            str(printed[0].count("NotificationRecord(")) if "Notification" in printed[0] else ""
-        ),
-        whole_number(),
-    ),
-    "wifi_connected": Query(
-        ("cmd wifi status",),
-        _one_of(r"Wifi is connected to", r"Wifi is (not connected|disabled)"),
-    ),
-    "wifi_network_forgotten": Query(
-        ("cmd wifi list-networks",), _one_of(r"^No networks", r"^\d+\s")
-    ),
-    "chrome_cache_cleared": Query(
-        ("du -sk /data/data/com.android.chrome/cache",),
-        lambda printed: str(0 <= int(_found(r"^(\d+)", printed[0]) or "-1") <= 16),  # noqa: PLR2004
-    ),
-    "current_url_domain": _tree(_domain, HOST),
-    "search_query": _tree(_search, TEXT),
-    "is_composing_message": Query(
-        ("dumpsys activity activities",),
-        lambda printed: str("LaunchConversationActivity" in _resumed(printed[0])),
-    ),
-    "has_message_draft": _tree(
-        lambda views: str(bool(_view_text(views, "com.android.messaging:id/compose_message_text")))
-    ),
-    "last_created_contact": Query(
-        ("content query --uri content://com.android.contacts/contacts --projection display_name",),
-        lambda printed: (re.findall(r"display_name=(.*)", printed[0]) or [""])[-1].strip(),
-        TEXT,
-    ),
-    "last_contact_search_query": _tree(
-        lambda views: _view_text(views, "com.android.contacts:id/search_view"), TEXT
-    ),
-    "last_screenshot_taken": Query(
-        ("ls /sdcard/Pictures/Screenshots",), lambda printed: str(".png" in printed[0])
-    ),
-    "current_media_type": Query(
-        ("dumpsys activity activities",), _media_type, one_of("image", "image_screenshot")
-    ),
-    "test_app_notifications_enabled": Query(
-        ("cmd appops get com.example.testapp POST_NOTIFICATION",),
-        _one_of(r": allow", r": (ignore|deny)"),
-    ),
-}
+def describe_wrong_answer(name: str, expected: str) -> str | None:
+    """Why the queries of `name` can never answer `expected`; None if they can, or do not exist.
 
-PARAMETRIC: dict[str, QueryFamily] = {
-    "app_running_": QueryFamily(
-        lambda package: Query((f"pidof {package}",), lambda printed: str(bool(printed[0].strip()))),
-        "PACKAGE",
-        PACKAGE_PATTERN,
-    ),
-    "app_installed_": QueryFamily(
-        lambda package: Query(
-            ("pm list packages",),
-            _one_of(
-                rf"^package:{re.escape(TEST_PACKAGE if package == 'test_app' else package)}$",
-                r"^package:",
-            ),
-        ),
-        "PACKAGE",
-        rf"test_app|{PACKAGE_PATTERN}",
-    ),
-    "setting_": QueryFamily(
-        lambda path: Query(
-            (f"settings get {path.replace('/', ' ', 1)}",),
-            lambda printed: printed[0].strip(),
-            TEXT,
-        ),
-        "NAMESPACE/KEY",
-        r"(?:global|system|secure)/[\w.:-]+",
-    ),
-}
-"""Prefixes of queries whose name ends in a parameter."""
+    The text begins with the name of the field.
+    """
+    queries = find_queries(name)
+    if queries is None:
+        return None
+    try:
+        goals = joined_goals(name, expected)
+    except ValueError as error:
+        return str(error)
+    names = [part for part, _ in goals]
+    if repeated := next((part for part in names if names.count(part) > 1), None):
+        return f"validation_query: {repeated} occurs twice"
+    for query, (part, answer) in zip(queries, goals, strict=True):
+        if not query.answer.allows(answer):
+            return f"expected: {part} answers {query.answer.description}, never {answer!r}"
+    return None

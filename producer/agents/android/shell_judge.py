@@ -2,35 +2,49 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 
-from producer.agents.android.queries import find_query
-from producer.agents.android.query_descriptions import describe_unknown_query
-from producer.task import Task
+from producer.agents.android.queries import describe_unknown_query, find_queries
+from producer.task import Task, joined_goals
 from producer.validators.verdict import Evidence, Verdict
 
 
 def judge(task: Task, shell: Callable[[str], str]) -> Verdict:
-    """Run the task's query and compare the answer.
+    """Run the task's queries and compare the answers.
 
     ValueError if the task cannot be judged. Errors of `shell` (EnvironmentFailedError) propagate.
     """
     if task.validation_query is None or task.expected_result is None:
         message = f"task {task.task_id} cannot be judged: it has no validator"
         raise ValueError(message)
-    query = find_query(task.validation_query)
-    if query is None:
+    queries = find_queries(task.validation_query)
+    if queries is None:
         reason = describe_unknown_query(task.validation_query)
         message = f"task {task.task_id} cannot be judged: {reason}"
         raise ValueError(message)
-    actual = query.read([shell(command) for command in query.commands])
-    success = actual.strip().lower() == task.expected_result.strip().lower()
+    answers = [query.read(shell(query.command)) for query in queries]
+    expected = [answer for _, answer in joined_goals(task.validation_query, task.expected_result)]
     return Verdict(
-        success,
+        [_compared(answer) for answer in answers] == [_compared(text) for text in expected],
         task.validation_query,
         task.expected_result,
-        actual,
-        {"commands": list(query.commands)},
+        " & ".join(answers),
+        {"commands": [query.command for query in queries]},
     )
+
+
+def _compared(answer: str) -> str:
+    return answer.strip().lower()
+
+
+def single_query_tasks(task: Task) -> list[Task]:
+    """The task once for each of its device queries, with its answer; none without a query."""
+    if task.validation_query is None or task.expected_result is None:
+        return []
+    return [
+        replace(task, validation_query=query, expected_result=answer)
+        for query, answer in joined_goals(task.validation_query, task.expected_result)
+    ]
 
 
 class JudgedByShell(ABC):

@@ -13,9 +13,8 @@ from producer.agents.built_policy import BuiltPolicy, OnProgress, OnWait
 from producer.agents.dbbench.codec import SYSTEM_PROMPT, DbBenchCodec
 from producer.agents.dbbench.policy.recipe import TextRecipe, warm_up_plan
 from producer.agents.task_source import SourceFields, TaskSource
-from producer.codecs.format import Format
-from producer.rewards.named import session
-from producer.rewards.outcome import Reward
+from producer.codecs.codec import Format
+from producer.rewards.named import Reward, session
 from producer.task import Task
 
 if TYPE_CHECKING:
@@ -161,7 +160,7 @@ class DbBenchAgent(Agent):
         )
         return {"tasks": train, "eval_tasks": held_out}
 
-    def text_format(self) -> Format:
+    def text_format(self, settings: AgentSettings) -> Format:  # noqa: ARG002  # as the interface
         """Blocks of SQL, and final answers."""
         return Format(DbBenchCodec(), SYSTEM_PROMPT)
 
@@ -191,7 +190,7 @@ class DbBenchAgent(Agent):
 
     def open_oracle(self, settings: AgentSettings) -> "tuple[Learner, MakeEnvironment]":
         """It executes the gold and answers with its rows."""
-        from producer.policy.gold_oracle import GoldOracle
+        from producer.policy.scripted_learner import GoldOracle
 
         oracle = GoldOracle(
             DbBenchCodec(), noise=settings.oracle_noise, seed=settings.seed, asks_first=True

@@ -15,6 +15,7 @@ import re
 from typing import Final
 
 from producer.codecs.codec import cannot_encode, parse_error
+from producer.sql_execution import Rows
 from schemas.actions import Action, Answer, ExecuteSql, Terminate
 from schemas.turn import TakenAction
 
@@ -78,6 +79,14 @@ class DbBenchCodec:
             _taken("Answer", "answer", answer.text, answer),
             TakenAction(tool_name="Answer", tool_args={}, action=Terminate()),
         )
+
+
+def rows_text(rows: Rows) -> str:
+    """What the agent sees of a statement's rows, as Python writes a list of tuples."""
+    listed = ", ".join(map(repr, rows.rows))
+    if rows.is_truncated:
+        return f"[{listed}, ...]\nOnly the first {len(rows.rows)} rows are shown."
+    return f"[{listed}]"
 
 
 def _taken(tool_name: str, argument: str, value: str, action: Action) -> TakenAction:

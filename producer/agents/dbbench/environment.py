@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID, uuid4
 
+from producer.agents.dbbench.codec import rows_text
 from producer.agents.dbbench.data.judging import is_right_answer
-from producer.agents.dbbench.data.setup import LIMITS, open_embedded, server_setup
-from producer.agents.dbbench.data.table_hash import table_hash
-from producer.agents.dbbench.observation import rows_text
+from producer.agents.dbbench.data.table import LIMITS, open_embedded, server_setup, state_hash
 from producer.codecs.codec import CONTEXT_FULL
 from producer.environments.environment import (
     ActionRefusedError,
@@ -16,14 +15,9 @@ from producer.environments.environment import (
     TextObservation,
 )
 from producer.errors import UnreachableError, UsageError
-from producer.sql_execution import (
-    Database,
-    DatabaseFailedError,
-    SqlRefusedError,
-)
-from producer.sql_execution.mysql_admin import administrator
+from producer.sql_execution import Database, DatabaseFailedError, SqlRefusedError
+from producer.sql_execution.mysql_admin import ServerUrl, administrator, parse_server_url
 from producer.sql_execution.mysql_session import MysqlDatabase
-from producer.sql_execution.mysql_url import ServerUrl, parse_server_url
 from producer.task import Task
 from producer.validators.verdict import EndFacts, Evidence, Verdict
 from schemas.actions import Action, Answer, ExecuteSql, Terminate
@@ -126,7 +120,7 @@ class DbBenchEnvironment:
             expected, actual = entry.answer_md5, found_hash
             is_right = found_hash == entry.answer_md5
         else:
-            from producer.agents.dbbench.data.gold_sql import is_ordered
+            from producer.agents.dbbench.data.skills import is_ordered
 
             gold = entry.answer_direct or ()
             expected, actual = str([list(row) for row in gold]), end.answer
@@ -157,10 +151,9 @@ class DbBenchEnvironment:
 
     def _hash(self, table: TableInfo) -> str:
         try:
-            rows = self._open().table_rows(table.name, [column.name for column in table.columns])
+            return state_hash(self._open(), table)
         except DatabaseFailedError as error:
             raise EnvironmentFailedError(str(error)) from error
-        return table_hash(rows)
 
     def _open(self) -> Database:
         if self._database is None:
@@ -196,41 +189,27 @@ class SessionEnd:
     error_message: str | None
     """What was wrong with the last completion; None: nothing."""
 
-    def facts(
-        self, outcome: Outcome, table_hash: str | None, error: str | None, num_replayed: int = 0
-    ) -> "SessionFacts":
-        """With what it came to."""
-        return SessionFacts(self, outcome, table_hash, error, num_replayed)
-
-
-@dataclass(frozen=True, slots=True)
-class SessionFacts:
-    """Makes the events of a session's end, once the entry's row and the time are known."""
-
-    end: SessionEnd
-    outcome: Outcome
-    table_hash: str | None
-    error: str | None
-    num_replayed: int
-
-    def __call__(self, entry_row: UUID, judged_at: datetime) -> tuple[Payload, ...]:
+    def facts(self, outcome: Outcome, table_hash: str | None, error: str | None) -> EndFacts:
         """The session's end as an event of its rollout's stream."""
-        end = self.end
-        return (
-            SessionEnded(
-                entry_id=entry_row,
-                session_status=end.status,
-                outcome=self.outcome,
-                answer=end.answer,
-                table_hash=self.table_hash,
-                num_rounds=end.num_rounds,
-                num_operations=end.num_operations,
-                num_sql_errors=end.num_sql_errors,
-                num_replayed=self.num_replayed,
-                error_message=self.error or end.error_message,
-                ended_at=judged_at,
-            ),
-        )
+
+        def stated(entry_row: UUID, judged_at: datetime) -> tuple[Payload, ...]:
+            return (
+                SessionEnded(
+                    entry_id=entry_row,
+                    session_status=self.status,
+                    outcome=outcome,
+                    answer=self.answer,
+                    table_hash=table_hash,
+                    num_rounds=self.num_rounds,
+                    num_operations=self.num_operations,
+                    num_sql_errors=self.num_sql_errors,
+                    num_replayed=0,
+                    error_message=error or self.error_message,
+                    ended_at=judged_at,
+                ),
+            )
+
+        return stated
 
 
 def session_end(evidence: Evidence) -> SessionEnd:

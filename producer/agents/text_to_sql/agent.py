@@ -8,7 +8,7 @@ from producer.agents.agent import Agent, AgentSettings, MakeEnvironment
 from producer.agents.task_source import SourceFields, TaskSource
 from producer.agents.text_to_sql.codec import SYSTEM_PROMPT, TextToSqlCodec
 from producer.agents.text_to_sql.data.layouts import DATA_SPLITS, DataSplit
-from producer.codecs.format import Format
+from producer.codecs.codec import Format
 from producer.task import Task
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class TextToSqlAgent(Agent):
         "text_to_sql": TaskSource(load=_load, required="path", splits=DATA_SPLITS)
     }
 
-    def text_format(self) -> Format:
+    def text_format(self, settings: AgentSettings) -> Format:  # noqa: ARG002  # as the interface
         """Steps that end in a query."""
         return Format(TextToSqlCodec(), SYSTEM_PROMPT)
 
@@ -55,7 +55,7 @@ class TextToSqlAgent(Agent):
 
     def open_oracle(self, settings: AgentSettings) -> "tuple[Learner, MakeEnvironment]":
         """It answers with the gold."""
-        from producer.policy.gold_oracle import GoldOracle
+        from producer.policy.scripted_learner import GoldOracle
 
         oracle = GoldOracle(
             TextToSqlCodec(), noise=settings.oracle_noise, seed=settings.seed, asks_first=False

@@ -1,7 +1,6 @@
 """One question: the policy answers with SQL; its rows are compared with the gold's."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,7 +22,7 @@ from producer.process_rewards.row_sets import (
 )
 from producer.sql_execution import DatabaseFailedError, open_read_only
 from producer.task import Task
-from producer.validators.verdict import Evidence, Verdict
+from producer.validators.verdict import EndFacts, Evidence, Verdict
 from schemas.actions import Action, Answer, Terminate
 from schemas.base import Payload
 from schemas.completion import CompletionExecuted
@@ -68,7 +67,7 @@ class TextToSqlEnvironment:
 
     def judge(self, task: Task, evidence: Evidence) -> Verdict:
         """Whether the query's rows are the gold's. EnvironmentFailedError."""
-        sql, gold = answered_sql(evidence), _gold(task)
+        sql, gold = _answered_sql(evidence), _gold(task)
         found = self.compare(task, sql)
         return Verdict(
             success=found.outcome == "correct",
@@ -76,7 +75,7 @@ class TextToSqlEnvironment:
             expected=gold,
             actual=sql,
             details={"outcome": found.outcome},
-            facts=CompletionFacts(sql, found),
+            facts=completion_facts(sql, found),
         )
 
     def failure_facts(self, evidence: Evidence, reason: str) -> None:  # as the interface
@@ -138,7 +137,7 @@ def _gold(task: Task) -> str:
     return sql
 
 
-def answered_sql(evidence: Evidence) -> str | None:
+def _answered_sql(evidence: Evidence) -> str | None:
     """The query that was answered with; None: there was none."""
     answers = [
         action.action.text for action in evidence.actions if isinstance(action.action, Answer)
@@ -146,7 +145,7 @@ def answered_sql(evidence: Evidence) -> str | None:
     return answers[-1] if answers else None
 
 
-def num_steps(sql: str | None) -> int:
+def _num_steps(sql: str | None) -> int:
     """Steps of SQL in CoCTE form; 0: it is in another form."""
     try:
         return len(read_cocte(sql or "").steps)
@@ -154,21 +153,15 @@ def num_steps(sql: str | None) -> int:
         return 0
 
 
-@dataclass(frozen=True, slots=True)
-class CompletionFacts:
-    """Makes the event, once the entry's row and the time are known."""
+def completion_facts(sql: str | None, found: Comparison) -> EndFacts:
+    """The completion's end as an event of its rollout's stream."""
 
-    sql: str | None
-    found: Comparison
-
-    def __call__(self, entry_row: UUID, judged_at: datetime) -> tuple[Payload, ...]:
-        """The completion's end as an event of its rollout's stream."""
-        found = self.found
+    def stated(entry_row: UUID, judged_at: datetime) -> tuple[Payload, ...]:
         return (
             CompletionExecuted(
                 entry_id=entry_row,
-                sql=cut_optional(self.sql),
-                num_steps=num_steps(self.sql),
+                sql=cut_optional(sql),
+                num_steps=_num_steps(sql),
                 outcome=found.outcome,
                 outcome_reward=found.reward,
                 num_rows=found.num_rows,
@@ -177,3 +170,5 @@ class CompletionFacts:
                 executed_at=judged_at,
             ),
         )
+
+    return stated

@@ -1,4 +1,9 @@
-"""LoRA adapters: a fresh one, or a saved one that fits its base to the last key."""
+"""What is trained of a network: a fresh LoRA adapter, a saved one, or all weights.
+
+For all weights every module of the language model is trained as a copy of its own. peft keeps the
+copies as `modules_to_save` of an adapter without low-rank weights, so that the policy without its
+adapter stays the reference, and saved states, updates and prime's second adapter work as ever.
+"""
 
 import logging
 import warnings
@@ -17,6 +22,9 @@ from peft import (
     get_peft_model_state_dict,
     set_peft_model_state_dict,
 )
+from peft.tuners.lora import LoraLayer
+from peft.tuners.lora.layer import ParamWrapper
+from peft.utils.constants import DUMMY_TARGET_MODULES
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
@@ -24,15 +32,18 @@ from transformers import PreTrainedModel
 
 from producer.errors import UsageError
 from producer.policy.adapter_settings import WEIGHTS, AdapterSettings, read_adapter_settings
-from producer.policy.torch_policy.architectures import Architecture
+from producer.policy.torch_policy.architectures import Architecture, lora_targets, target_names
 from producer.policy.torch_policy.hub import first_line
-from producer.policy.torch_policy.lora_targets import lora_targets, target_names
 from producer.policy.torch_policy.stored_weights import list_some
 
 logger = logging.getLogger(__name__)
 
 POLICY_ADAPTER: Final = "default"
 """peft's name for the first."""
+_TOWER: Final = "model.visual"
+MAX_MERGED_WEIGHTS = 50_000_000
+"""Adapted weights up to which merging pays: it keeps a copy of them, and in a larger network the
+three products are bound by memory bandwidth anyway."""
 
 
 def fresh_adapter(
@@ -43,25 +54,17 @@ def fresh_adapter(
     alpha: float,
     target_modules: Sequence[str] | None,
     seed: int,
-    dropout: float = 0.0,
 ) -> PeftModel:
     """The base with an adapter that does not change its output yet. UsageError as `lora_targets`.
 
     Its A is drawn from `seed`; its B is 0.
     """
     targets = lora_targets(base, architecture, target_modules)
-    if dropout and targets.parameters:
-        message = (
-            "lora_dropout: adapters of fused experts have no dropout; set it to 0, or choose"
-            " target_modules attention"
-        )
-        raise UsageError(message)
     with torch.random.fork_rng(), _quiet():
         torch.manual_seed(seed)
         config = LoraConfig(
             r=rank,
             lora_alpha=int(alpha) if float(alpha).is_integer() else alpha,
-            lora_dropout=dropout,
             target_modules=targets.modules,
             target_parameters=targets.parameters or None,
             task_type="CAUSAL_LM",
@@ -104,27 +107,40 @@ def plain_adapter(
 
     UsageError if it belongs to another base, or has keys missing, left over or of another shape.
     """
-    settings = read_adapter_settings(folder)
-    _check_base(folder, settings, base, base_fingerprint)
-    weights = _read_weights(folder)
-    with torch.random.fork_rng(), _quiet():
-        config = PeftConfig.from_pretrained(str(folder))
+
+    def adapt(config: PeftConfig) -> PeftModel:
         config.inference_mode = False
         if config.lora_dropout:
             logger.info("the field lora_dropout replaces that of the adapter %s", folder)
             config.lora_dropout = 0.0
-        try:
-            adapted = get_peft_model(base, config)
-            check(adapted)
-            _load_whole(folder, adapted, weights)
-        except (ValueError, TypeError, RuntimeError, KeyError, AttributeError) as error:
-            message = (
-                f"the adapter {folder} does not fit this policy"
-                f" ({first_line(error)}); use the model_name that it was trained on,"
-                f" {settings.base_name}"
-            )
-            raise UsageError(message) from error
-    return adapted
+        adapted = get_peft_model(base, config)
+        check(adapted)
+        return adapted
+
+    return _with_saved(base, folder, base_fingerprint, adapt)
+
+
+def with_all_weights(base: PreTrainedModel, architecture: Architecture) -> PeftModel:
+    """The base with trainable copies of its modules; the vision tower stays frozen.
+
+    The copies begin as the base. An output layer that shares its weights with the embeddings shares
+    them here too.
+    """
+    names = [
+        name
+        for name, module in base.named_modules()
+        if next(module.parameters(recurse=False), None) is not None
+        and not (architecture.sees_screens and name.startswith(_TOWER))
+    ]
+    config = LoraConfig(
+        r=1,
+        target_modules=DUMMY_TARGET_MODULES,
+        modules_to_save=names,
+        task_type="CAUSAL_LM",
+        ensure_weight_tying=bool(base.config.get_text_config().tie_word_embeddings),
+    )
+    with _quiet():
+        return get_peft_model(base, config)
 
 
 def second_adapter(adapted: PeftModel, name: str, seed: int) -> None:
@@ -141,6 +157,51 @@ def second_adapter(adapted: PeftModel, name: str, seed: int) -> None:
         torch.manual_seed(seed)
         adapted.add_adapter(name, config)
     adapted.set_adapter(POLICY_ADAPTER)
+
+
+def add_saved_adapter(adapted: PeftModel, name: str, folder: Path, base_fingerprint: str) -> None:
+    """Add the adapter of `folder` beside the others; the active one stays.
+
+    NotFoundError or UsageError as `plain_adapter`; then nothing is added.
+    """
+
+    def adapt(config: PeftConfig) -> PeftModel:
+        config.inference_mode = True
+        adapted.add_adapter(name, config)
+        return adapted
+
+    try:
+        _with_saved(adapted.get_base_model(), folder, base_fingerprint, adapt, name)
+    except UsageError:
+        if name in adapted.peft_config:
+            adapted.delete_adapter(name)
+        raise
+    adapted.set_adapter(POLICY_ADAPTER)
+
+
+def _with_saved(
+    base: PreTrainedModel,
+    folder: Path,
+    base_fingerprint: str,
+    adapt: Callable[[PeftConfig], PeftModel],
+    name: str = POLICY_ADAPTER,
+) -> PeftModel:
+    """What `adapt` makes of the configuration in `folder`, with the weights there."""
+    settings = read_adapter_settings(folder)
+    _check_base(folder, settings, base, base_fingerprint)
+    weights = _read_weights(folder)
+    with torch.random.fork_rng(), _quiet():
+        try:
+            adapted = adapt(PeftConfig.from_pretrained(str(folder)))
+            _load_whole(folder, adapted, weights, name)
+        except (ValueError, TypeError, RuntimeError, KeyError, AttributeError) as error:
+            message = (
+                f"the adapter {folder} does not fit this policy"
+                f" ({first_line(error)}); use the model_name that it was trained on,"
+                f" {settings.base_name}"
+            )
+            raise UsageError(message) from error
+    return adapted
 
 
 def adapter_weights(adapted: PeftModel, name: str = POLICY_ADAPTER) -> dict[str, Tensor]:
@@ -228,9 +289,13 @@ def _check_targets(
         raise UsageError(message)
 
 
-def _load_whole(folder: Path, adapted: PeftModel, weights: dict[str, Tensor]) -> None:
-    result = set_peft_model_state_dict(adapted, weights)
-    missing = sorted(key for key in result.missing_keys if ".lora_" in key)
+def _load_whole(
+    folder: Path, adapted: PeftModel, weights: dict[str, Tensor], name: str = POLICY_ADAPTER
+) -> None:
+    result = set_peft_model_state_dict(adapted, weights, adapter_name=name)
+    missing = sorted(
+        key for key in result.missing_keys if ".lora_" in key and f".{name}." in f".{key}."
+    )
     problems = []
     if missing:
         problems.append(f"{len(missing)} missing: {list_some(missing)}")
@@ -253,3 +318,36 @@ def _quiet() -> Iterator[None]:
         warnings.simplefilter("ignore", FutureWarning)
         warnings.simplefilter("ignore", UserWarning)
         yield
+
+
+@contextmanager
+def merged_adapter(adapted: PeftModel) -> Iterator[None]:
+    """Inside the context the adapted layers hold base + adapter; on exit the base is restored.
+
+    Log-probs differ by rounding (about 1e-6); the restored base is bit-identical. Does nothing
+    unless the network is float32 with at most `MAX_MERGED_WEIGHTS` adapted weights.
+    """
+    layers = [module for module in adapted.modules() if isinstance(module, LoraLayer)]
+    weights = [_adapted_weight(layer) for layer in layers]
+    if (
+        adapted.get_base_model().dtype != torch.float32
+        or sum(weight.numel() for weight in weights) > MAX_MERGED_WEIGHTS
+    ):
+        yield
+        return
+    originals = [weight.clone() for weight in weights]
+    adapted.merge_adapter()
+    try:
+        yield
+    finally:
+        # peft's unmerge subtracts the adapter again, which changes the base's last bits.
+        for layer, weight, original in zip(layers, weights, originals, strict=True):
+            weight.copy_(original)
+            layer.merged_adapters.clear()
+
+
+def _adapted_weight(layer: LoraLayer) -> Tensor:
+    is_fused = isinstance(layer, ParamWrapper)
+    parameter = layer.get_param() if is_fused else layer.get_base_layer().weight
+    data: Tensor = parameter.data
+    return data

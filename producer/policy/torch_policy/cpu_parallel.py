@@ -1,20 +1,28 @@
-"""Data parallelism over CPU threads.
+"""Threads of a processor: passes in parallel, and the threads of one operation.
 
 For small matrices two passes on a thread each are faster than one pass after the other on two.
 Results are bit-identical for any number of workers, because no split depends on that number and
-partial results are added in order. The threads of one operation are torch's, and a policy that is
-computed with several of them may round differently on another number.
+partial results are added in order.
+
+An operation has one thread, but for a large network, which has torch's. `open_base`, which loads
+every network, takes a process down to one; `use_threads` gives a large network more. So no stage
+computes with a number that follows from the machine and is not recorded.
+
+Threads of an operation wait for each other after each one: on a busy machine a network of 0.25 M
+weights took five to six times as long on two threads as on one, and its lanes use the cores anyway.
+A network this small has the same bits on any machine; a larger one has those of its number of
+threads, which is a setting: recorded when a training begins (`cpu_threads`).
 """
 
+import logging
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
-from typing import TypeVar
+from functools import lru_cache
+from typing import Final, TypeVar
 
 import torch
 from torch import Tensor, nn
-
-from producer.policy.torch_policy.threads import num_cores
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -58,14 +66,61 @@ def parallel_map(
         yield from pool.map(in_worker, pending)
 
 
-def split_evenly(items: Sequence[Item], num_parts: int) -> list[Sequence[Item]]:
-    """The items in order, in at most `num_parts` non-empty parts; sizes differ by at most one."""
-    bounds = [len(items) * part // num_parts for part in range(num_parts + 1)]
-    return [items[start:end] for start, end in pairwise(bounds) if start < end]
-
-
 def add_gradients(parameters: Sequence[nn.Parameter], gradients: Sequence[Tensor | None]) -> None:
     """Add to the parameters' `.grad`; None where the loss does not depend on a parameter."""
     for parameter, gradient in zip(parameters, gradients, strict=True):
         if gradient is not None:
             parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
+
+
+logger = logging.getLogger(__name__)
+
+SMALL_WEIGHTS: Final = 50_000_000
+"""A larger network reads its weights once for all rows of a batch, on all cores."""
+_TORCHS: Final = torch.get_num_threads()
+"""What torch chose: the cores, or OMP_NUM_THREADS."""
+
+
+@lru_cache(maxsize=1)
+def compute_on_one_thread() -> None:
+    """From now on, in the whole process. Only the first call does anything."""
+    torch.set_num_threads(1)
+
+
+def machine_threads() -> int:
+    """What torch chose on this machine."""
+    return _TORCHS
+
+
+def choose_threads(num_weights: int, device: torch.device, given: int | None = None) -> int:
+    """Threads of one operation of a network of this size; `given`: of a large one."""
+    if device.type == "cpu" and num_weights <= SMALL_WEIGHTS:
+        return 1
+    return given or _TORCHS
+
+
+def use_threads(
+    name: str, num_weights: int, device: torch.device, given: int | None = None
+) -> None:
+    """Compute with `choose_threads` from now on, in the whole process."""
+    compute_on_one_thread()
+    threads = choose_threads(num_weights, device, given)
+    torch.set_num_threads(threads)
+    if device.type != "cpu" or num_weights <= SMALL_WEIGHTS:
+        return
+    logger.info(
+        "policy %r is computed with %d threads per operation: another number of them"
+        " (cpu_threads) may round differently",
+        *(name, threads),
+    )
+    if threads > num_cores():
+        logger.warning(
+            "cpu_threads is %d and this machine has %d cores: the bits are those of %d threads, and"
+            " each step takes longer",
+            *(threads, num_cores(), threads),
+        )
+
+
+def num_cores() -> int:
+    """Cores of this process."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

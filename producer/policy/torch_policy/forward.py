@@ -1,22 +1,126 @@
-"""Forward pass of the language model over tokens and screens.
+"""Forward pass of the language model over tokens and screens, and the KV caches that it writes.
 
 Pads segments to one batch, computes their rope positions and puts image features in place.
 
-Axes: B rows, T tokens (padded on the right), D text dimension, N tokens of one image, V vocabulary,
-C cache positions.
+Axes: B rows, T tokens (padded on the right), D text or head dimension, N tokens of one image, V
+vocabulary, C cache positions, 2 key and value, L layers, H key/value heads.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from producer.policy.torch_policy.kv_cache import WorkingCache
-from producer.policy.torch_policy.network import Network
+from producer.policy.torch_policy.network import CacheShape, Network
+from producer.policy.torch_policy.placement import to_device
 from producer.policy.torch_policy.render import rope_positions
-from producer.policy.torch_policy.screen_cache import ScreenFeatures
+from producer.policy.torch_policy.screen_encoder import ScreenFeatures
+
+
+class WorkingCache:
+    """The cache of one batch, in the form the language model expects.
+
+    Each layer writes its new tokens at the positions set by `set_write_positions`.
+    """
+
+    def __init__(self, kv_B2LHCD: Tensor) -> None:
+        self.kv_B2LHCD = kv_B2LHCD
+        self._index_B1T1 = torch.zeros(0)
+        self._num_visible = 0
+
+    def select_rows(self, rows: list[int]) -> "WorkingCache":
+        """These rows in this order, repeats allowed; a copy unless nothing changes."""
+        if rows == list(range(len(self.kv_B2LHCD))):
+            return self
+        return WorkingCache(self.kv_B2LHCD[rows])
+
+    def set_write_positions(self, write_at_BT: Tensor) -> Tensor:
+        """Set the cache positions of the next forward pass's tokens.
+
+        Returns their attention mask [B, 1, T, C'], True where a token may attend.
+        """
+        self._index_B1T1 = write_at_BT[:, None, :, None]
+        self._num_visible = int(write_at_BT.max()) + 1
+        keys_C = torch.arange(self._num_visible, device=write_at_BT.device)
+        return (keys_C[None, None, :] <= write_at_BT[:, :, None])[:, None]
+
+    def update(self, keys_BHTD: Tensor, values_BHTD: Tensor, layer: int) -> tuple[Tensor, Tensor]:
+        """Write a layer's new keys and values; returns all it attends to."""
+        visible = []
+        for which, new_BHTD in enumerate((keys_BHTD, values_BHTD)):
+            layer_BHCD = self.kv_B2LHCD[:, which, layer]
+            layer_BHCD.scatter_(2, self._index_B1T1.expand(new_BHTD.shape), new_BHTD)
+            visible.append(layer_BHCD[:, :, : self._num_visible])
+        return visible[0], visible[1]
+
+
+class EpisodeCaches:
+    """The cache of each running episode, as long as its tokens. Not thread-safe."""
+
+    def __init__(
+        self,
+        shape: CacheShape,
+        device: torch.device,
+        dtype: torch.dtype,
+        max_bytes: int | None = None,
+    ) -> None:
+        """`max_bytes` bounds what `drop_excess` leaves; None: everything is kept."""
+        self._empty_2LH0D = torch.zeros(
+            (2, shape.num_layers, shape.num_heads, 0, shape.head_dim), device=device, dtype=dtype
+        )
+        self._max_bytes = max_bytes
+        self._kv_2LHCD: dict[int, Tensor] = {}
+        """By slot, in the order in which they were stored."""
+        self._num_slots = 0
+
+    @property
+    def num_bytes(self) -> int:
+        """Of all caches kept."""
+        return sum(kv_2LHCD.nbytes for kv_2LHCD in self._kv_2LHCD.values())
+
+    def allocate(self) -> int:
+        """A new slot, with nothing in it."""
+        self._num_slots += 1
+        return self._num_slots
+
+    def holds(self, slot: int) -> bool:
+        """Whether the slot's cache is still kept."""
+        return slot in self._kv_2LHCD
+
+    def release(self, slot: int) -> None:
+        """Free the slot's cache, if it is kept."""
+        self._kv_2LHCD.pop(slot, None)
+
+    def load(self, slots: list[int | None], capacity: int) -> WorkingCache:
+        """A working copy of the slots with room for `capacity` positions; None: an empty row."""
+        working = self._empty_2LH0D.new_zeros(
+            (len(slots), *self._empty_2LH0D.shape[:3], capacity, self._empty_2LH0D.shape[-1])
+        )
+        for row, slot in enumerate(slots):
+            if slot is not None:
+                kv_2LHCD = self._kv_2LHCD[slot]
+                working[row, :, :, :, : kv_2LHCD.shape[3]] = kv_2LHCD
+        return WorkingCache(working)
+
+    def store(self, slots: list[int], lengths: list[int], working: WorkingCache) -> None:
+        """Keep the first `lengths[row]` positions of each of the working copy's rows."""
+        for row, (slot, length) in enumerate(zip(slots, lengths, strict=True)):
+            self.release(slot)
+            self._kv_2LHCD[slot] = working.kv_B2LHCD[row, :, :, :, :length].clone()
+
+    def drop_excess(self) -> None:
+        """Drop caches until the rest is within the bound: those stored last first.
+
+        Running episodes take turns, so that the one stored last is needed again last; dropping the
+        oldest would drop each just before its turn.
+        """
+        excess = 0 if self._max_bytes is None else self.num_bytes - self._max_bytes
+        while excess > 0:
+            _, dropped_2LHCD = self._kv_2LHCD.popitem()
+            excess -= dropped_2LHCD.nbytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +135,61 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class PaddedBatch:
-    """Segments padded on the right."""
+class Prompt:
+    """A request as network input."""
+
+    new_tokens: list[int]
+    """The turn's own prompt tokens, as the log records them."""
+    extends: int | None
+    """Turn that the prompt extends; None: `new_tokens` is the whole prompt."""
+    segment: Segment
+    """What is not in the cache yet: `new_tokens`, and before them what the cache lacks."""
+    slot: int | None
+    num_cached: int
+    digest: bytes
+    """Equal digests: equal prompts, token by token and screen by screen."""
+    num_images: int
+    """Screens in the whole prompt."""
+
+    @property
+    def num_tokens(self) -> int:
+        """Of the whole prompt."""
+        return self.num_cached + len(self.segment.tokens)
+
+
+def new_prompt(tokens: list[int], screens: Sequence[ScreenFeatures]) -> Prompt:
+    """A whole prompt, of which nothing is in a cache."""
+    return Prompt(
+        new_tokens=tokens,
+        extends=None,
+        segment=Segment(tokens, list(screens)),
+        slot=None,
+        num_cached=0,
+        digest=prompt_digest(b"", tokens, screens),
+        num_images=len(screens),
+    )
+
+
+def prompt_digest(previous: bytes, tokens: list[int], screens: Sequence[ScreenFeatures]) -> bytes:
+    """Hash of all that `previous` is the hash of, these tokens and these screens."""
+    refs = "".join(screen.ref for screen in screens)
+    return sha256(previous + f"{tokens}{refs}".encode()).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkInput:
+    """Rows padded on the right."""
 
     tokens_BT: Tensor
     positions_3BT: Tensor
     screens: list[ScreenFeatures]
     """Of all rows, row by row."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaddedBatch(NetworkInput):
+    """Segments, one in a row."""
+
     lengths: list[int]
     """Tokens per row, without padding."""
     next_positions: list[int]
@@ -60,8 +212,8 @@ def pad_segments(segments: Sequence[Segment], network: Network) -> PaddedBatch:
         )
         next_positions.append(next_position)
     return PaddedBatch(
-        tokens_BT=torch.from_numpy(tokens_BT).to(network.device),
-        positions_3BT=torch.from_numpy(positions_3BT).to(network.device),
+        tokens_BT=to_device(torch.from_numpy(tokens_BT), network.device),
+        positions_3BT=to_device(torch.from_numpy(positions_3BT), network.device),
         screens=[screen for segment in segments for screen in segment.screens],
         lengths=lengths,
         next_positions=next_positions,
@@ -70,13 +222,13 @@ def pad_segments(segments: Sequence[Segment], network: Network) -> PaddedBatch:
 
 def hidden_states(
     network: Network,
-    batch: PaddedBatch,
+    batch: NetworkInput,
     cache: WorkingCache | None = None,
     mask_B1TC: Tensor | None = None,
 ) -> Tensor:
     """Last hidden states [B, T, D].
 
-    Without a cache attention is causal within each row; padding comes last, so it is not attended
+    Without a mask attention is causal within each row; padding comes last, so it is not attended
     to.
     """
     embeddings_BTD = network.base.get_input_embeddings()(batch.tokens_BT)

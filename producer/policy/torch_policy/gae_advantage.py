@@ -7,42 +7,41 @@ Axes: B trajectories or sequences, T completion tokens of the longest, N complet
 sequence, D text dimension.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Final
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from producer.algorithms.losses import value_loss
 from producer.algorithms.settings import GaeSettings
 from producer.algorithms.token_advantages import gae
-from producer.errors import MismatchError, UsageError
 from producer.policy.adapter_settings import VALUE_HEAD
-from producer.policy.compute_settings import Switch
 from producer.policy.learner import LearnedAdvantages, Trajectory
-from producer.policy.torch_policy.learned_advantage import JointLoss
+from producer.policy.torch_policy.learned_advantage import JointLoss, LearnedAdvantage
 from producer.policy.torch_policy.logprobs import CompletionStates
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.optimizer import make_optimizer, optimizer_step
 from producer.policy.torch_policy.training_sequences import (
     PaddedBatch,
     TrainingSequence,
+    mean_advantages,
+    trajectory_rows,
     unflatten,
 )
-from producer.policy.torch_policy.trajectory_rows import mean_advantages, trajectory_rows
 from producer.policy.torch_policy.update_passes import Lend, UpdatePasses
 
-_OPTIMIZER: Final = "value_optimizer.pt"
 
+class GaeAdvantage(LearnedAdvantage):
+    """A value head with its optimiser."""
 
-class GaeAdvantage:
-    """A value head with its optimiser: a `LearnedAdvantage`."""
-
-    num_adapters: ClassVar[int] = 0
+    num_adapters = 0
+    title = "value head"
+    saved_at = kept_at = VALUE_HEAD
+    optimizer_at = "value_optimizer.pt"
+    own = "; use its own model_name"
 
     def __init__(self, network: Network, seed: int = 0) -> None:
         """All values are 0."""
@@ -72,11 +71,9 @@ class GaeAdvantage:
         passes: UpdatePasses,
         trajectories: Sequence[Trajectory],
         sequences: Sequence[TrainingSequence],
-        gradient_checkpointing: Switch,
         lend: Lend | None,
     ) -> list[TrainingSequence]:
         """As of `LearnedAdvantage`: advantages, whitened over all sequences, and returns."""
-        del gradient_checkpointing
         settings = passes.settings.learned_advantage
         assert isinstance(settings, GaeSettings)  # noqa: S101  # `LEARNED`
         self._settings = settings
@@ -168,49 +165,16 @@ class GaeAdvantage:
             repeated={"optim/value_loss": loss},
         )
 
-    @staticmethod
-    def is_saved(folder: Path) -> bool:
-        """Whether a checkpoint has a value head."""
-        return (folder / VALUE_HEAD).is_file()
+    def weights(self) -> dict[str, Tensor]:
+        """By their names in files; they share memory with the parameters."""
+        return {"weight": self._weight_1D.detach(), "bias": self._bias_1.detach()}
 
-    @staticmethod
-    def has_state(folder: Path) -> bool:
-        """Whether a saved state has one."""
-        return (folder / _OPTIMIZER).is_file()
+    def set_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Take weights of these names and shapes."""
+        for name, weight in self.weights().items():
+            weight.copy_(weights[name])
 
     def save(self, folder: Path) -> None:
         """Write the weights into the folder, which is made if it is not there."""
         folder.mkdir(parents=True, exist_ok=True)
-        save_file(self._weights(), folder / VALUE_HEAD)
-
-    def load(self, folder: Path) -> None:
-        """Read what `save` wrote. UsageError if it is damaged, MismatchError if it does not fit."""
-        path = folder / VALUE_HEAD
-        try:
-            weights = load_file(path)
-        except SafetensorError as error:
-            message = f"{path} is damaged ({error}); copy it again, or remove it to begin at 0"
-            raise UsageError(message) from error
-        own = self._weights()
-        if {name: weight.shape for name, weight in weights.items()} != {
-            name: weight.shape for name, weight in own.items()
-        }:
-            message = f"the value head {path} does not fit this policy; use its own model_name"
-            raise MismatchError(message)
-        for name, weight in weights.items():
-            own[name].copy_(weight)
-
-    def save_state(self, folder: Path) -> None:
-        """Write weights and optimiser into the folder."""
-        self.save(folder)
-        torch.save({"optimizer": self._optimizer.state_dict()}, folder / _OPTIMIZER)
-
-    def load_state(self, folder: Path) -> None:
-        """Read what `save_state` wrote, bit for bit. Raises as `load`."""
-        self.load(folder)
-        stored = torch.load(folder / _OPTIMIZER, weights_only=True)
-        self._optimizer.load_state_dict(stored["optimizer"])
-
-    def _weights(self) -> dict[str, Tensor]:
-        """By their names in files; they share memory with the parameters."""
-        return {"weight": self._weight_1D.detach(), "bias": self._bias_1.detach()}
+        save_file(self.weights(), folder / VALUE_HEAD)

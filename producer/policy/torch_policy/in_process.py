@@ -6,68 +6,67 @@ of running episodes is bounded by how many run, and dropped when the weights cha
 log-probs always belong to one version.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 import torch
 
-from producer.algorithms.settings import UpdateSettings
+from producer.algorithms.settings import GaeSettings, PrimeSettings, UpdateSettings
+from producer.chat_answer import ChatFailedError
 from producer.codecs.codec import Codec
-from producer.policy.compute_settings import DEFAULT_COMPUTE, ComputeSettings
+from producer.errors import UnreachableError, UsageError
+from producer.policy.compute_settings import DEFAULT_COMPUTE, ComputeSettings, PolicySettings
 from producer.policy.learner import Trajectory, UpdateResult
-from producer.policy.policy import Completion, SampleRequest, context_full
-from producer.policy.torch_policy.cpu_parallel import parallel_map
-from producer.policy.torch_policy.episodes import (
-    Episodes,
-    Prompt,
-    PromptTooLongError,
-    sampled_tokens,
+from producer.policy.policy import (
+    Completion,
+    PublishedPolicy,
+    SampledTokens,
+    SampleRequest,
+    context_full,
+    failed,
 )
-from producer.policy.torch_policy.kv_cache import EpisodeCaches
+from producer.policy.prompts import PromptLimits, PromptTooLongError
+from producer.policy.sequences import token_starts
+from producer.policy.torch_policy.device_memory import out_of_memory
+from producer.policy.torch_policy.episodes import Episodes, sampled_tokens
+from producer.policy.torch_policy.forward import (
+    EpisodeCaches,
+    Prompt,
+    Segment,
+    compute_logits,
+    hidden_states,
+    pad_segments,
+)
+from producer.policy.torch_policy.gae_advantage import GaeAdvantage
+from producer.policy.torch_policy.hub import first_line
 from producer.policy.torch_policy.learned_advantage import LearnedAdvantage
-from producer.policy.torch_policy.learned_advantages import LEARNED, LearnedSettings
-from producer.policy.torch_policy.merged_adapter import merged_adapter
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.optimizer import make_optimizer
+from producer.policy.torch_policy.prime_advantage import PrimeAdvantage
+from producer.policy.torch_policy.ranks import Ranks, Update, current_ranks, state_of
 from producer.policy.torch_policy.render import Renderer
 from producer.policy.torch_policy.sampling import (
-    DecodedBatch,
-    SampledCompletion,
+    Decoder,
     SamplingParameters,
-    decode,
-    prefill,
 )
-from producer.policy.torch_policy.screen_encoder import ScreenEncoder
+from producer.policy.torch_policy.screen_encoder import ScreenEncoder, blank_screenshot
 from producer.policy.torch_policy.state import load_state, save_checkpoint, save_state
 from producer.policy.torch_policy.streamed_update import StreamedPolicyGradient
-from producer.policy.torch_policy.threads import SMALL_WEIGHTS
-from producer.policy.torch_policy.trial import check_runs
 from producer.policy.torch_policy.update import policy_gradient
-from producer.process_rewards.token_spans import starts_of
 
-ROWS_PER_PART = 64
-"""Rows that are decoded together, where a network is decoded in parts. The number of parts must not
-follow the number of cores: a batch of another size changes the last bits."""
-MIN_PARTS = 2
-"""Of a batch of at least two prompts: two parts cost 1.1 times one on one core, four 1.4 times
-(docs/decisions/same-seed.md)."""
+if TYPE_CHECKING:
+    from producer.policy.torch_policy.server_sampler import ServerSampler
 
 
-Decode = Callable[[Sequence[int]], str]
+_SIDE_PX: Final = 64
+LearnedSettings = type[GaeSettings | PrimeSettings]
 
-"""Tokens -> their text, without special tokens."""
-
-
-def token_starts(tokens: Sequence[int], decode: Decode) -> list[int]:
-    """For every token the index of its first character in the decoded text."""
-    texts = [decode([token]) for token in tokens]
-    if "".join(texts) == decode(tokens):
-        return starts_of(texts)
-    # A character of several tokens, or a tokenizer that writes spaces by the token before.
-    return [len(decode(tokens[:at])) for at in range(len(tokens))]
+LEARNED: Final[dict[LearnedSettings, type[LearnedAdvantage]]] = {
+    GaeSettings: GaeAdvantage,
+    PrimeSettings: PrimeAdvantage,
+}
 
 
 class InProcessPolicy:
@@ -81,33 +80,40 @@ class InProcessPolicy:
         compute: ComputeSettings = DEFAULT_COMPUTE,
         *,
         max_recent_turns: int | None = None,
+        server_sampler: "ServerSampler | None" = None,
     ) -> None:
         """`system_prompt` describes the tools; None for a policy that was trained to know them.
 
-        `max_recent_turns`: as in `context.next_anchor`. UsageError if the network computes no
+        `max_recent_turns`: as in `prompts.next_anchor`. `server_sampler`: None: it
+        samples here. UsageError if the network computes no
         probabilities or its chat template does not append.
         """
         self._network = network
         self._codec = codec
+        self._system_prompt = system_prompt
         self._encoder = ScreenEncoder(network.visual, network.processor, compute.screen_cache_bytes)
         self._caches = EpisodeCaches(
             network.cache_shape, network.device, network.base.dtype, compute.kv_cache_bytes
         )
         self._compute = compute
+        self._decoder = Decoder(network, self._caches, compute)
         renderer = Renderer(network.processor, network.image_token, system_prompt)
         check_runs(network, self._encoder, renderer)
         self._episodes = Episodes(
             renderer,
             self._encoder,
             self._caches,
-            max_recent_turns=max_recent_turns,
-            max_context_tokens=network.max_context_tokens,
+            PromptLimits(max_recent_turns, network.max_context_tokens),
         )
         self._optimizer = make_optimizer(network.trainable())
         self._learned: dict[LearnedSettings, LearnedAdvantage] = {}
         """Of the advantages that an update computed or a checkpoint has."""
         self._version = 0
-        self._num_weights = network.num_weights
+        self._server_sampler = server_sampler
+        self.opening: PolicySettings | None = None
+        """How other ranks open the same policy; None: it is not opened from a folder."""
+        self._is_led = False
+        """Whether the other ranks have the policy and its state."""
 
     @property
     def name(self) -> str:
@@ -121,16 +127,23 @@ class InProcessPolicy:
 
     @property
     def repeats_batches(self) -> bool:
-        """Whether it computes on a processor."""
-        return self._network.device.type == "cpu"
+        """Whether it samples here, on a processor."""
+        return self._network.device.type == "cpu" and self._server_sampler is None
 
-    @torch.no_grad()
     def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
         """One completion per request, decoded as one batch; equal prompts are prefilled once.
 
         Words that exceed the context are the agent's doing: its completion is empty, see
-        `context_full`. UsageError where a screen does.
+        `context_full`. UsageError where a screen does; CuaTrainError where memory runs out.
         """
+        try:
+            return self._sample(requests)
+        except torch.OutOfMemoryError as error:
+            what = f"sampling for {len(requests)} rollouts at once"
+            raise out_of_memory(what, error) from error
+
+    @torch.no_grad()
+    def _sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
         shown = [request.screenshot for request in requests]
         screens = iter(self._encoder.encode([shot for shot in shown if shot is not None]))
         prompts: dict[int, Prompt] = {}
@@ -145,11 +158,48 @@ class InProcessPolicy:
                 completions[index] = context_full(str(error))
         if prompts:
             asked = [requests[index] for index in prompts]
-            with merged_adapter(self._network):
-                decoded = self._decode_all(asked, list(prompts.values()))
-            for (index, prompt), completion in zip(prompts.items(), decoded, strict=True):
-                completions[index] = self._parsed(requests[index], prompt, completion)
+            own = list(prompts.values())
+            sampled = (
+                self._sample_here(asked, own)
+                if self._server_sampler is None
+                else self._server_sampler.sample(asked, own, self._version)
+            )
+            for index, request, tokens in zip(prompts, asked, sampled, strict=True):
+                completions[index] = self._parsed(request, tokens)
         return [completions[index] for index in range(len(requests))]
+
+    def check_servers(self, request: SampleRequest) -> None:
+        """Sample a first turn on the servers. UsageError if they have another policy's weights.
+
+        Raises as `SamplingServers.publish`, and UnreachableError without a completion.
+        """
+        if self._server_sampler is None:
+            return
+        completion = self.sample([request])[0]
+        if completion.tokens is None:
+            message = f"base_url: a first completion failed: {completion.failure}"
+            raise UnreachableError(message)
+        self._server_sampler.check_gap(self._encoder, request, completion.tokens)
+        self.forget(request.episode)
+
+    def publish(self) -> PublishedPolicy:
+        """Load this version into the servers, for other processes to sample.
+
+        ValueError without servers. Raises as `SamplingServers.publish`.
+        """
+        if self._server_sampler is None:
+            message = "the policy is sampled in this process"
+            raise ValueError(message)
+        servers = self._server_sampler.publish(self._version)
+        return PublishedPolicy(
+            urls=servers.urls,
+            model=servers.model,
+            adapter=servers.adapter,
+            adapters_dir=str(servers.adapters_dir.absolute()),
+            codec=self._codec.name,
+            system_prompt=self._system_prompt,
+            end_tokens=tuple(sorted(self._network.end_tokens)),
+        )
 
     @property
     def tokenizer(self) -> Any:
@@ -181,6 +231,9 @@ class InProcessPolicy:
         lend: Callable[[], None] | None,
     ) -> UpdateResult:
         """As `update`; calls `lend` while it may be sampled from, by the weights before."""
+        ranks = current_ranks()
+        if ranks is not None and ranks.rank == 0:
+            self._lead(ranks, Update(trajectories, settings))
         result = policy_gradient(
             self._network,
             self._encoder,
@@ -190,9 +243,18 @@ class InProcessPolicy:
             self._compute.gradient_checkpointing,
             learned=self._learned_of(settings, trajectories),
             lend=lend,
+            ranks=ranks,
         )
         self._end_update()
         return result
+
+    def _lead(self, ranks: Ranks, update: Update) -> None:
+        """Have the other ranks begin the update, with this one's weights."""
+        if not self._is_led:
+            ranks.send(self.opening)
+            ranks.send(state_of(self))
+            self._is_led = True
+        ranks.send(update)
 
     def begin_update(
         self, settings: UpdateSettings, num_minibatches: int
@@ -221,6 +283,9 @@ class InProcessPolicy:
     def load_state(self, folder: Path) -> None:
         """Restore what `save_state` wrote, bit for bit."""
         self._version = load_state(folder, self._network, self._optimizer)
+        self._is_led = False
+        if self._server_sampler is not None:
+            self._server_sampler.forget_version()
         self._learned = {}
         for settings, kind in LEARNED.items():
             if kind.has_state(folder):
@@ -258,88 +323,60 @@ class InProcessPolicy:
             self._learned[kind] = LEARNED[kind](self._network, settings.seed)
         return self._learned[kind]
 
-    def _decode_all(
+    def _sample_here(
         self, requests: list[SampleRequest], prompts: list[Prompt]
-    ) -> list[SampledCompletion]:
-        device = self._network.device
-        num_parts = max(self._num_parts(len(prompts)), self._num_parts_in_memory(requests, prompts))
-        parts = _partition_rows(prompts, num_parts)
+    ) -> list[SampledTokens]:
         parameters = [
             SamplingParameters(request.temperature, request.max_tokens, request.seed, request.top_p)
             for request in requests
         ]
-
-        def decode_rows(rows: list[int]) -> DecodedBatch:
-            return self._decode([prompts[row] for row in rows], [parameters[row] for row in rows])
-
-        completions: dict[int, SampledCompletion] = {}
-        done = parallel_map(decode_rows, parts, device, self._network.max_workers)
-        for rows, decoded in zip(parts, done, strict=True):
-            self._episodes.store(
-                [requests[row] for row in rows], [prompts[row] for row in rows], decoded
-            )
-            completions.update(zip(rows, decoded.completions, strict=True))
+        sampled: dict[int, SampledTokens] = {}
+        for rows, decoded in self._decoder.decode(prompts, parameters):
+            own = [prompts[row] for row in rows]
+            self._episodes.store([requests[row] for row in rows], own, decoded)
+            for row, prompt, completion in zip(rows, own, decoded.completions, strict=True):
+                sampled[row] = sampled_tokens(prompt, completion)
         self._caches.drop_excess()
-        return [completions[row] for row in range(len(requests))]
-
-    def _num_parts_in_memory(self, requests: list[SampleRequest], prompts: list[Prompt]) -> int:
-        """Parts whose working caches keep within the bound of the episodes' caches."""
-        if self._compute.kv_cache_bytes is None:
-            return 1
-        longest = max(
-            prompt.num_cached + len(prompt.segment.tokens) + request.max_tokens
-            for request, prompt in zip(requests, prompts, strict=True)
-        )
-        row_bytes = longest * self._network.cache_shape.position_bytes(self._network.base.dtype)
-        return math.ceil(len(prompts) / max(1, self._compute.kv_cache_bytes // row_bytes))
-
-    def _num_parts(self, num_rows: int) -> int:
-        """A function of the network and of `num_rows` alone."""
-        if self._num_weights > SMALL_WEIGHTS or self._network.device.type != "cpu":
-            return 1
-        return max(MIN_PARTS, math.ceil(num_rows / ROWS_PER_PART))
-
-    def _decode(self, prompts: list[Prompt], parameters: list[SamplingParameters]) -> DecodedBatch:
-        distinct = list({prompt.digest: prompt for prompt in reversed(prompts)}.values())
-        row_of = {prompt.digest: row for row, prompt in enumerate(distinct)}
-        capacity = (
-            max(prompt.num_cached for prompt in distinct)
-            + max(len(prompt.segment.tokens) for prompt in distinct)
-            + max(parameter.max_tokens for parameter in parameters)
-        )
-        shared = self._caches.load([prompt.slot for prompt in distinct], capacity)
-        prefilled = prefill(
-            self._network,
-            shared,
-            [prompt.segment for prompt in distinct],
-            [prompt.num_cached for prompt in distinct],
-        )
-        rows = [row_of[prompt.digest] for prompt in prompts]
-        return decode(
-            self._network, shared.select_rows(rows), prefilled.select_rows(rows), parameters
-        )
+        return [sampled[row] for row in range(len(requests))]
 
     def _parsed(
-        self, request: SampleRequest, prompt: Prompt, completion: SampledCompletion
+        self, request: SampleRequest, tokens: SampledTokens | ChatFailedError
     ) -> Completion:
-        text = request.prefix + self._network.tokenizer.decode(
-            completion.tokens, skip_special_tokens=True
-        )
-        shot = request.screenshot
-        width_px, height_px = (0, 0) if shot is None else (shot.width_px, shot.height_px)
-        return Completion(
-            text=text,
-            actions=self._codec.parse(text, width_px, height_px),
-            tokens=sampled_tokens(prompt, completion),
-        )
+        if isinstance(tokens, ChatFailedError):
+            return failed(str(tokens))
+        text = request.prefix + self._text(tokens.completion_tokens)
+        actions = self._codec.parse(text, *request.screen_px)
+        version = None if self._server_sampler is None else self._version
+        return Completion(text, actions, tokens, version)
 
 
-def _partition_rows(prompts: Sequence[Prompt], num_parts: int) -> list[list[int]]:
-    """Row indices in at most `num_parts` parts of similar size; equal prompts share a part."""
-    same: dict[bytes, list[int]] = {}
-    for index, prompt in enumerate(prompts):
-        same.setdefault(prompt.digest, []).append(index)
-    parts: list[list[int]] = [[] for _ in range(num_parts)]
-    for indices in sorted(same.values(), key=len, reverse=True):
-        min(parts, key=len).extend(indices)
-    return [sorted(part) for part in parts if part]
+@torch.no_grad()
+def check_runs(network: Network, encoder: ScreenEncoder, renderer: Renderer) -> None:
+    """UsageError if the policy cannot compute finite logits of a first turn.
+
+    What a configuration or the weights have wrong although every tensor has its place ends here:
+    dimensions that do not fit each other, weights that are not numbers.
+    """
+    try:
+        screens = (
+            encoder.encode([blank_screenshot((_SIDE_PX, _SIDE_PX))])
+            if network.visual is not None
+            else []
+        )
+        tokens = renderer.first_turn("Try", screens[0].grid if screens else None)
+        hidden_1TD = hidden_states(network, pad_segments([Segment(tokens, screens)], network))
+        logits_V = compute_logits(network, hidden_1TD[0, -1])
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
+        message = (
+            f"policy {network.name!r} cannot compute ({first_line(error)}); check that its"
+            " config.json belongs to its weights"
+        )
+        raise UsageError(message) from error
+    if not torch.isfinite(logits_V).all():
+        message = (
+            f"policy {network.name!r} computes logits that are not numbers; its weights are damaged"
+            " or too large for this dtype, download it again"
+        )
+        raise UsageError(message)

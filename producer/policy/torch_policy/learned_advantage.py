@@ -1,22 +1,26 @@
-"""The interface of an advantage that the update computes with weights of its own (gae, prime).
+"""An advantage that the update computes with weights of its own (gae, prime).
 
 To add one: its settings in `producer.algorithms.settings`, its entry in `ADVANTAGES`, a class here
-in `learned_advantages.LEARNED`.
+in `in_process.LEARNED`.
 """
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from producer.errors import MismatchError, UsageError
 from producer.policy.learner import LearnedAdvantages, Trajectory
 from producer.policy.torch_policy.logprobs import CompletionStates
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.training_sequences import PaddedBatch, TrainingSequence
 
 if TYPE_CHECKING:
-    from producer.policy.compute_settings import Switch
     from producer.policy.torch_policy.update_passes import Lend, UpdatePasses
 
 
@@ -28,74 +32,107 @@ class JointLoss(NamedTuple):
     """Measurements that `end_step` adds up."""
 
 
-class LearnedAdvantage(Protocol):
+class LearnedAdvantage(ABC):
     """Weights with their optimiser, and the advantages that they give an update."""
 
     num_adapters: ClassVar[int]
     """Adapters of the policy's size for which there must be memory."""
-    joint_parameters: Sequence[nn.Parameter]
+    title: ClassVar[str]
+    saved_at: ClassVar[str]
+    """Its weights in the folder of a checkpoint."""
+    kept_at: ClassVar[str]
+    """Its weights in the folder of a state."""
+    optimizer_at: ClassVar[str]
+    """Its optimiser there."""
+    own: ClassVar[str]
+    """What it must have been trained with to fit."""
+    joint_parameters: Sequence[nn.Parameter] = ()
     """Trained in the policy's backward pass."""
+    _optimizer: torch.optim.AdamW
 
+    @abstractmethod
     def __init__(self, network: Network, seed: int) -> None:
-        """UsageError if the network cannot have them."""
+        """UsageError if the network cannot have them; makes `_optimizer`."""
 
+    @abstractmethod
     def prepare(
         self,
         passes: "UpdatePasses",
         trajectories: Sequence[Trajectory],
         sequences: Sequence[TrainingSequence],
-        gradient_checkpointing: "Switch",
         lend: "Lend | None",
     ) -> list[TrainingSequence]:
         """The sequences, all trained on, with their advantages. Begins an update."""
-        ...
 
-    def joint_loss(self, states: CompletionStates, batch: PaddedBatch) -> JointLoss | None:
+    def joint_loss(self, states: CompletionStates, batch: PaddedBatch) -> JointLoss | None:  # noqa: ARG002  # a subclass reads them
         """What is added to the policy's loss; None: nothing. Called from several threads."""
-        ...
+        return None
 
-    def begin_step(self) -> None:
+    def begin_step(self) -> None:  # noqa: B027  # nothing without joint parameters
         """Clear the gradients of `joint_parameters`."""
-        ...
 
-    def end_step(self, max_gradient_norm: float | None, sums: Sequence[tuple[float, ...]]) -> None:
+    def end_step(  # noqa: B027  # as above
+        self, max_gradient_norm: float | None, sums: Sequence[tuple[float, ...]]
+    ) -> None:
         """One optimiser step on `joint_parameters`.
 
         `sums`: of the micro-batches' joint losses in the first pass over the batch.
         """
-        ...
 
+    @abstractmethod
     def result(
         self, sequences: Sequence[TrainingSequence], num_trajectories: int
     ) -> LearnedAdvantages:
         """Of the update, after its last step; `sequences`: what `prepare` returned, not empty."""
-        ...
 
-    @staticmethod
-    def is_saved(folder: Path) -> bool:
-        """Whether a checkpoint has the weights."""
-        ...
+    @abstractmethod
+    def weights(self) -> dict[str, Tensor]:
+        """By their names in files."""
 
-    @staticmethod
-    def has_state(folder: Path) -> bool:
-        """Whether a saved state has weights and optimiser."""
-        ...
+    @abstractmethod
+    def set_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Take weights of these names and shapes."""
 
+    @abstractmethod
     def save(self, folder: Path) -> None:
-        """Write the weights into a checkpoint."""
-        ...
+        """Write the weights into a checkpoint, which is made if it is not there."""
+
+    @classmethod
+    def is_saved(cls, folder: Path) -> bool:
+        """Whether a checkpoint has the weights."""
+        return (folder / cls.saved_at).is_file()
+
+    @classmethod
+    def has_state(cls, folder: Path) -> bool:
+        """Whether a saved state has weights and optimiser."""
+        return (folder / cls.optimizer_at).is_file()
 
     def load(self, folder: Path) -> None:
         """Read what `save` wrote; the optimiser begins anew.
 
         UsageError if it is damaged, MismatchError if it does not fit.
         """
-        ...
+        self._read(folder / self.saved_at)
 
     def save_state(self, folder: Path) -> None:
         """Write weights and optimiser into the folder of a state."""
-        ...
+        save_file(self.weights(), folder / self.kept_at)
+        torch.save({"optimizer": self._optimizer.state_dict()}, folder / self.optimizer_at)
 
     def load_state(self, folder: Path) -> None:
         """Read what `save_state` wrote, bit for bit. Raises as `load`."""
-        ...
+        self._read(folder / self.kept_at)
+        stored = torch.load(folder / self.optimizer_at, weights_only=True)
+        self._optimizer.load_state_dict(stored["optimizer"])
+
+    def _read(self, path: Path) -> None:
+        try:
+            weights = load_file(path)
+        except SafetensorError as error:
+            message = f"{path} is damaged ({error}); copy it again, or remove it to begin at 0"
+            raise UsageError(message) from error
+        shapes = {name: tensor.shape for name, tensor in weights.items()}
+        if shapes != {name: tensor.shape for name, tensor in self.weights().items()}:
+            message = f"the {self.title} {path} does not fit this policy{self.own}"
+            raise MismatchError(message)
+        self.set_weights(weights)

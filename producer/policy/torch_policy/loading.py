@@ -23,13 +23,13 @@ from transformers import (
 from transformers.utils import logging as transformers_logging
 
 from producer.errors import NotFoundError, UsageError
-from producer.policy.torch_policy.adapters import fresh_adapter, saved_adapter
-from producer.policy.torch_policy.all_weights import with_all_weights
+from producer.policy.torch_policy.adapters import fresh_adapter, saved_adapter, with_all_weights
 from producer.policy.torch_policy.architectures import (
     Architecture,
     architecture_of,
     check_text_config,
 )
+from producer.policy.torch_policy.cpu_parallel import compute_on_one_thread
 from producer.policy.torch_policy.hub import (
     check_hub_has,
     download_settings,
@@ -44,13 +44,12 @@ from producer.policy.torch_policy.placement import (
     experts_implementation,
 )
 from producer.policy.torch_policy.seeded_dropout import seed_dropout
-from producer.policy.torch_policy.stored_weights import read_stored_weights
-from producer.policy.torch_policy.threads import compute_on_one_thread
-from producer.policy.torch_policy.whole import (
+from producer.policy.torch_policy.stored_weights import (
     check_square_experts,
     check_whole,
     log_ignored,
     not_whole,
+    read_stored_weights,
 )
 
 
@@ -177,7 +176,7 @@ def load_network(
     A fresh adapter has B = 0, so it does not change the output yet; `seed` initialises its A.
     `lora_alpha` None: 2 * rank. `target_modules` None: every linear layer of the language model; of
     a saved adapter: those that it has. `lora_dropout`: of the passes of an update. UsageError if
-    the adapter does not fit. `trains_all`: all weights in place of an adapter (`all_weights`).
+    the adapter does not fit. `trains_all`: all weights in place of an adapter (`with_all_weights`).
     """
     base = open_base(name, placement)
     base.network.requires_grad_(requires_grad=False)
@@ -191,7 +190,6 @@ def load_network(
             alpha=2 * lora_rank if lora_alpha is None else lora_alpha,
             target_modules=target_modules,
             seed=seed,
-            dropout=lora_dropout,
         )
     else:
         adapted = saved_adapter(

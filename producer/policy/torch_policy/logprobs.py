@@ -1,6 +1,7 @@
 """Log-probs of sampled tokens under the current network: the one forward pass with gradients.
 
-Sequences of similar length share a micro-batch; the output layer runs on completion tokens only.
+Sequences that begin alike share a row, rows of similar length a micro-batch. The output layer runs
+on completion tokens only.
 
 Axes: B rows, T tokens, N completion tokens, D text dimension.
 """
@@ -13,14 +14,14 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from producer.policy.memory_demand import FLOAT32_BYTES, LOGIT_BYTES, TOKENS_PER_MICRO_BATCH
-from producer.policy.torch_policy.forward import (
-    Segment,
-    hidden_states,
-    pad_segments,
-)
+from producer.policy.sequences import TokenSequence
 from producer.policy.torch_policy.network import Network
+from producer.policy.torch_policy.prefix_sharing import (
+    TokenRow,
+    sampling_states,
+    share_rows,
+)
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
-from producer.policy.torch_policy.sequences import TokenSequence
 
 
 def token_logprobs(
@@ -80,17 +81,19 @@ def _in_chunks(
 
 
 def micro_batches(
-    sequences: Sequence[TokenSequence], max_tokens: int = TOKENS_PER_MICRO_BATCH
-) -> list[list[int]]:
-    """Indices of `sequences` in batches of similar length and at most `max_tokens` padded tokens.
+    network: Network, sequences: Sequence[TokenSequence], max_tokens: int = TOKENS_PER_MICRO_BATCH
+) -> list[list[list[int]]]:
+    """Batches of rows of indices of `sequences`, each of at most `max_tokens` padded tokens.
 
-    Longest first. A longer sequence is a batch of its own.
+    Rows of similar length share a batch, longest first. A longer row is a batch of its own.
     """
-    return length_batches([len(sequence.tokens) for sequence in sequences], max_tokens)
+    rows = share_rows(network, sequences)
+    batches = length_batches([row.num_tokens for row in rows], max_tokens)
+    return [[rows[at].indices for at in batch] for batch in batches]
 
 
 def length_batches(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
-    """As `micro_batches`, for sequences of these lengths."""
+    """As `micro_batches`, for rows of these lengths."""
     batches: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
         if batches and (len(batches[-1]) + 1) * lengths[batches[-1][0]] <= max_tokens:
@@ -109,22 +112,13 @@ class CompletionStates(NamedTuple):
 
 
 def completion_states(
-    network: Network, encoder: ScreenEncoder, sequences: Sequence[TokenSequence]
+    network: Network, encoder: ScreenEncoder, rows: Sequence[TokenRow]
 ) -> CompletionStates:
-    """One forward pass over the sequences."""
-    segments = [
-        Segment(sequence.tokens, encoder.encode(sequence.screenshots)) for sequence in sequences
-    ]
-    batch = pad_segments(segments, network)
-    hidden_BTD = hidden_states(network, batch)
-    rows_N = torch.tensor(
-        [row for row, sequence in enumerate(sequences) for _ in sequence.sampled_at],
-        device=network.device,
+    """One forward pass over rows of sequences."""
+    tokens = [sequence.tokens[at] for row in rows for sequence in row for at in sequence.sampled_at]
+    return CompletionStates(
+        sampling_states(network, encoder, rows), torch.tensor(tokens, device=network.device)
     )
-    at_N = torch.tensor(
-        [at for sequence in sequences for at in sequence.sampled_at], device=network.device
-    )
-    return CompletionStates(hidden_BTD[rows_N, at_N - 1], batch.tokens_BT[rows_N, at_N])
 
 
 def state_logprobs(network: Network, states: CompletionStates, temperature: float) -> Tensor:
@@ -155,5 +149,6 @@ def state_entropies(network: Network, states: CompletionStates, temperature: flo
 def completion_logprobs(
     network: Network, encoder: ScreenEncoder, sequences: Sequence[TokenSequence], temperature: float
 ) -> Tensor:
-    """[N]: `state_logprobs` of the sequences."""
-    return state_logprobs(network, completion_states(network, encoder, sequences), temperature)
+    """[N]: `state_logprobs` of the sequences, each in a row of its own."""
+    rows = [[sequence] for sequence in sequences]
+    return state_logprobs(network, completion_states(network, encoder, rows), temperature)

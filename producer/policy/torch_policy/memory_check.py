@@ -18,7 +18,7 @@ import torch
 from transformers import AutoConfig, AutoImageProcessor
 
 from producer.errors import CuaTrainError, UsageError
-from producer.policy.compute_settings import ComputeSettings
+from producer.policy.compute_settings import PolicySettings
 from producer.policy.memory_demand import (
     NetworkSize,
     RunExtent,
@@ -28,8 +28,8 @@ from producer.policy.memory_demand import (
     memory_demand,
     total_bytes,
 )
-from producer.policy.torch_policy.architectures import architecture_of
-from producer.policy.torch_policy.cpu_parallel import num_workers
+from producer.policy.torch_policy.architectures import CHOICES, architecture_of
+from producer.policy.torch_policy.cpu_parallel import choose_threads, num_workers
 from producer.policy.torch_policy.hub import (
     check_hub_has,
     download_settings,
@@ -37,11 +37,9 @@ from producer.policy.torch_policy.hub import (
     is_path,
     policy_folder,
 )
-from producer.policy.torch_policy.lora_targets import CHOICES
 from producer.policy.torch_policy.placement import Placement
 from producer.policy.torch_policy.screen_encoder import num_screen_tokens
 from producer.policy.torch_policy.stored_weights import read_shapes
-from producer.policy.torch_policy.threads import choose_threads
 
 _UNLIMITED_V1: Final = 2**62
 """cgroup v1 writes the largest multiple of a page below 2^63 for no limit."""
@@ -56,18 +54,12 @@ class MemorySupply:
     """What limits it, as a sentence names it: `this machine`, `the cgroup /box` ..."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Version:
-    """File names of one version of cgroups."""
-
-    limit: str
-    usage: str
-    reclaimable: str
-    """Line of memory.stat: page cache that the kernel frees first."""
-
-
-_V1: Final = _Version("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-_V2: Final = _Version("memory.max", "memory.current", "inactive_file")
+_CGROUP_FILES: Final = (
+    ("memory.max", "memory.current", "inactive_file"),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
+"""Of both versions of cgroups: limit, usage, and the line of memory.stat with the page cache that
+the kernel frees first."""
 
 
 def host_memory(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> MemorySupply:
@@ -79,62 +71,39 @@ def host_memory(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> MemoryS
 
 def _cgroup_supplies(membership: Path, root: Path) -> list[MemorySupply]:
     """Of each cgroup with a limit, the process's own and its parents."""
-    try:
-        lines = membership.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return []  # no cgroups: another system
     supplies = []
-    for line in lines:
+    for line in _text(membership).splitlines():  # none: another system
         _, controllers, path = line.split(":", 2)
-        if not controllers:
-            supplies += _limits(_mounted(root, _V2), path, _V2)
-        elif "memory" in controllers.split(","):
-            supplies += _limits(_mounted(root / "memory", _V1), path, _V1)
-    return supplies
-
-
-def _mounted(root: Path, version: _Version) -> Path:
-    """Where the hierarchy is mounted; with both versions in use the second has a folder."""
-    unified = root / "unified"
-    return unified if version is _V2 and unified.is_dir() else root
-
-
-def _limits(mount: Path, path: str, version: _Version) -> list[MemorySupply]:
-    supplies = []
-    group = mount / path.strip("/")
-    # A container sees its own group as the root while `path` may name it as the host does.
-    for folder in [group, *group.parents]:
-        if folder == mount.parent:
-            break
-        limit = _read_number(folder / version.limit)
-        usage = _read_number(folder / version.usage)
-        if limit is None or usage is None or limit >= _UNLIMITED_V1:
+        if controllers and "memory" not in controllers.split(","):
             continue
-        free = limit - usage + _reclaimable(folder / "memory.stat", version)
-        name = f"the cgroup {'/' + str(folder.relative_to(mount)) if folder != mount else '/'}"
-        supplies.append(MemorySupply(max(0, free), name))
+        both = (root / "unified").is_dir()
+        mount = root / "memory" if controllers else root / "unified" if both else root
+        group = mount / path.strip("/")
+        # A container sees its own group as the root while `path` may name it as the host does.
+        for folder in [group, *group.parents][: len(group.parts) - len(mount.parts) + 1]:
+            free = _free_bytes(folder)
+            if free is not None:
+                name = f"the cgroup /{folder.relative_to(mount) if folder != mount else ''}"
+                supplies.append(MemorySupply(max(0, free), name))
     return supplies
 
 
-def _read_number(path: Path) -> int | None:
-    """None: no such file, or no limit (`max`)."""
-    try:
-        text = path.read_text(encoding="utf-8").strip()
-    except OSError:
-        return None
-    return int(text) if text.isdigit() else None
+def _free_bytes(folder: Path) -> int | None:
+    """What the cgroup leaves, with the page cache that can go; None: it has no limit."""
+    for limit, usage, reclaimable in _CGROUP_FILES:
+        most, used = _text(folder / limit).strip(), _text(folder / usage).strip()
+        if most.isdigit() and used.isdigit() and int(most) < _UNLIMITED_V1:
+            stat = dict(line.split() for line in _text(folder / "memory.stat").splitlines())
+            return int(most) - int(used) + int(stat.get(reclaimable, 0))
+    return None
 
 
-def _reclaimable(path: Path, version: _Version) -> int:
+def _text(path: Path) -> str:
+    """Empty without the file."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        return path.read_text(encoding="utf-8")
     except OSError:
-        return 0
-    for line in lines:
-        key, _, value = line.partition(" ")
-        if key == version.reclaimable:
-            return int(value)
-    return 0
+        return ""
 
 
 logger = logging.getLogger(__name__)
@@ -145,26 +114,25 @@ _MATRIX_NDIM = 2
 
 
 def check_memory(
-    name: str,
-    lora_rank: int,
-    compute: ComputeSettings,
-    extent: RunExtent,
-    placement: Placement,
-    target_modules: Sequence[str] | None = None,
-    *,
-    trains_all: bool = False,
-) -> None:
-    """UsageError with the terms of the sum if the run cannot fit into the device's memory."""
+    settings: PolicySettings, extent: RunExtent, placement: Placement, num_adapters: int = 1
+) -> int | None:
+    """Bytes that the run needs at most on the device; None: loading reports what is wrong.
+
+    `num_adapters`: of the settings' rank. UsageError with the terms of the sum if they are not
+    there.
+    """
+    name, compute = settings.folder, settings.compute
     try:
         folder, shapes = _settings_and_shapes(name)
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
         dtype = placement.dtype or config.dtype or torch.float32
         size = size_of_network(
-            *(config, dtype, shapes, lora_rank, target_modules), trains_all=trains_all
+            *(config, dtype, shapes, settings.lora_rank * num_adapters, settings.target_modules),
+            trains_all=settings.trains_all,
         )
         screen_tokens = _screen_tokens(folder, config, extent)
     except (CuaTrainError, OSError, ValueError, TypeError, KeyError, AttributeError):
-        return  # loading reports what is wrong with it
+        return None
     work = Workload(
         extent=extent,
         screen_tokens=screen_tokens,
@@ -186,6 +154,7 @@ def check_memory(
         _refuse_excess(name, "cpu", [weights], host_memory())
     demand = min(demands, key=total_bytes)
     _refuse_excess(name, str(placement.device), demand, _supply(placement.device))
+    return total_bytes(demand)
 
 
 def _settings_and_shapes(name: str) -> tuple[Path, dict[str, tuple[int, ...]]]:
@@ -282,7 +251,9 @@ def _screen_tokens(folder: Path, config: Any, extent: RunExtent) -> int:
 def _supply(device: torch.device) -> MemorySupply:
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
-        return MemorySupply(free, str(device))
+        # torch keeps freed memory for its next tensors.
+        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return MemorySupply(free + kept, str(device))
     return host_memory()
 
 

@@ -13,7 +13,19 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from producer.policy.torch_policy.architectures import Architecture
-from producer.policy.torch_policy.kv_cache import CacheShape
+
+
+@dataclass(frozen=True, slots=True)
+class CacheShape:
+    """Dimensions of a network's KV cache."""
+
+    num_layers: int
+    num_heads: int
+    head_dim: int
+
+    def position_bytes(self, dtype: torch.dtype) -> int:
+        """Keys and values of one token."""
+        return 2 * self.num_layers * self.num_heads * self.head_dim * dtype.itemsize
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +43,8 @@ class Network:
     """Of a policy that sees screens the processor, otherwise the tokenizer."""
     base_fingerprint: str
     """Equal for equal weights of the base."""
+    estimated_bytes: int | None = None
+    """Memory that a run needs at most, by arithmetic; None: not known."""
 
     @property
     def trains_all(self) -> bool:

@@ -1,27 +1,33 @@
 """Opens a policy by name to sample and train in this process, with the format of its family."""
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
-from producer.codecs.compact import COMPACT_MARK, CompactCodec
-from producer.codecs.format import Format
-from producer.codecs.qwen import OWN_PROMPT, QwenCodec
-from producer.codecs.qwen_tools import QwenToolCodec, Scale, ToolName, resized, tools_prompt
-from producer.codecs.recipe import RECIPE_PROMPT, RecipeCodec
+from producer.codecs.qwen_tools import Scale, resized
 from producer.errors import UsageError
-from producer.policy.compute_settings import DEFAULT_COMPUTE, ComputeSettings
+from producer.policy.compute_settings import PolicySettings
+from producer.policy.formats import fitting_format, sees_no_screens
 from producer.policy.memory_demand import RunExtent
-from producer.policy.torch_policy.in_process import InProcessPolicy
-from producer.policy.torch_policy.learned_advantages import LEARNED, LearnedSettings
+from producer.policy.policy import SampleRequest
+from producer.policy.torch_policy.cpu_parallel import use_threads
+from producer.policy.torch_policy.in_process import LEARNED, InProcessPolicy, LearnedSettings
 from producer.policy.torch_policy.loading import load_network
 from producer.policy.torch_policy.memory_check import check_memory
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.placement import choose_placement
+from producer.policy.torch_policy.ranks import current_ranks
 from producer.policy.torch_policy.render import Grid, Renderer
-from producer.policy.torch_policy.screen_encoder import num_screen_tokens
-from producer.policy.torch_policy.threads import use_threads
+from producer.policy.torch_policy.screen_encoder import blank_screenshot, num_screen_tokens
+from producer.task import Task
+
+if TYPE_CHECKING:
+    from producer.policy.sampling_servers import SamplingServers
+    from producer.policy.torch_policy.server_sampler import ServerSampler
+
+CHECKED_TOKENS: Final = 8
+"""Of the completion that compares the servers' weights with these."""
 
 
 def check_prompts(
@@ -52,47 +58,7 @@ def _grid(network: Network, extent: RunExtent) -> Grid | None:
     return Grid(1, num_screen_tokens(network.processor.image_processor, extent.screen_px))
 
 
-IN_PIXELS = frozenset({"qwen2_vl", "qwen2_5_vl"})
-"""Architectures that write pixels of the resized screenshot; later ones write thousandths."""
-TOOLS: dict[str, ToolName] = {"qwen_mobile": "mobile_use", "qwen_computer": "computer_use"}
-
-
-def open_format(
-    renderer_name: str, network: Network, *, is_compact: bool, screen_px: tuple[int, int] | None
-) -> Format:
-    """The format of this name; `auto` chooses by the policy. UsageError.
-
-    `screen_px`: the device's width and height, which Qwen2.5-VL is told; None: there is no screen.
-    """
-    if renderer_name == "auto":
-        renderer_name = "compact" if is_compact else "qwen_mobile"
-    match renderer_name:
-        case "compact":
-            return Format(CompactCodec(), None)
-        case "qwen":
-            return Format(QwenCodec(), OWN_PROMPT)
-        case "recipe":
-            return Format(RecipeCodec(), RECIPE_PROMPT)
-        case "qwen_mobile" | "qwen_computer":
-            return _official(TOOLS[renderer_name], network, screen_px)
-        case "openai":
-            message = "renderer_name: openai is the format of a policy of base_url; use another"
-            raise UsageError(message)
-        case _:
-            choices = "auto, compact, qwen_mobile, qwen_computer, qwen or recipe"
-            message = f"unknown renderer_name {renderer_name!r}; choose {choices}"
-            raise UsageError(message)
-
-
-def _official(tool: ToolName, network: Network, screen_px: tuple[int, int] | None) -> Format:
-    if screen_px is None or network.base.config.model_type not in IN_PIXELS:
-        return Format(QwenToolCodec(tool), tools_prompt(tool))
-    scale = _resized(network.processor.image_processor)
-    width, height = scale(*screen_px)
-    return Format(QwenToolCodec(tool, scale), tools_prompt(tool, f"{width}x{height}"))
-
-
-def _resized(images: Any) -> Scale:
+def image_scale(images: Any) -> Scale:
     """The size that the policy's own image processor gives a screenshot."""
     size = images.size
     return resized(
@@ -101,66 +67,54 @@ def _resized(images: Any) -> Scale:
 
 
 def open_in_process(
-    folder: str,
+    settings: PolicySettings,
     *,
-    lora_rank: int,
-    renderer_name: str,
-    seed: int,
-    adapter: Path | None = None,
-    compute: ComputeSettings = DEFAULT_COMPUTE,
     extent: RunExtent | None = None,
-    lora_alpha: float | None = None,
-    target_modules: tuple[str, ...] | None = None,
-    screen_px: tuple[int, int] | None = (1, 1),
-    text_format: Format | None = None,
-    max_recent_turns: int | None = None,
     instructions: Sequence[str] = (),
-    lora_dropout: float = 0.0,
     learned: LearnedSettings | None = None,
-    trains_all: bool = False,
+    servers: "SamplingServers | None" = None,
+    temperature: float = 1.0,
 ) -> InProcessPolicy:
-    """The policy of a folder or hub id, with a fresh adapter or the saved `adapter`.
+    """The policy of these settings.
 
     `learned`: settings of an advantage that the update computes; of a saved adapter its weights are
-    taken too, if there are any.
-    `screen_px`: width and height of the environment's screen; None: it has none. `text_format`: of
-    an environment without one; None: `renderer_name` decides. `trains_all`: all weights are
-    trained, in float32, in place of an adapter.
+    taken too, if there are any. `servers`: sample in place of this process, once a completion at
+    `temperature` has shown that they have the same weights; raises as
+    `InProcessPolicy.check_servers`.
 
     NotFoundError if there is no such policy or adapter; UsageError if it cannot be loaded whole,
     sees no screens although the environment has some, the renderer is unknown, the device is
     not there, or what `extent` asks for does not fit into its memory or, with one of the
     `instructions`, into its context (None: not checked).
     """
+    folder, compute, screen_px = settings.folder, settings.compute, settings.screen_px
+    if extent is not None and extent.is_training and current_ranks() is not None:
+        _check_ranks(extent, learned, settings.lora_dropout)
     # Updates of all weights are smaller than the steps of bfloat16.
-    placement = choose_placement(compute.device, "float32" if trains_all else compute.dtype)
-    if extent is not None:
-        # Adapters of an advantage have the policy's size, and optimisers of their own.
-        rank = lora_rank * (1 + (0 if learned is None else LEARNED[learned].num_adapters))
-        check_memory(
-            *(folder, rank, compute, extent, placement, target_modules), trains_all=trains_all
-        )
-    network = load_network(
-        *(folder, lora_rank, seed, adapter, placement),
-        lora_alpha=lora_alpha,
-        target_modules=target_modules,
-        lora_dropout=lora_dropout,
-        trains_all=trains_all,
+    dtype = "float32" if settings.trains_all else compute.dtype
+    placement = choose_placement(compute.device, dtype)
+    # Adapters of an advantage have the policy's size, and optimisers of their own.
+    num_adapters = 1 + (0 if learned is None else LEARNED[learned].num_adapters)
+    estimated_bytes = (
+        None if extent is None else check_memory(settings, extent, placement, num_adapters)
     )
+    network = load_network(
+        *(folder, settings.lora_rank, settings.seed, settings.adapter, placement),
+        lora_alpha=settings.lora_alpha,
+        target_modules=settings.target_modules,
+        lora_dropout=settings.lora_dropout,
+        trains_all=settings.trains_all,
+    )
+    network = replace(network, estimated_bytes=estimated_bytes)
     use_threads(folder, network.num_weights, network.device, compute.cpu_threads)
     if screen_px is not None and not network.architecture.sees_screens:
-        message = (
-            f"policy {folder!r} ({network.architecture.title}) sees no screens, which this"
-            " environment shows; choose a model_name with a vision tower, such as Qwen3-VL"
-        )
-        raise UsageError(message)
-    warmed_up_with = _own_format(folder)
-    written = text_format or open_format(
-        renderer_name, network, is_compact=warmed_up_with == "compact", screen_px=screen_px
+        raise UsageError(sees_no_screens(folder, network.architecture.title))
+    written = fitting_format(
+        settings,
+        folder,
+        network.base.config.model_type,
+        lambda: image_scale(network.processor.image_processor),
     )
-    if written.codec.name == warmed_up_with:
-        # It was trained to know its actions.
-        written = written._replace(system_prompt=None)
     if extent is not None:
         renderer = Renderer(network.processor, network.image_token, written.system_prompt)
         check_prompts(network, renderer, extent, instructions)
@@ -169,16 +123,44 @@ def open_in_process(
         written.codec,
         written.system_prompt,
         compute,
-        max_recent_turns=max_recent_turns,
+        max_recent_turns=settings.max_recent_turns,
+        server_sampler=_server_sampler(servers, network, written.system_prompt),
     )
-    if learned is not None and adapter is not None:
-        policy.load_learned(learned, adapter)
+    policy.opening = replace(settings, adapter=None, text_format=None)
+    if servers is not None:
+        policy.check_servers(_first_request(instructions, screen_px, temperature))
+    if learned is not None and settings.adapter is not None:
+        policy.load_learned(learned, settings.adapter)
     return policy
 
 
-def _own_format(folder: str) -> str | None:
-    """Name of the format that a built-in policy was warmed up with; None of any other policy."""
-    mark = Path(folder) / COMPACT_MARK
-    if not mark.is_file():
+def _check_ranks(extent: RunExtent, learned: LearnedSettings | None, lora_dropout: float) -> None:
+    """UsageError for what several processes do not compute as one does."""
+    for field, is_given in (
+        ("advantage", learned is not None),
+        ("stream_minibatch", extent.is_streamed),
+        ("lora_dropout", lora_dropout > 0),
+    ):
+        if is_given:
+            message = f"{field}: not with several processes of torchrun; omit it, or start one"
+            raise UsageError(message)
+
+
+def _server_sampler(
+    servers: "SamplingServers | None", network: Network, system_prompt: str | None
+) -> "ServerSampler | None":
+    if servers is None:
         return None
-    return str(json.loads(mark.read_text()).get("codec", "compact"))
+    from producer.policy.torch_policy.server_sampler import ServerSampler
+
+    return ServerSampler(servers, network, system_prompt)
+
+
+def _first_request(
+    instructions: Sequence[str], screen_px: tuple[int, int] | None, temperature: float
+) -> SampleRequest:
+    """A short first turn of the first task on a blank screen."""
+    instruction = next(iter(instructions), "Try")
+    task = Task("check", "check", instruction, None, None, 1, None, None)
+    shot = None if screen_px is None else blank_screenshot(screen_px)
+    return SampleRequest(UUID(int=0), task, (), shot, temperature, CHECKED_TOKENS, seed=0)

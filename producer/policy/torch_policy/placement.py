@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
+from torch import Tensor
 
 from producer.errors import UsageError
 from producer.policy.compute_settings import Dtype
@@ -42,6 +43,13 @@ def _choose_device(device: str) -> torch.device:
         message = f"device: {device} is not on this machine, which has {', '.join(found)}"
         raise UsageError(message)
     return wanted
+
+
+def to_device(tensor: Tensor, device: torch.device) -> Tensor:
+    """The tensor on the device; the processor does not wait for a copy to an accelerator."""
+    if device.type != "cuda":
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
 
 
 def experts_implementation(text_config: Any, dtype: torch.dtype | None) -> str | None:

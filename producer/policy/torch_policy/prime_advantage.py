@@ -8,27 +8,23 @@ recipe (`update: before`), it takes one optimiser step on the batch before its l
 Axes: B trajectories, T completion tokens of the longest, N completion tokens of one sequence.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Final
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from producer.algorithms.aggregation import BatchSize
-from producer.algorithms.prime import (
+from producer.algorithms.losses import BatchSize
+from producer.algorithms.settings import PrimeSettings
+from producer.algorithms.token_advantages import (
     compute_prime_advantage,
     implicit_rewards,
     reward_model_loss,
 )
-from producer.algorithms.settings import PrimeSettings
-from producer.errors import MismatchError, UsageError
+from producer.errors import UsageError
 from producer.policy.adapter_settings import REWARD_ADAPTER, WEIGHTS
-from producer.policy.compute_settings import Switch
 from producer.policy.learner import LearnedAdvantages, Trajectory
 from producer.policy.torch_policy.adapters import (
     POLICY_ADAPTER,
@@ -37,31 +33,31 @@ from producer.policy.torch_policy.adapters import (
     second_adapter,
 )
 from producer.policy.torch_policy.cpu_parallel import add_gradients
-from producer.policy.torch_policy.learned_advantage import JointLoss
-from producer.policy.torch_policy.logprobs import CompletionStates
+from producer.policy.torch_policy.learned_advantage import LearnedAdvantage
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.optimizer import make_optimizer, optimizer_step
 from producer.policy.torch_policy.state import save_adapter
-from producer.policy.torch_policy.training_sequences import PaddedBatch, TrainingSequence
-from producer.policy.torch_policy.trajectory_rows import (
+from producer.policy.torch_policy.training_sequences import (
+    TrainingSequence,
     TrajectoryRows,
     mean_advantages,
     trajectory_rows,
 )
 from producer.policy.torch_policy.update_passes import Lend, UpdatePasses
 
-_WEIGHTS: Final = "prime_adapter.safetensors"
-_OPTIMIZER: Final = "prime_optimizer.pt"
 
-
-class PrimeAdvantage:
-    """A reward model with its optimiser: a `LearnedAdvantage`.
+class PrimeAdvantage(LearnedAdvantage):
+    """A reward model with its optimiser.
 
     Its adapter has the rank, scale and targets of the policy's.
     """
 
-    num_adapters: ClassVar[int] = 1
-    joint_parameters: Sequence[nn.Parameter] = ()
+    num_adapters = 1
+    title = "reward model"
+    saved_at = f"{REWARD_ADAPTER}/{WEIGHTS}"
+    kept_at = "prime_adapter.safetensors"
+    optimizer_at = "prime_optimizer.pt"
+    own = "'s adapter; use the lora_rank, target_modules and model_name that it was trained with"
 
     def __init__(self, network: Network, seed: int) -> None:
         """Takes the place of an earlier one; its A is drawn from `seed`.
@@ -95,7 +91,6 @@ class PrimeAdvantage:
         passes: UpdatePasses,
         trajectories: Sequence[Trajectory],
         sequences: Sequence[TrainingSequence],
-        gradient_checkpointing: Switch,
         lend: Lend | None,
     ) -> list[TrainingSequence]:
         """As of `LearnedAdvantage`, after one step of the reward model.
@@ -122,7 +117,7 @@ class PrimeAdvantage:
             )
             (weights_BT,) = torch.autograd.grad(loss, before_BT)
             weights = rows.parts(weights_BT, reference)
-            norm = self._step(own, sequences, weights, settings, gradient_checkpointing)
+            norm = self._step(own, sequences, weights, settings)
             after_BT = rows.rows(own.logprobs(sequences))
         process_BT = implicit_rewards(after_BT, reference_BT, rows.mask_BT, settings.prime_beta)
         groups = [item.group for item in outcomes]
@@ -160,7 +155,6 @@ class PrimeAdvantage:
         sequences: Sequence[TrainingSequence],
         weights: Sequence[Tensor],
         settings: PrimeSettings,
-        gradient_checkpointing: Switch,
     ) -> float:
         """One optimiser step on the gradient of the weighted log-probs; its norm."""
         weighted = [
@@ -169,24 +163,12 @@ class PrimeAdvantage:
         ]
         self._optimizer.zero_grad(set_to_none=True)
         size = BatchSize(sum(len(item) for item in weights), len(sequences))
-        for item in passes.backward(
-            weighted, size, gradient_checkpointing, None, dropout_seed=passes.settings.seed
-        ):
-            add_gradients(passes.parameters, item.gradients)
+        for part in passes.parts(weighted, None):
+            for item in passes.backward(part, size, passes.settings.seed):
+                add_gradients(passes.parameters, item.gradients)
         return optimizer_step(
             self._optimizer, settings.prime_learning_rate, passes.settings.max_gradient_norm
         )
-
-    def joint_loss(self, states: CompletionStates, batch: PaddedBatch) -> JointLoss | None:
-        """None: the reward model is trained before the policy."""
-        del states, batch
-        return None
-
-    def begin_step(self) -> None:
-        """There is nothing to clear."""
-
-    def end_step(self, max_gradient_norm: float | None, sums: Sequence[tuple[float, ...]]) -> None:
-        """There is nothing to step."""
 
     def result(
         self, sequences: Sequence[TrainingSequence], num_trajectories: int
@@ -204,56 +186,17 @@ class PrimeAdvantage:
             repeated={name: self._measured[name] for name in ("prime/loss", "prime/reward_mean")},
         )
 
-    @staticmethod
-    def is_saved(folder: Path) -> bool:
-        """Whether a checkpoint has a reward model."""
-        return (folder / REWARD_ADAPTER / WEIGHTS).is_file()
+    def weights(self) -> dict[str, Tensor]:
+        """By their names in files."""
+        return adapter_weights(self._network.adapted, REWARD_ADAPTER)
 
-    @staticmethod
-    def has_state(folder: Path) -> bool:
-        """Whether a saved state has one."""
-        return (folder / _WEIGHTS).is_file()
+    def set_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Take weights of these names and shapes."""
+        load_adapter_weights(self._network.adapted, dict(weights), REWARD_ADAPTER)
 
     def save(self, folder: Path) -> None:
         """Write it in PEFT's layout into a folder of its own in `folder`, synced."""
         save_adapter(folder, self._network, REWARD_ADAPTER)
-
-    def load(self, folder: Path) -> None:
-        """Read what `save` wrote; the optimiser begins anew.
-
-        UsageError if it is damaged, MismatchError if it does not fit.
-        """
-        self._restore(folder / REWARD_ADAPTER / WEIGHTS)
-
-    def save_state(self, folder: Path) -> None:
-        """Write weights and optimiser into the folder."""
-        save_file(self._weights(), folder / _WEIGHTS)
-        torch.save({"optimizer": self._optimizer.state_dict()}, folder / _OPTIMIZER)
-
-    def load_state(self, folder: Path) -> None:
-        """Read what `save_state` wrote, bit for bit. Raises as `load`."""
-        self._restore(folder / _WEIGHTS)
-        stored = torch.load(folder / _OPTIMIZER, weights_only=True)
-        self._optimizer.load_state_dict(stored["optimizer"])
-
-    def _restore(self, path: Path) -> None:
-        try:
-            weights = load_file(path)
-        except SafetensorError as error:
-            message = f"{path} is damaged ({error}); copy it again, or remove it to begin at 0"
-            raise UsageError(message) from error
-        shapes = {name: tensor.shape for name, tensor in weights.items()}
-        if shapes != {name: tensor.shape for name, tensor in self._weights().items()}:
-            message = (
-                f"the reward model {path} does not fit this policy's adapter; use the lora_rank,"
-                " target_modules and model_name that it was trained with"
-            )
-            raise MismatchError(message)
-        load_adapter_weights(self._network.adapted, weights, REWARD_ADAPTER)
-
-    def _weights(self) -> dict[str, Tensor]:
-        """By their names in files."""
-        return adapter_weights(self._network.adapted, REWARD_ADAPTER)
 
 
 def _measurements(

@@ -5,6 +5,7 @@ two answers, with a new screen. Turns are appended to the sampled tokens and nev
 so every prompt extends the turn before token by token. Knows no weights.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,6 +81,25 @@ class Renderer:
         return self._expand_image(
             self.tokens(between.removeprefix(self._end) if stopped else between), grid
         )
+
+    def dialogue(self, messages: Sequence[dict[str, Any]], grids: Sequence[Grid]) -> list[int]:
+        """The prompt of a whole dialogue, after `system_prompt`; `grids`: of its images, in order.
+
+        UsageError if the messages have another number of images.
+        """
+        tokens = self.tokens(self._text([*messages]))
+        num_images = 0 if self._image_token is None else tokens.count(self._image_token)
+        if num_images != len(grids):
+            message = f"the prompt has {num_images} image placeholders for {len(grids)} images"
+            raise UsageError(message)
+        left = iter(grids)
+        return [
+            token
+            for single in tokens
+            for token in (
+                [single] * next(left).num_tokens if single == self._image_token else [single]
+            )
+        ]
 
     def _first_tokens(self, said: str, *, has_screen: bool) -> list[int]:
         return self.tokens(self._text([self._user(said, has_screen=has_screen)]))

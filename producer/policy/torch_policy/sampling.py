@@ -5,11 +5,13 @@ distribution. A completion therefore depends on its request alone, up to roundin
 of another batch size differ by about 1e-6 of a log-prob, so a uniform number that close to a
 boundary may pick the neighbouring token. Greedy ties have the same caveat.
 
+A batch is decoded in parts; equal prompts are prefilled once.
+
 Axes: B rows, T new tokens, V vocabulary, K blocks of W tokens.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -17,15 +19,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from producer.policy.compute_settings import ComputeSettings
 from producer.policy.memory_demand import PREFILL_BYTES
+from producer.policy.torch_policy.adapters import merged_adapter
+from producer.policy.torch_policy.cpu_parallel import SMALL_WEIGHTS, parallel_map
 from producer.policy.torch_policy.forward import (
-    PaddedBatch,
+    EpisodeCaches,
+    NetworkInput,
+    Prompt,
     Segment,
+    WorkingCache,
     compute_logits,
     hidden_states,
     pad_segments,
 )
-from producer.policy.torch_policy.kv_cache import WorkingCache
 from producer.policy.torch_policy.memory_check import size_of_network
 from producer.policy.torch_policy.network import Network
 
@@ -174,12 +181,10 @@ def decode(
         running_B &= ~stopped_B & (lengths_B < limits_B)
         if not running_B.any():
             break
-        batch = PaddedBatch(
+        batch = NetworkInput(
             tokens_BT=tokens_BT[:, step : step + 1],
             positions_3BT=(position_B + step).expand(3, -1)[:, :, None],
             screens=[],
-            lengths=[1] * num_rows,
-            next_positions=[],
         )
         mask_B1TC = cache.set_write_positions((cached_B + step)[:, None])
         hidden_B1D = hidden_states(network, batch, cache, mask_B1TC)
@@ -274,3 +279,92 @@ def _locate(cumulative_BK: Tensor, uniforms_B: Tensor) -> tuple[Tensor, Tensor]:
 
 def _uniforms(seed: int, num: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     return np.random.Generator(np.random.Philox(key=seed)).random(num)
+
+
+ROWS_PER_PART = 64
+"""Rows that are decoded together, where a network is decoded in parts. The number of parts must not
+follow the number of cores: a batch of another size changes the last bits."""
+MIN_PARTS = 2
+"""Of a batch of at least two prompts: two parts cost 1.1 times one on one core, four 1.4 times
+(docs/decisions/same-seed.md)."""
+
+
+class Decoder:
+    """Samples completions of prompts from a network and the caches of its episodes.
+
+    Called from one thread, without gradients. On a processor the same batches give the same bits,
+    on however many cores.
+    """
+
+    def __init__(self, network: Network, caches: EpisodeCaches, compute: ComputeSettings) -> None:
+        self._network = network
+        self._caches = caches
+        self._compute = compute
+        self._num_weights = network.num_weights
+
+    def decode(
+        self, prompts: Sequence[Prompt], parameters: Sequence[SamplingParameters]
+    ) -> Iterator[tuple[list[int], DecodedBatch]]:
+        """Parts of the batch as they are done: their rows' indices, and what was decoded."""
+        num_parts = max(
+            self._num_parts(len(prompts)), self._num_parts_in_memory(prompts, parameters)
+        )
+        parts = _partition_rows(prompts, num_parts)
+
+        def decode_rows(rows: list[int]) -> DecodedBatch:
+            return self._decode([prompts[row] for row in rows], [parameters[row] for row in rows])
+
+        network = self._network
+        with merged_adapter(network.adapted):
+            done = parallel_map(decode_rows, parts, network.device, network.max_workers)
+            yield from zip(parts, done, strict=True)
+
+    def _num_parts_in_memory(
+        self, prompts: Sequence[Prompt], parameters: Sequence[SamplingParameters]
+    ) -> int:
+        """Parts whose working caches keep within the bound of the episodes' caches."""
+        if self._compute.kv_cache_bytes is None:
+            return 1
+        longest = max(
+            prompt.num_cached + len(prompt.segment.tokens) + own.max_tokens
+            for prompt, own in zip(prompts, parameters, strict=True)
+        )
+        row_bytes = longest * self._network.cache_shape.position_bytes(self._network.base.dtype)
+        return math.ceil(len(prompts) / max(1, self._compute.kv_cache_bytes // row_bytes))
+
+    def _num_parts(self, num_rows: int) -> int:
+        """A function of the network and of `num_rows` alone."""
+        if self._num_weights > SMALL_WEIGHTS or self._network.device.type != "cpu":
+            return 1
+        return max(MIN_PARTS, math.ceil(num_rows / ROWS_PER_PART))
+
+    def _decode(self, prompts: list[Prompt], parameters: list[SamplingParameters]) -> DecodedBatch:
+        distinct = list({prompt.digest: prompt for prompt in reversed(prompts)}.values())
+        row_of = {prompt.digest: row for row, prompt in enumerate(distinct)}
+        capacity = (
+            max(prompt.num_cached for prompt in distinct)
+            + max(len(prompt.segment.tokens) for prompt in distinct)
+            + max(parameter.max_tokens for parameter in parameters)
+        )
+        shared = self._caches.load([prompt.slot for prompt in distinct], capacity)
+        prefilled = prefill(
+            self._network,
+            shared,
+            [prompt.segment for prompt in distinct],
+            [prompt.num_cached for prompt in distinct],
+        )
+        rows = [row_of[prompt.digest] for prompt in prompts]
+        return decode(
+            self._network, shared.select_rows(rows), prefilled.select_rows(rows), parameters
+        )
+
+
+def _partition_rows(prompts: Sequence[Prompt], num_parts: int) -> list[list[int]]:
+    """Row indices in at most `num_parts` parts of similar size; equal prompts share a part."""
+    same: dict[bytes, list[int]] = {}
+    for index, prompt in enumerate(prompts):
+        same.setdefault(prompt.digest, []).append(index)
+    parts: list[list[int]] = [[] for _ in range(num_parts)]
+    for indices in sorted(same.values(), key=len, reverse=True):
+        min(parts, key=len).extend(indices)
+    return [sorted(part) for part in parts if part]

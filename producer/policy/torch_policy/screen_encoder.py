@@ -3,11 +3,18 @@
 The tower is frozen, so a screen's features never change. They must also not depend on what is
 encoded in the same batch, which depends on the cache and so on restarts: matrix products round
 differently for another number of rows. Every call for a grid therefore has the same shape.
+
+The cache is bounded in bytes: a screen takes 30 KB for the small policy and 83 MB for 1080 x 2400
+pixels in Qwen3-VL-2B (2,550 image tokens x 2,048 dimensions x 4 bytes, four times with deepstack).
+
+Axes: S screens, N image tokens, C patch values, D text dimension, L deepstack layers.
 """
 
 import io
 import threading
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
@@ -17,9 +24,67 @@ from torch import Tensor, nn
 from producer.environments.environment import Screenshot
 from producer.policy.memory_demand import SCREEN_CACHE_BYTES
 from producer.policy.torch_policy.cpu_parallel import parallel_map
+from producer.policy.torch_policy.placement import to_device
 from producer.policy.torch_policy.render import Grid
-from producer.policy.torch_policy.screen_cache import ScreenCache, ScreenFeatures
 from schemas.blobs import BlobRef
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenFeatures:
+    """One screen as input of the language model."""
+
+    ref: BlobRef
+    """Of its PNG."""
+    grid: Grid
+    features_ND: Tensor
+    deepstack_LND: Tensor
+    """Added after the first L layers; L is 0 without deepstack."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Of the features' memory, that of tensors which they are views of included."""
+        storages = {
+            tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes()
+            for tensor in (self.features_ND, self.deepstack_LND)
+        }
+        return sum(storages.values())
+
+
+class ScreenCache:
+    """Least recently used first out. Not thread-safe."""
+
+    def __init__(self, max_bytes: int) -> None:
+        """0: keeps nothing."""
+        self._max_bytes = max_bytes
+        self._num_bytes = 0
+        self._screens: OrderedDict[BlobRef, ScreenFeatures] = OrderedDict()
+
+    def __len__(self) -> int:
+        """Screens kept."""
+        return len(self._screens)
+
+    @property
+    def num_bytes(self) -> int:
+        """Of all features kept; never above the bound."""
+        return self._num_bytes
+
+    def get(self, ref: BlobRef) -> ScreenFeatures | None:
+        """The screen's features, now the most recently used; None if they are not kept."""
+        screen = self._screens.get(ref)
+        if screen is not None:
+            self._screens.move_to_end(ref)
+        return screen
+
+    def put(self, screen: ScreenFeatures) -> None:
+        """Keep the screen in place of the least recently used. One above the bound is not kept."""
+        if screen.ref in self._screens or screen.num_bytes > self._max_bytes:
+            return
+        while self._num_bytes + screen.num_bytes > self._max_bytes:
+            _, dropped = self._screens.popitem(last=False)
+            self._num_bytes -= dropped.num_bytes
+        self._screens[screen.ref] = screen
+        self._num_bytes += screen.num_bytes
+
 
 PATCHES_PER_CALL: Final = 512
 """Patches that one call of the tower may have, for more than one screen: 8 screens of the small
@@ -95,8 +160,8 @@ class ScreenEncoder:
         num_screens = self._screens_per_call(width_px, height_px)
         repeats = [min(row, len(images) - 1) for row in range(num_screens)]
         output = self._visual(
-            patches_SNC[repeats].flatten(0, 1).to(self._device, self._visual.dtype),
-            grid_thw=pixels["image_grid_thw"][repeats].to(self._device),
+            to_device(patches_SNC[repeats].flatten(0, 1).to(self._visual.dtype), self._device),
+            grid_thw=to_device(pixels["image_grid_thw"][repeats], self._device),
         )
         merge = int(self._processor.merge_size)
         _, rows, columns = pixels["image_grid_thw"][0].tolist()
@@ -121,3 +186,10 @@ def _deepstack(output: Any, features_SND: Tensor) -> Tensor:
     if not layers:
         return features_SND.new_zeros((0, *features_SND.shape))
     return torch.stack(layers).view(len(layers), *features_SND.shape)
+
+
+def blank_screenshot(screen_px: tuple[int, int]) -> Screenshot:
+    """Grey, of this width and height."""
+    buffer = io.BytesIO()
+    Image.new("RGB", screen_px, "grey").save(buffer, "PNG")
+    return Screenshot(buffer.getvalue(), *screen_px)

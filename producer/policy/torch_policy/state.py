@@ -2,30 +2,42 @@
 
 A run that continues from it is bit-identical. There is no RNG state: every draw and shuffle comes
 from a seed that is passed in. Files are synced on return; the caller's manifest marks a state as
-complete.
+complete. A checkpoint is an adapter in PEFT's layout, or a whole policy in the hub's.
 """
 
 import json
 import os
+import shutil
 from hashlib import file_digest
 from pathlib import Path
 from typing import Final
 
 import torch
+from peft import PeftModel
 from safetensors.torch import load_file, save_file
+from torch import Tensor
+from transformers import PreTrainedModel
 
-from producer.errors import MismatchError, NotFoundError
+from producer.errors import MismatchError, NotFoundError, UsageError
 from producer.policy.adapter_settings import ALL_WEIGHTS, BASE, WEIGHTS
 from producer.policy.torch_policy.adapters import (
     POLICY_ADAPTER,
     adapter_weights,
     load_adapter_weights,
+    plain_adapter,
 )
-from producer.policy.torch_policy.all_weights import trained_weights, write_policy
+from producer.policy.torch_policy.hub import policy_folder
+from producer.policy.torch_policy.loading import open_base
 from producer.policy.torch_policy.network import Network
 
 _ADAPTER: Final = "adapter.safetensors"
 _OPTIMIZER: Final = "optimizer.pt"
+_BESIDE_WEIGHTS: Final = frozenset({".json", ".jinja", ".txt"})
+_OF_A_RESULT: Final = "training.json"
+"""Names the training that a folder is the result of."""
+_PREFIX: Final = "base_model.model."
+"""Of peft's names for the base's weights."""
+_DTYPES: Final = {"F64": torch.float32, "F32": torch.float32, "F16": torch.float16}
 
 
 def save_state(
@@ -121,3 +133,65 @@ def sync_files(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def trained_weights(adapted: PeftModel, base: PreTrainedModel) -> dict[str, Tensor]:
+    """The whole policy's weights by their names in the base, the trained ones in place."""
+    trained = {
+        name.removeprefix(_PREFIX): tensor.detach()
+        for name, tensor in adapter_weights(adapted).items()
+    }
+    frozen = {
+        name: tensor
+        for name, tensor in base.state_dict().items()
+        if ".modules_to_save." not in name and ".original_module." not in name
+    }
+    return {**frozen, **trained}
+
+
+def write_policy(
+    folder: Path,
+    network: PreTrainedModel,
+    weights: dict[str, Tensor],
+    dtype: torch.dtype,
+    source: str,
+) -> None:
+    """Write a policy in the hub's layout into an existing folder, in one file of weights.
+
+    `source`: the folder or hub id whose other files (tokenizer, templates) come with it.
+    """
+    stored = {name: one.to(dtype) for name, one in weights.items()}
+    network.save_pretrained(folder, state_dict=stored, max_shard_size="1000GB")
+    config_file = folder / "config.json"
+    config = json.loads(config_file.read_text(encoding="utf-8"))
+    config["dtype"] = str(dtype).removeprefix("torch.")
+    config_file.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+    copy_other_files(source, folder)
+
+
+def copy_other_files(source: str, folder: Path) -> None:
+    """Copy the other files of a policy's folder, unless the folder has them already."""
+    for path in sorted(policy_folder(source, local_files_only=True).iterdir()):
+        is_kept = not path.name.endswith((".index.json", _OF_A_RESULT))
+        written = folder / path.name
+        if path.suffix in _BESIDE_WEIGHTS and is_kept and not written.exists():
+            shutil.copyfile(path, written)
+
+
+def merge_adapter(base_name: str, adapter: Path, output: Path) -> int:
+    """Write base + adapter into the existing, empty folder `output`; returns its parameters.
+
+    In the type that the base's weights are stored in. UsageError or NotFoundError as for loading,
+    and if the adapter does not fit.
+    """
+    base = open_base(base_name)
+    network = base.network.float()  # the sum is rounded once
+    adapted: PeftModel = plain_adapter(network, adapter, base.fingerprint)
+    merged = adapted.merge_and_unload(safe_merge=True)
+    if not all(torch.isfinite(parameter).all() for parameter in merged.parameters()):
+        message = f"the adapter {adapter} makes weights that are not numbers; nothing is written"
+        raise UsageError(message)
+    merged.to(_DTYPES.get(base.stored_dtype, torch.bfloat16)).save_pretrained(output)
+    copy_other_files(base_name, output)
+    sync_files(output)
+    return sum(parameter.numel() for parameter in merged.parameters())

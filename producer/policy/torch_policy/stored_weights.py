@@ -1,17 +1,23 @@
-"""A policy's weights as they lie on disk: names, types and shapes, read from safetensors headers.
+"""A policy's weights as they lie on disk, and whether a network was loaded whole from them.
 
-Reads no weights but the first bytes of each tensor, which identify the policy.
+Names, types and shapes are those of safetensors headers. Reads no weights but the first bytes of
+each tensor, which identify the policy.
 """
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+from safetensors import SafetensorError, safe_open
+from transformers import PreTrainedModel
 
 from producer.errors import UsageError
+from producer.policy.torch_policy.architectures import Architecture
 
 SINGLE: Final = "model.safetensors"
 INDEX: Final = "model.safetensors.index.json"
@@ -21,22 +27,9 @@ _LENGTH_BYTES: Final = 8
 """Of the number before a safetensors header: little-endian, unsigned."""
 
 
-class _Entry(NamedTuple):
-    """One tensor of a safetensors header."""
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    begin: int
-    """Of its bytes in the file."""
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class StoredTensor:
+class StoredTensor(NamedTuple):
     """One tensor of a safetensors file."""
 
-    name: str
     dtype: str
     """As safetensors writes it: F32, BF16 ..."""
     shape: tuple[int, ...]
@@ -72,28 +65,23 @@ def read_stored_weights(folder: Path) -> StoredWeights:
     """
     tensors: dict[str, StoredTensor] = {}
     for path in _weight_files(folder):
-        for tensor in _read_tensors(path):
-            if tensor.name in tensors:
-                message = f"{folder} stores {tensor.name} twice (again in {path.name}); remove one"
+        for name, tensor in _read_tensors(path):
+            if name in tensors:
+                message = f"{folder} stores {name} twice (again in {path.name}); remove one"
                 raise UsageError(message)
             if tensor.dtype not in _FLOATS:
                 message = (
-                    f"{path} stores {tensor.name} as {tensor.dtype}; quantised weights are not"
-                    f" supported, choose weights of {', '.join(sorted(_FLOATS))}"
+                    f"{path} stores {name} as {tensor.dtype}; quantised weights are not supported,"
+                    f" choose weights of {', '.join(sorted(_FLOATS))}"
                 )
                 raise UsageError(message)
-            tensors[tensor.name] = tensor
+            tensors[name] = tensor
     return StoredWeights(tensors)
 
 
 def read_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor that transformers would load, from the headers alone.
-
-    FileNotFoundError and UsageError as `read_stored_weights` for files that are missing or damaged.
-    """
-    return {
-        entry.name: entry.shape for path in _weight_files(folder) for entry in _read_header(path)
-    }
+    """The shape of every tensor. Raises as `read_stored_weights`."""
+    return {name: tensor.shape for name, tensor in read_stored_weights(folder).tensors.items()}
 
 
 def _weight_files(folder: Path) -> list[Path]:
@@ -120,47 +108,103 @@ def _weight_files(folder: Path) -> list[Path]:
     return [folder / file for file in files]
 
 
-def _read_tensors(path: Path) -> Iterator[StoredTensor]:
-    entries = _read_header(path)
-    with path.open("rb") as file:
-        for name, dtype, shape, begin, end in entries:
-            file.seek(begin)
-            yield StoredTensor(name, dtype, shape, file.read(min(_HEAD_BYTES, end - begin)))
-
-
-def _read_header(path: Path) -> list[_Entry]:
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
-        data = _LENGTH_BYTES + length
-        if data > size:
-            raise UsageError(_cut_off(path, data, size))
-        content = file.read(length)
+def _read_tensors(path: Path) -> Iterator[tuple[str, StoredTensor]]:
     try:
-        header = json.loads(content)
-        header.pop("__metadata__", None)
-        entries = [
-            _Entry(str(name), str(row["dtype"]), tuple(row["shape"]), data + first, data + last)
-            for name, row in header.items()
-            for first, last in [row["data_offsets"]]
-        ]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        message = f"{path} is not a safetensors file; download it again"
+        with safe_open(path, framework="numpy"):  # the header describes the file to its end
+            pass
+    except SafetensorError as error:
+        message = f"{path} is damaged ({error}); download it again"
         raise UsageError(message) from error
-    end = max((entry.end for entry in entries), default=data)
-    if end != size:
-        raise UsageError(_cut_off(path, end, size))
-    return entries
-
-
-def _cut_off(path: Path, expected: int, found: int) -> str:
-    return (
-        f"{path} is damaged: its header describes {expected:,} bytes and it has {found:,};"
-        " download it again"
-    )
+    with path.open("rb") as file:
+        data = _LENGTH_BYTES + int.from_bytes(file.read(_LENGTH_BYTES), "little")
+        header = json.loads(file.read(data - _LENGTH_BYTES))
+        header.pop("__metadata__", None)
+        for name, row in header.items():
+            begin, end = row["data_offsets"]
+            file.seek(data + begin)
+            head = file.read(min(_HEAD_BYTES, end - begin))
+            yield name, StoredTensor(row["dtype"], tuple(row["shape"]), head)
 
 
 def list_some(names: list[str], num: int = 8) -> str:
     """The first names, and how many more there are."""
     rest = len(names) - num
     return ", ".join(names[:num]) + (f" and {rest} more" if rest > 0 else "")
+
+
+logger = logging.getLogger(__name__)
+
+
+def check_whole(
+    name: str, architecture: Architecture, network: PreTrainedModel, info: dict[str, Any]
+) -> None:
+    """UsageError unless every weight was loaded; `info` is transformers' loading info."""
+    problems = []
+    if info["missing_keys"]:
+        missing = sorted(info["missing_keys"])
+        problems.append(f"{len(missing)} missing: {list_some(missing)}")
+    if info["unexpected_keys"]:
+        unexpected = sorted(info["unexpected_keys"])
+        problems.append(f"{len(unexpected)} unexpected: {list_some(unexpected)}")
+    if info["mismatched_keys"]:
+        mismatched = [
+            f"{key} (stored {tuple(stored)}, expected {tuple(expected)})"
+            for key, stored, expected in sorted(info["mismatched_keys"])
+        ]
+        problems.append(f"{len(mismatched)} of another shape: {list_some(mismatched)}")
+    if problems:
+        raise UsageError(not_whole(name, "; ".join(problems), architecture))
+    embeddings, output = network.get_input_embeddings(), network.get_output_embeddings()
+    if network.config.tie_word_embeddings and output.weight is not embeddings.weight:
+        message = (
+            f"policy {name!r} is inconsistent: its config.json says tie_word_embeddings, and its"
+            " lm_head.weight differs from its embeddings; set tie_word_embeddings to false, or"
+            " remove lm_head.weight"
+        )
+        raise UsageError(message)
+
+
+def not_whole(name: str, problems: str, architecture: Architecture | None = None) -> str:
+    """The message for a policy of which something is missing or left over."""
+    shape = f" as {architecture.title}" if architecture else ""
+    return (
+        f"policy {name!r} cannot be loaded whole{shape}: {problems}. Download it again, or check"
+        " that its config.json belongs to its weights"
+    )
+
+
+def check_square_experts(name: str, architecture: Architecture, stored: StoredWeights) -> None:
+    """Experts are stored (experts, in, out) on the hub and (experts, out, in) by transformers 5.
+
+    transformers tells them apart by the shape, which a square weight does not show: UsageError.
+    """
+    if not architecture.expert_parameters:
+        return
+    first, second = architecture.expert_parameters
+    for key, tensor in stored.tensors.items():
+        other_key = key.removesuffix(first) + second
+        pair = stored.tensors.get(other_key)
+        if not key.endswith(first) or pair is None:
+            continue
+        # (experts, D, 2 I) and (experts, I, D) as on the hub; D = 2 I makes the first square and
+        # D = I the second.
+        for square, of, other, transposed in (
+            (key, tensor, other_key, pair.shape[1] * 2 == pair.shape[2]),
+            (other_key, pair, key, tensor.shape[1] * 2 == tensor.shape[2]),
+        ):
+            if len(set(of.shape[1:])) == 1 and transposed:
+                message = (
+                    f"policy {name!r} cannot be loaded: {square} is square ({of.shape}),"
+                    f" and {other} is stored transposed, which transformers cannot tell of a"
+                    " square weight; load it where it was made and save it with transformers 5"
+                )
+                raise UsageError(message)
+
+
+def log_ignored(name: str, stored: StoredWeights) -> None:
+    """Name the stored tensors that transformers computes instead of loading."""
+    buffers = sorted(key for key in stored.tensors if key.endswith("rotary_emb.inv_freq"))
+    if buffers:
+        logger.info(
+            "policy %r: not loaded: %s (computed from config.json)", name, list_some(buffers)
+        )

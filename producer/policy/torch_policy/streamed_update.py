@@ -13,7 +13,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from producer.algorithms.aggregation import UNDIVIDED, BatchSize, divisor
+from producer.algorithms.losses import UNDIVIDED, BatchSize, divisor
 from producer.algorithms.settings import UpdateSettings
 from producer.policy.compute_settings import Switch
 from producer.policy.learner import Trajectory, UpdateResult
@@ -42,10 +42,15 @@ class StreamedPolicyGradient:
     ) -> None:
         """`num_minibatches`: of an optimiser step. `on_finished` is called by `finish`."""
         self._passes = UpdatePasses(
-            network, encoder, settings, None, network.trainable(), network.max_workers
+            network,
+            encoder,
+            settings,
+            None,
+            network.trainable(),
+            network.max_workers,
+            gradient_checkpointing,
         )
         self._optimizer = optimizer
-        self._gradient_checkpointing: Switch = gradient_checkpointing
         self._num_minibatches = num_minibatches
         self._on_finished = on_finished
         self._queue: deque[Sequence[Trajectory]] = deque()
@@ -112,29 +117,24 @@ class StreamedPolicyGradient:
         if passes.settings.kl_penalty_coef != 0 and sequences:
             base = passes.base_logprobs(sequences)
             sequences = [
-                replace(one, base_logprobs_N=base_N)
-                for one, base_N in zip(sequences, base, strict=True)
+                replace(current, base_logprobs_N=base_N)
+                for current, base_N in zip(sequences, base, strict=True)
             ]
             yield
         self._measured += sequences
         others = [sequence for sequence in sequences if not sequence.is_trained]
-        for part in passes.measure_in_parts(others, part_by_part):
-            self._done.logprobs += part
+        for measured in passes.measure_in_parts(others, part_by_part):
+            self._done.measure(measured)
             yield
         trained = [sequence for sequence in sequences if sequence.is_trained]
         num_steps, seed = len(self._done.losses), passes.settings.seed
-        backward = passes.backward_in_parts(
-            trained,
-            UNDIVIDED,
-            self._gradient_checkpointing,
-            dropout_seed=derived_seed(seed, "dropout", num_steps, self._num_computed),
-        )
-        for passed in backward:
-            for one in passed:
-                self._loss += self._done.add(one)
+        dropout_seed = derived_seed(seed, "dropout", num_steps, self._num_computed)
+        for part in passes.parts(trained, part_by_part):
+            for current in passes.backward(part, UNDIVIDED, dropout_seed):
+                self._loss += self._done.add(current)
                 self._gradients = [
                     _sum(before, own)
-                    for before, own in zip(self._gradients, one.gradients, strict=True)
+                    for before, own in zip(self._gradients, current.gradients, strict=True)
                 ]
             yield
         self._size = BatchSize(

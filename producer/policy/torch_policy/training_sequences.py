@@ -2,7 +2,10 @@
 
 A trajectory whose turns extend each other is one sequence; where a prompt was cut, another begins.
 
-Axes: B sequences, T completion tokens of the longest, N completion tokens of all in order.
+For what is summed over a trajectory there are rows, one of each trajectory, however many sequences
+its turns make.
+
+Axes: B sequences or trajectories, T completion tokens of the longest, N completion tokens in order.
 """
 
 from collections.abc import Sequence
@@ -12,7 +15,7 @@ import torch
 from torch import Tensor
 
 from producer.policy.learner import Trajectory
-from producer.policy.torch_policy.sequences import TokenSequence, join_turns
+from producer.policy.sequences import TokenSequence, trajectory_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,15 @@ class TrainingSequence:
     """The value head's before the update and what it is trained towards; None: not computed."""
 
 
+MicroBatch = Sequence[Sequence[TrainingSequence]]
+"""The sequences of each of its rows; at least one of each."""
+
+
+def token_rows(micro_batch: MicroBatch) -> list[list[TokenSequence]]:
+    """The tokens of its rows."""
+    return [[sequence.tokens for sequence in row] for row in micro_batch]
+
+
 @dataclass(frozen=True, slots=True)
 class PaddedBatch:
     """Sequences of one micro-batch, their completion tokens side by side."""
@@ -50,21 +62,16 @@ def training_sequences(
     trajectories: Sequence[Trajectory], device: torch.device
 ) -> list[TrainingSequence]:
     """Every sequence of the trajectories that has a completion token."""
-    sequences = []
-    for number, trajectory in enumerate(trajectories):
-        advantages = _token_advantages(trajectory, device)
-        start = 0
-        for tokens in join_turns((turn.screenshot, turn.tokens) for turn in trajectory.turns):
-            part = slice(start, start + len(tokens.sampled_at))
-            start = part.stop
-            if tokens.sampled_at:
-                sampled_N = torch.tensor(tokens.sampled_logprobs, device=device)
-                sequences.append(
-                    TrainingSequence(
-                        tokens, advantages[part], sampled_N, trajectory.is_trained, number
-                    )
-                )
-    return sequences
+    return [
+        TrainingSequence(
+            tokens,
+            torch.tensor(advantages, dtype=torch.float32, device=device),
+            torch.tensor(tokens.sampled_logprobs, device=device),
+            trajectories[number].is_trained,
+            number,
+        )
+        for tokens, advantages, number in trajectory_parts(trajectories)
+    ]
 
 
 def pad(sequences: Sequence[TrainingSequence], *, is_per_sequence: bool) -> PaddedBatch:
@@ -98,9 +105,62 @@ def unflatten(values: Sequence[Tensor], mask_BT: Tensor) -> Tensor:
     return torch.zeros_like(mask_BT, dtype=values_N.dtype).masked_scatter(mask_BT, values_N)
 
 
-def _token_advantages(trajectory: Trajectory, device: torch.device) -> Tensor:
-    """One number per completion token of all turns, in order."""
-    advantage = trajectory.advantage
-    if isinstance(advantage, tuple):
-        return torch.tensor([number for turn in advantage for number in turn], device=device)
-    return torch.full((trajectory.num_tokens,), advantage, dtype=torch.float32, device=device)
+@dataclass(frozen=True, slots=True)
+class TrajectoryRows:
+    """Which sequences make up which row; at least one."""
+
+    trajectories: tuple[int, ...]
+    """Of each row its place in the batch."""
+    places: tuple[tuple[int, ...], ...]
+    """Of each row its sequences, in order."""
+    mask_BT: Tensor
+    """True on tokens."""
+
+    def rows(self, numbers: Sequence[Tensor]) -> Tensor:
+        """[B, T] from [N] of each sequence: on the processor, in float64, padded with 0."""
+        return torch.nn.utils.rnn.pad_sequence(
+            [
+                torch.cat([numbers[at].detach() for at in places]).cpu().double()
+                for places in self.places
+            ],
+            batch_first=True,
+        )
+
+    def parts(self, numbers_BT: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
+        """[N] of each sequence, with the lengths, device and dtype of `like`."""
+        found = list(like)
+        for row, places in enumerate(self.places):
+            start = 0
+            for at in places:
+                part = slice(start, start + len(like[at]))
+                start = part.stop
+                found[at] = numbers_BT[row, part].to(like[at])
+        return found
+
+
+def trajectory_rows(sequences: Sequence[TrainingSequence]) -> TrajectoryRows:
+    """The rows of these sequences, by the first of each trajectory."""
+    places: dict[int, list[int]] = {}
+    for at, one in enumerate(sequences):
+        places.setdefault(one.trajectory, []).append(at)
+    lengths = torch.tensor(
+        [sum(len(sequences[at].sampled_logprobs_N) for at in own) for own in places.values()]
+    )
+    return TrajectoryRows(
+        trajectories=tuple(places),
+        places=tuple(tuple(own) for own in places.values()),
+        mask_BT=torch.arange(int(lengths.max())) < lengths[:, None],
+    )
+
+
+def mean_advantages(
+    sequences: Sequence[TrainingSequence], num_trajectories: int
+) -> tuple[float | None, ...]:
+    """Of each trajectory the mean over its tokens; None where it has none among these."""
+    advantages: dict[int, list[Tensor]] = {}
+    for sequence in sequences:
+        advantages.setdefault(sequence.trajectory, []).append(sequence.advantages_N)
+    return tuple(
+        float(torch.cat(advantages[at]).mean()) if at in advantages else None
+        for at in range(num_trajectories)
+    )

@@ -3,28 +3,33 @@
 Axes: N completion tokens of all sequences.
 """
 
-import random
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
 
 import torch
 from torch import Tensor
 
-from producer.algorithms.aggregation import BatchSize
-from producer.algorithms.kl import KL_ESTIMATORS, kl_penalized, kl_sample_train
+from producer.algorithms.losses import KL_ESTIMATORS, BatchSize, kl_penalized, kl_sample_train
+from producer.algorithms.names import CLIPPED
 from producer.algorithms.settings import UpdateSettings
 from producer.policy.compute_settings import Switch
-from producer.policy.learner import Trajectory, UpdateResult
-from producer.policy.torch_policy.cpu_parallel import add_gradients, split_evenly
+from producer.policy.learner import SamplerGap, Trajectory, UpdateResult
+from producer.policy.sequences import Substep, split_into_substeps
+from producer.policy.torch_policy.cpu_parallel import add_gradients
+from producer.policy.torch_policy.device_memory import take_peak_bytes
 from producer.policy.torch_policy.learned_advantage import LearnedAdvantage
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.optimizer import optimizer_step
+from producer.policy.torch_policy.ranks import Ranks
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.training_sequences import TrainingSequence, training_sequences
 from producer.policy.torch_policy.update_passes import BackwardPass, Lend, UpdatePasses
 from producer.seeds import derived_seed
+
+MAX_EXPONENT = 700.0
+"""Larger ones have no float64."""
 
 
 @dataclass(slots=True)
@@ -36,17 +41,31 @@ class Measured:
     token_loss: float = 0.0
     logprobs: list[Tensor] = field(default_factory=list)
     """[2, N] of each micro-batch: current and sampled."""
+    first_logprobs: list[Tensor] = field(default_factory=list)
+    """Those of them before the first optimiser step: by the weights that sampled."""
+    num_clipped: int = 0
+    """Trained tokens whose ratio was cut, over all passes."""
+    largest_log_ratio: float = -math.inf
+    """Of trained tokens, over all passes."""
 
-    def add(self, one: BackwardPass, *, is_first: bool = True) -> float:
-        """Add what this micro-batch measured, in the first pass over the batch alone.
+    def measure(self, logprobs: list[Tensor]) -> None:
+        """Add log-probs of micro-batches."""
+        self.logprobs += logprobs
+        if not self.losses:
+            self.first_logprobs += logprobs
+
+    def add(self, current: BackwardPass, *, is_first: bool = True) -> float:
+        """Add what this micro-batch measured; log-probs in the first pass over the batch alone.
 
         Returns its share of the loss.
         """
+        self.num_clipped += current.num_clipped
+        self.largest_log_ratio = max(self.largest_log_ratio, current.largest_log_ratio)
         if not is_first:
-            return one.loss
-        self.token_loss += one.token_loss
-        self.logprobs.append(one.logprobs_2N)
-        return one.loss
+            return current.loss
+        self.token_loss += current.token_loss
+        self.measure([current.logprobs_2N])
+        return current.loss
 
 
 def policy_gradient(
@@ -59,11 +78,15 @@ def policy_gradient(
     *,
     learned: LearnedAdvantage | None = None,
     lend: Lend | None = None,
+    ranks: Ranks | None = None,
 ) -> UpdateResult:
     """Update the adapter on the trajectories that are trained on, and measure all of them.
 
     `learned`: computes the advantages from the trajectories' outcomes, and is trained; None: the
     trajectories have their advantages.
+
+    `ranks`: processes that compute the same update, each a share of its sequences; every one has
+    the result, without a learned advantage. None: this one alone.
 
     Without completion tokens nothing changes and the result's means are NaN. `lend` is called now
     and then until the first optimiser step: the network is whole and may be sampled from.
@@ -77,35 +100,28 @@ def policy_gradient(
         learned,
         [*adapter, *([] if learned is None else learned.joint_parameters)],
         network.max_workers,
+        gradient_checkpointing,
     )
     sequences = training_sequences(trajectories, network.device)
     if settings.kl_penalty_coef != 0 and sequences:
+        base = _joined(ranks, passes.base_logprobs, sequences)
         sequences = [
-            replace(one, base_logprobs_N=base_N)
-            for one, base_N in zip(sequences, passes.base_logprobs(sequences), strict=True)
+            replace(current, base_logprobs_N=base_N)
+            for current, base_N in zip(sequences, base, strict=True)
         ]
     trained = [sequence for sequence in sequences if sequence.is_trained]
     if learned is not None:
-        trained = learned.prepare(passes, trajectories, trained, gradient_checkpointing, lend)
+        trained = learned.prepare(passes, trajectories, trained, lend)
     with_advantages, trained = trained, _with_kl_penalty(settings, trained)
-    # The order is a seeded shuffle, so that a substep does not see one task's groups alone.
-    shuffled = random.Random(settings.seed).sample(trained, len(trained))  # noqa: S311  # order, not secrets
-    substeps = split_evenly(shuffled, settings.num_substeps)
-    num_first = len(substeps)
-    others = split_evenly(
-        [sequence for sequence in sequences if not sequence.is_trained], max(1, len(substeps))
-    )
+    others = [sequence for sequence in sequences if not sequence.is_trained]
     done = Measured()
-    for number, (substep, measured) in enumerate(
-        zip_longest(substeps * settings.ppo_epochs, others, fillvalue=())
-    ):
+    for substep in split_into_substeps(trained, others, settings):
         may_lend = None if done.losses else lend
-        done.logprobs += passes.measure(measured, may_lend)
-        if substep:
-            _substep(
-                *(passes, optimizer, substep, gradient_checkpointing, done, may_lend),
-                is_first=number < num_first,
-            )
+        done.measure(passes.measure(_share(ranks, substep.measured), may_lend))
+        if substep.trained:
+            _take_step(passes, optimizer, substep, done, may_lend, ranks)
+    if ranks is not None:
+        done = _total(ranks.gather(done))
     num_tokens = sum(len(item.advantages_N) for item in trained)
     result = update_result(passes, sequences, done, num_tokens=num_tokens, began_s=began)
     if learned is None or not num_tokens:
@@ -131,6 +147,8 @@ def update_result(
     post_N, before_N = _after_update(passes, sequences)
     post = kl_sample_train(before_N, post_N)
     num_substeps = max(1, len(done.losses))
+    clips = settings.loss_fn in CLIPPED and num_tokens > 0
+    bound = settings.max_gradient_norm or math.inf
     return UpdateResult(
         loss=sum(done.losses) / (1 if settings.loss_aggregation == "sum" else num_substeps),
         loss_per_token=done.token_loss / max(1, num_tokens),
@@ -143,39 +161,42 @@ def update_result(
         gradient_norm=sum(done.gradient_norms) / num_substeps,
         num_tokens=num_tokens,
         num_measured_tokens=sampled_N.numel(),
+        peak_memory_bytes=take_peak_bytes(passes.network.device),
+        estimated_memory_bytes=passes.network.estimated_bytes,
+        sampler_gap=_sampler_gap(done.first_logprobs),
+        clip_fraction=done.num_clipped / (num_tokens * settings.ppo_epochs) if clips else None,
+        largest_ratio=math.exp(min(done.largest_log_ratio, MAX_EXPONENT)) if num_tokens else None,
+        clipped_gradient_norm=sum(min(norm, bound) for norm in done.gradient_norms) / num_substeps,
         seconds=time.monotonic() - began_s,
     )
 
 
-def _substep(
+def _take_step(
     passes: UpdatePasses,
     optimizer: torch.optim.AdamW,
-    substep: Sequence[TrainingSequence],
-    gradient_checkpointing: Switch,
+    substep: Substep[TrainingSequence],
     done: Measured,
     lend: Lend | None,
-    *,
-    is_first: bool,
+    ranks: Ranks | None,
 ) -> None:
-    """One optimiser step on the sequences; its measurements are added to `done`.
-
-    `is_first`: of the first pass over the batch.
-    """
+    """One optimiser step on the substep's sequences; its measurements are added to `done`."""
     settings, learned = passes.settings, passes.learned
-    size = BatchSize(sum(len(item.advantages_N) for item in substep), len(substep))
+    trained, is_first = substep.trained, substep.is_first
+    size = BatchSize(sum(len(item.advantages_N) for item in trained), len(trained))
     optimizer.zero_grad(set_to_none=True)
     if learned is not None:
         learned.begin_step()
     loss = 0.0
     joint_sums = []
     dropout_seed = derived_seed(settings.seed, "dropout", len(done.losses))
-    for item in passes.backward(
-        substep, size, gradient_checkpointing, lend, dropout_seed=dropout_seed
-    ):
-        add_gradients(passes.parameters, item.gradients)
-        loss += done.add(item, is_first=is_first)
-        if is_first and item.joint_sums:
-            joint_sums.append(item.joint_sums)
+    for part in passes.parts(_share(ranks, trained), lend):
+        for item in passes.backward(part, size, dropout_seed):
+            add_gradients(passes.parameters, item.gradients)
+            loss += done.add(item, is_first=is_first)
+            if is_first and item.joint_sums:
+                joint_sums.append(item.joint_sums)
+    if ranks is not None:
+        ranks.sum_gradients(passes.parameters)
     done.losses.append(loss)
     max_norm = settings.max_gradient_norm
     done.gradient_norms.append(
@@ -183,6 +204,35 @@ def _substep(
     )
     if learned is not None:
         learned.end_step(max_norm, joint_sums)
+
+
+def _share(
+    ranks: Ranks | None, sequences: Sequence[TrainingSequence]
+) -> Sequence[TrainingSequence]:
+    """What this process computes of them."""
+    return sequences if ranks is None else ranks.share(sequences)
+
+
+def _joined(
+    ranks: Ranks | None,
+    compute: Callable[[Sequence[TrainingSequence]], list[Tensor]],
+    sequences: Sequence[TrainingSequence],
+) -> list[Tensor]:
+    """`compute` of all, divided among the ranks."""
+    return compute(sequences) if ranks is None else ranks.joined(compute, sequences)
+
+
+def _total(parts: Sequence[Measured]) -> Measured:
+    """What the ranks measured together."""
+    return Measured(
+        losses=[sum(losses) for losses in zip(*(part.losses for part in parts), strict=True)],
+        gradient_norms=parts[0].gradient_norms,
+        token_loss=sum(part.token_loss for part in parts),
+        logprobs=[tensor for part in parts for tensor in part.logprobs],
+        first_logprobs=[tensor for part in parts for tensor in part.first_logprobs],
+        num_clipped=sum(part.num_clipped for part in parts),
+        largest_log_ratio=max(part.largest_log_ratio for part in parts),
+    )
 
 
 def _with_kl_penalty(
@@ -202,9 +252,19 @@ def _with_kl_penalty(
     )
     lengths = [len(sequence.sampled_logprobs_N) for sequence in sequences]
     return [
-        replace(one, advantages_N=own_N)
-        for one, own_N in zip(sequences, torch.split(penalized_N, lengths), strict=True)
+        replace(current, advantages_N=own_N)
+        for current, own_N in zip(sequences, torch.split(penalized_N, lengths), strict=True)
     ]
+
+
+def _sampler_gap(logprobs: Sequence[Tensor]) -> SamplerGap | None:
+    """Of [2, N]: the learner's and the sampler's log-probs. None without tokens."""
+    if not sum(part.shape[1] for part in logprobs):
+        return None
+    learner_N, sampled_N = torch.cat([*logprobs], dim=1).double()
+    gaps_N, weights_N = (learner_N - sampled_N).abs(), (learner_N - sampled_N).exp()
+    share = weights_N.sum().square() / weights_N.square().sum() / len(weights_N)
+    return SamplerGap(float(gaps_N.mean()), float(gaps_N.max()), float(share))
 
 
 def _kl_policy_base(sequences: Sequence[TrainingSequence]) -> float | None:

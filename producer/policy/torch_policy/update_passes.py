@@ -4,21 +4,25 @@ Axes: B sequences, T completion tokens of the longest, N completion tokens of al
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
+from itertools import chain
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from producer.algorithms.aggregation import AGGREGATIONS, BatchSize
-from producer.algorithms.kl import KL_ESTIMATORS
-from producer.algorithms.losses import LOSSES, clip_of
+from producer.algorithms.clipping import num_clipped
+from producer.algorithms.losses import AGGREGATIONS, KL_ESTIMATORS, LOSSES, BatchSize, clip_of
 from producer.algorithms.names import PER_SEQUENCE
 from producer.algorithms.settings import UpdateSettings
 from producer.policy.compute_settings import Switch
-from producer.policy.torch_policy.checkpointing import checkpointed_layers, is_checkpointed
 from producer.policy.torch_policy.cpu_parallel import num_workers, parallel_map
+from producer.policy.torch_policy.device_memory import (
+    PassLimit,
+    checkpointed_layers,
+    is_checkpointed,
+)
 from producer.policy.torch_policy.learned_advantage import LearnedAdvantage
 from producer.policy.torch_policy.logprobs import (
     CompletionStates,
@@ -28,11 +32,14 @@ from producer.policy.torch_policy.logprobs import (
     state_logprobs,
 )
 from producer.policy.torch_policy.network import Network
+from producer.policy.torch_policy.prefix_sharing import num_padded_tokens
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.seeded_dropout import dropout_drawn_from
 from producer.policy.torch_policy.training_sequences import (
+    MicroBatch,
     TrainingSequence,
     pad,
+    token_rows,
     unflatten,
 )
 from producer.seeds import derived_seed
@@ -61,6 +68,18 @@ class BackwardPass:
     """Current and sampled log-prob of every completion token."""
     joint_sums: tuple[float, ...]
     """Of the learned advantage's joint loss; empty: there is none."""
+    num_clipped: int
+    """Tokens whose probability ratio the loss cuts."""
+    largest_log_ratio: float
+    """Of current to sampled probability, over tokens."""
+
+
+class Part(NamedTuple):
+    """Micro-batches of a backward pass: as many as run at a time, or all of them."""
+
+    batches: list[tuple[int, MicroBatch]]
+    """With their numbers."""
+    is_checkpointed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +96,9 @@ class UpdatePasses:
     small network's layer, as does that of `max_workers`."""
     max_workers: int | None
     """The network's."""
+    gradient_checkpointing: Switch = "auto"
+    limit: PassLimit = field(default_factory=PassLimit)
+    """Divides micro-batches that do not fit into the device's memory."""
 
     def measure(
         self, sequences: Sequence[TrainingSequence], lend: Lend | None = None
@@ -88,11 +110,11 @@ class UpdatePasses:
         self, sequences: Sequence[TrainingSequence], lend: Lend | None
     ) -> Iterator[list[Tensor]]:
         """As `measure`; between two parts nothing is computed."""
-        batches = _micro_batches(sequences)
+        batches = _micro_batches(self.network, sequences)
         for part, measured in self._without_gradients(self._logprobs, batches, lend):
             yield [
-                torch.stack([logprobs_N, torch.cat([item.sampled_logprobs_N for item in own])])
-                for own, logprobs_N in zip(part, measured, strict=True)
+                torch.stack([logprobs_N, _sampled_logprobs(micro_batch)])
+                for micro_batch, logprobs_N in zip(part, measured, strict=True)
             ]
 
     def logprobs(self, sequences: Sequence[TrainingSequence]) -> list[Tensor]:
@@ -111,71 +133,45 @@ class UpdatePasses:
         lend: Lend | None,
     ) -> list[Tensor]:
         """[N] of each sequence, computed from its hidden states; no gradients."""
-        return self._per_sequence(lambda own: compute(self._states(own)), sequences, lend)
-
-    def backward(
-        self,
-        sequences: Sequence[TrainingSequence],
-        size: BatchSize,
-        gradient_checkpointing: Switch,
-        lend: Lend | None,
-        *,
-        dropout_seed: int,
-    ) -> Iterator[BackwardPass]:
-        """Each micro-batch's loss and gradients; `size` is of all sequences.
-
-        `dropout_seed`: of the adapter's dropout, if it has one.
-        """
-        network, backward = self.network, partial(self._numbered, size, dropout_seed)
-        for part, enabled in self._checkpointed(sequences, gradient_checkpointing, lend):
-            with checkpointed_layers(network.language_model, enabled=enabled):
-                yield from parallel_map(backward, part, network.device, self.max_workers)
-
-    def backward_in_parts(
-        self,
-        sequences: Sequence[TrainingSequence],
-        size: BatchSize,
-        gradient_checkpointing: Switch,
-        *,
-        dropout_seed: int,
-    ) -> Iterator[list[BackwardPass]]:
-        """As `backward`; between two parts the network is whole and nothing is computed."""
-        network, backward = self.network, partial(self._numbered, size, dropout_seed)
-        for part, enabled in self._checkpointed(sequences, gradient_checkpointing, part_by_part):
-            with checkpointed_layers(network.language_model, enabled=enabled):
-                done = list(parallel_map(backward, part, network.device, self.max_workers))
-            yield done
-
-    def _checkpointed(
-        self,
-        sequences: Sequence[TrainingSequence],
-        gradient_checkpointing: Switch,
-        lend: Lend | None,
-    ) -> Iterator[tuple[list[tuple[int, list[TrainingSequence]]], bool]]:
-        """Parts of the numbered micro-batches, and whether layers are checkpointed."""
-        batches = _micro_batches(sequences)
-        padded = [_num_padded(batch) for batch in batches]
-        enabled = is_checkpointed(gradient_checkpointing, self.network, padded)
-        for part in _parts(self.network, self.max_workers, list(enumerate(batches)), lend):
-            yield part, enabled
-
-    def _numbered(
-        self, size: BatchSize, dropout_seed: int, numbered: tuple[int, list[TrainingSequence]]
-    ) -> BackwardPass:
-        number, sequences = numbered
-        with dropout_drawn_from(derived_seed(dropout_seed, number)):
-            return self._backward(sequences, size)
-
-    def _states(self, sequences: Sequence[TrainingSequence]) -> CompletionStates:
-        return completion_states(
-            self.network, self.encoder, [sequence.tokens for sequence in sequences]
+        return self._per_sequence(
+            lambda micro_batch: compute(self._states(micro_batch)), sequences, lend
         )
 
-    def _logprobs(self, sequences: Sequence[TrainingSequence]) -> Tensor:
-        return state_logprobs(self.network, self._states(sequences), self.settings.temperature)
+    def parts(self, sequences: Sequence[TrainingSequence], lend: Lend | None) -> Iterator[Part]:
+        """What `backward` computes at a time; between two parts nothing is computed."""
+        batches = _micro_batches(self.network, sequences)
+        padded = [num_padded_tokens(self.network, token_rows(batch)) for batch in batches]
+        enabled = is_checkpointed(self.gradient_checkpointing, self.network, padded)
+        for batch in _parts(self.network, self.max_workers, list(enumerate(batches)), lend):
+            yield Part(batch, enabled)
 
-    def _backward(self, sequences: Sequence[TrainingSequence], size: BatchSize) -> BackwardPass:
-        states, settings = self._states(sequences), self.settings
+    def backward(self, part: Part, size: BatchSize, dropout_seed: int) -> Iterator[BackwardPass]:
+        """Each micro-batch's loss and gradients; the network is whole once all were taken.
+
+        `size`: of the step's sequences. `dropout_seed`: of the adapter's dropout, if it has one.
+        """
+        compute = partial(self._numbered, size, dropout_seed)
+        network, enabled = self.network, part.is_checkpointed
+        with checkpointed_layers(network.language_model, enabled=enabled):
+            done = parallel_map(compute, part.batches, network.device, self.max_workers)
+            yield from chain.from_iterable(done)
+
+    def _numbered(
+        self, size: BatchSize, dropout_seed: int, numbered: tuple[int, MicroBatch]
+    ) -> list[BackwardPass]:
+        number, micro_batch = numbered
+        with dropout_drawn_from(derived_seed(dropout_seed, number)):
+            return self.limit.divided(self.network, partial(self._backward, size), micro_batch)
+
+    def _states(self, micro_batch: MicroBatch) -> CompletionStates:
+        return completion_states(self.network, self.encoder, token_rows(micro_batch))
+
+    def _logprobs(self, micro_batch: MicroBatch) -> Tensor:
+        return state_logprobs(self.network, self._states(micro_batch), self.settings.temperature)
+
+    def _backward(self, size: BatchSize, micro_batch: MicroBatch) -> BackwardPass:
+        sequences = list(chain.from_iterable(micro_batch))
+        states, settings = self._states(micro_batch), self.settings
         logprobs_N = state_logprobs(self.network, states, settings.temperature)
         is_per_sequence = not PER_SEQUENCE.isdisjoint({settings.loss_fn, settings.loss_aggregation})
         batch = pad(sequences, is_per_sequence=is_per_sequence)
@@ -199,44 +195,54 @@ class UpdatePasses:
         joint = None if self.learned is None else self.learned.joint_loss(states, batch)
         whole = loss if joint is None else loss + aggregate(joint.loss_BT, mask_BT, size)
         gradients = torch.autograd.grad(whole, self.parameters, allow_unused=True)
-        sampled_N = torch.cat([sequence.sampled_logprobs_N for sequence in sequences])
+        sampled_N = _sampled_logprobs(micro_batch)
+        log_ratio_BT = logprobs_BT.detach() - batch.sampled_logprobs_BT
         return BackwardPass(
             gradients=gradients,
             loss=float(loss.detach()),
             token_loss=float(loss_BT.detach()[mask_BT].sum()),
             logprobs_2N=torch.stack([logprobs_N.detach(), sampled_N]),
             joint_sums=() if joint is None else joint.sums,
+            num_clipped=num_clipped(
+                settings.loss_fn, log_ratio_BT, batch.advantages_BT, mask_BT, clip_of(settings)
+            ),
+            largest_log_ratio=float((logprobs_N.detach() - sampled_N).max()),
         )
 
     def _per_sequence(
         self,
-        compute: Callable[[Sequence[TrainingSequence]], Tensor],
+        compute: Callable[[MicroBatch], Tensor],
         sequences: Sequence[TrainingSequence],
         lend: Lend | None,
     ) -> list[Tensor]:
         """A number per completion token, [N] of each sequence, in the order of `sequences`."""
-        rows = list(micro_batches([sequence.tokens for sequence in sequences]))
-        batches = [[sequences[row] for row in own] for own in rows]
+        indices = micro_batches(self.network, [sequence.tokens for sequence in sequences])
+        batches = _gather(sequences, indices)
         found: list[Tensor] = [torch.zeros(0)] * len(sequences)
         parts = self._without_gradients(compute, batches, lend)
         computed = [numbers_N for _, part in parts for numbers_N in part]
-        for own, numbers_N in zip(rows, computed, strict=True):
-            lengths = [len(sequences[row].sampled_logprobs_N) for row in own]
-            for row, part_N in zip(own, torch.split(numbers_N, lengths), strict=True):
-                found[row] = part_N
+        for batch, numbers_N in zip(indices, computed, strict=True):
+            own = list(chain.from_iterable(batch))
+            lengths = [len(sequences[index].sampled_logprobs_N) for index in own]
+            for index, part_N in zip(own, torch.split(numbers_N, lengths), strict=True):
+                found[index] = part_N
         return found
 
     def _without_gradients(
         self,
-        compute: Callable[[Sequence[TrainingSequence]], Tensor],
-        batches: list[list[TrainingSequence]],
+        compute: Callable[[MicroBatch], Tensor],
+        batches: list[MicroBatch],
         lend: Lend | None,
-    ) -> Iterator[tuple[list[list[TrainingSequence]], list[Tensor]]]:
+    ) -> Iterator[tuple[list[MicroBatch], list[Tensor]]]:
         """The micro-batches of each part and what is computed of them."""
         network = self.network
+
+        def fitting(micro_batch: MicroBatch) -> Tensor:
+            return torch.cat(self.limit.divided(network, compute, micro_batch))
+
         for part in _parts(network, self.max_workers, batches, lend):
             with torch.no_grad():
-                computed = list(parallel_map(compute, part, network.device, self.max_workers))
+                computed = list(parallel_map(fitting, part, network.device, self.max_workers))
             yield part, computed
 
 
@@ -257,12 +263,17 @@ def _parts(
         yield batches[start : start + size]
 
 
-def _micro_batches(sequences: Sequence[TrainingSequence]) -> list[list[TrainingSequence]]:
-    return [
-        [sequences[row] for row in rows]
-        for rows in micro_batches([sequence.tokens for sequence in sequences])
-    ]
+def _micro_batches(network: Network, sequences: Sequence[TrainingSequence]) -> list[MicroBatch]:
+    return _gather(sequences, micro_batches(network, [sequence.tokens for sequence in sequences]))
 
 
-def _num_padded(sequences: Sequence[TrainingSequence]) -> int:
-    return len(sequences) * max(len(sequence.tokens.tokens) for sequence in sequences)
+def _gather(
+    sequences: Sequence[TrainingSequence], batches: Sequence[Sequence[Sequence[int]]]
+) -> list[MicroBatch]:
+    """The sequences at these indices."""
+    return [[[sequences[index] for index in row] for row in batch] for batch in batches]
+
+
+def _sampled_logprobs(micro_batch: MicroBatch) -> Tensor:
+    """[N] of all its sequences."""
+    return torch.cat([sequence.sampled_logprobs_N for row in micro_batch for sequence in row])

@@ -14,6 +14,7 @@ from consumers.database.connection import connected
 from producer.log.local import LocalLog
 from producer.log.writer import Record
 from schemas.installation import read_installation
+from tests.support.forked_command import run_command
 from tests.support.logs import logged_events, write_local_log
 from tests.support.postgres import execute
 
@@ -26,14 +27,7 @@ def call() -> Call:
     """`cua-project` in its own process, without a terminal; keyword arguments are variables."""
 
     def run(*arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [sys.executable, "-m", "consumers", *arguments],
-            env={**os.environ, **environ},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return run_command("consumers", *arguments, environ={**os.environ, **environ})
 
     return run
 

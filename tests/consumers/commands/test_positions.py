@@ -12,19 +12,14 @@ from consumers.database.connection import connected
 from schemas.ids import training_id
 from schemas.installation import read_installation
 from tests.reference_fold.histories import Shape
+from tests.support.forked_command import run_command
 from tests.support.logs import logged_events, write_local_log
 
 SMALL = Shape(steps=1, groups=1, group_size=1, turns=2, has_trouble=False)
 
 
 def project(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "consumers", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return run_command("consumers", *arguments)
 
 
 @pytest.mark.services

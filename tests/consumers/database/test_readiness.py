@@ -1,8 +1,6 @@
 """A database that is as it should be is read without a lock, so that nobody waits for a rebuild."""
 
-import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -15,7 +13,7 @@ from consumers.database.readiness import make_ready, naming_what_is_missing
 from consumers.errors import CuaProjectError, MismatchError
 from consumers.queries.session import get_session, init_database
 from consumers.queries.trainings import get_training_by_run_name
-from tests.support.paths import ROOT
+from tests.support.forked_command import run_command
 from tests.support.postgres import execute
 
 pytestmark = pytest.mark.services
@@ -48,15 +46,7 @@ def test_readiness_queries_and_migrations_that_have_nothing_to_do_wait_for_no_re
 
 def test_commands_work_while_a_rebuild_of_the_embedded_database_runs() -> None:
     def call(*arguments: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [sys.executable, "-m", "consumers", *arguments],
-            cwd=ROOT,
-            env=os.environ,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return run_command("consumers", *arguments)
 
     try:
         assert call("run", "--once").returncode == 0

@@ -2,8 +2,6 @@
 
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +21,7 @@ from consumers.tables import PROJECTION_VERSION
 from schemas.operator_drops import read_decisions
 from tests.reference_fold.histories import Shape
 from tests.support.command import Call, call
+from tests.support.forked_command import run_command
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryReader
 from tests.support.paths import ROOT
@@ -108,15 +107,7 @@ def test_every_command_says_that_the_database_is_newer(
     execute(migrated_url, statement)
     before = content(migrated_url)
 
-    done = subprocess.run(
-        [sys.executable, "-m", "consumers", *command],
-        cwd=ROOT,
-        env=os.environ | {"DATABASE_URL": migrated_url},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run_command("consumers", *command, environ={**os.environ, "DATABASE_URL": migrated_url})
 
     assert (done.returncode, done.stdout) == (4, ""), done
     assert done.stderr.count("\n") == 1
@@ -309,14 +300,8 @@ def test_a_database_without_tables_has_no_decisions(database_url: str, tmp_path:
 def test_migrate_check_names_an_older_revision_of_equal_tables(migrated_url: str) -> None:
     execute(migrated_url, "UPDATE cua_ops.alembic_version SET version_num = '0002'")
 
-    done = subprocess.run(
-        [sys.executable, "-m", "consumers", "migrate", "--check"],
-        cwd=ROOT,
-        env=os.environ | {"DATABASE_URL": migrated_url},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+    done = run_command(
+        "consumers", "migrate", "--check", environ=os.environ | {"DATABASE_URL": migrated_url}
     )
 
     assert done.returncode == 4, done

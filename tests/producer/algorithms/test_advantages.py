@@ -56,6 +56,7 @@ REWARDS = Rewards(
     groups_B=[0, 0, 1, 0, 1, 0],
     num_tokens_B=[1, 2, 5, 3, 5, 4],
     greedy_rewards_B=[1.0, 1.0, 0.0, 1.0, 0.0, 1.0],
+    is_right_B=[True, False, True, False, False, True],
 )
 """Group 0: 1, 0, 1, 4 with mean 1.5 and squares 0.25 + 2.25 + 0.25 + 6.25 = 9; group 1: 0, 0."""
 
@@ -85,6 +86,7 @@ def test_advantages_by_hand() -> None:
         "gpg": [-1.0, -3.0, 0, -1.0, 0, 5.0],
         "grpo_passk": [0, 0, 0, 0, 0, 3 / std],
         "grpo_passk_no_std": [0, 0, 0, 0, 0, 3.0],
+        "rejection": [1, 0, 1, 0, 0, 1],
     }
     assert set(expected) == set(OF_ROLLOUTS)
     for name, advantages_of in OF_ROLLOUTS.items():
@@ -108,7 +110,7 @@ def test_remax_without_a_greedy_rollout_is_refused() -> None:
 
 
 def test_a_scripted_policy_without_tokens_has_finite_advantages() -> None:
-    rewards = Rewards([1.0, 0.0], [0, 0], [0, 0], [0.0, 0.0])
+    rewards = Rewards([1.0, 0.0], [0, 0], [0, 0], [0.0, 0.0], [True, False])
     for name, advantages_of in OF_ROLLOUTS.items():
         assert all(abs(value) < 10 for value in advantages_of(rewards)), name
 
@@ -124,13 +126,15 @@ def test_the_order_of_rollouts_does_not_matter(order: list[int]) -> None:
     def shuffled(values: Sequence[float]) -> list[float]:
         return [values[at] for at in order]
 
-    greedy = REWARDS.greedy_rewards_B
+    greedy, is_right = REWARDS.greedy_rewards_B, REWARDS.is_right_B
     assert greedy is not None
+    assert is_right is not None
     permuted = Rewards(
         shuffled(REWARDS.rewards_B),
         [REWARDS.groups_B[at] for at in order],
         [REWARDS.num_tokens_B[at] for at in order],
         shuffled(greedy),
+        [is_right[at] for at in order],
     )
     for name, advantages_of in OF_ROLLOUTS.items():
         assert advantages_of(permuted) == pytest.approx(shuffled(advantages_of(REWARDS))), name

@@ -17,9 +17,15 @@ from torch import Tensor
 
 from producer.algorithms import advantages, token_advantages
 from producer.algorithms.advantages import ADVANTAGES, Rewards
-from producer.algorithms.aggregation import AGGREGATIONS, BatchSize
-from producer.algorithms.kl import KL_ESTIMATORS, kl_penalized
-from producer.algorithms.losses import LOSSES, Clip, value_loss
+from producer.algorithms.losses import (
+    AGGREGATIONS,
+    KL_ESTIMATORS,
+    LOSSES,
+    BatchSize,
+    Clip,
+    kl_penalized,
+    value_loss,
+)
 from producer.algorithms.names import AdvantageName, AggregationName, KlName, LossName
 from tests.oracles import trl_loss, verl_core
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from producer.algorithms.advantages import ADVANTAGES, Rewards
-from producer.algorithms.baselines import baselines, moved
+from producer.algorithms.advantages import ADVANTAGES, Rewards, baselines, moved
 
 REWARDS = Rewards(
     rewards_B=[1.0, -0.1, -0.3, 1.0], groups_B=[0, 0, 1, 1], num_tokens_B=[5, 9, 7, 2]

@@ -17,7 +17,7 @@ from producer.algorithms.core_functions import (
     call_core_function,
     choose_core_function,
 )
-from producer.algorithms.process_advantages import AdvantagesAndReturns
+from producer.algorithms.token_advantages import AdvantagesAndReturns
 from tests.oracles import verl_core
 
 WEIGHTED, TOKEN_WISE = "compute_weighted_grpo_advantage", "compute_token_wise_advantage"

@@ -8,16 +8,16 @@ import torch
 from torch import Tensor
 
 from producer.algorithms import advantages
-from producer.algorithms.aggregation import AGGREGATIONS, BatchSize
-from producer.algorithms.kl import KL_ESTIMATORS, kl_penalized, kl_sample_train
-from producer.algorithms.losses import LOSSES, Clip
-from producer.algorithms.names import (
-    CLIPPED,
-    AdvantageName,
-    AggregationName,
-    KlName,
-    LossName,
+from producer.algorithms.losses import (
+    AGGREGATIONS,
+    KL_ESTIMATORS,
+    LOSSES,
+    BatchSize,
+    Clip,
+    kl_penalized,
+    kl_sample_train,
 )
+from producer.algorithms.names import CLIPPED, AdvantageName, AggregationName, KlName, LossName
 from tests.support.rounding import rounding_of_sum
 
 OLD = torch.log(torch.tensor([0.2, 0.5, 0.8, 0.2]))

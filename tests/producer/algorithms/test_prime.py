@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from producer.algorithms.prime import (
+from producer.algorithms.settings import PrimeSettings
+from producer.algorithms.token_advantages import (
     compute_prime_advantage,
     implicit_rewards,
     reward_model_loss,
 )
-from producer.algorithms.settings import PrimeSettings
 
 EQUAL = PrimeSettings(prime_process_coef=1.0, prime_outcome_coef=1.0)
 Rows = list[list[float]]

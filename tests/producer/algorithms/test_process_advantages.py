@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from producer.algorithms import process_advantages
-from producer.algorithms.process_advantages import (
+from producer.algorithms import token_advantages
+from producer.algorithms.token_advantages import (
     EPSILON,
     AdvantagesAndReturns,
     Index,
@@ -271,7 +271,7 @@ def test_outcomes_alone_are_told_from_rewards_of_steps() -> None:
 
 
 def test_outcomes_alone_are_warned_about_once(caplog: pytest.LogCaptureFixture) -> None:
-    process_advantages.warn_of_outcome_only.cache_clear()
+    token_advantages.warn_of_outcome_only.cache_clear()
     outcome, mask = tensor([[0, 1.0], [0, 0]]), torch.ones(2, 2)
     with caplog.at_level(logging.WARNING):
         compute_grpo_process_advantage_avg_unique(tensor([[1, 1.0], [0, 0]]), mask, [0, 0])

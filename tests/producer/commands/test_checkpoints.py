@@ -17,7 +17,7 @@ from producer.errors import CuaTrainError, MismatchError, NotFoundError, UsageEr
 from producer.policy.torch_policy.loading import load_network
 from producer.policy.torch_policy.state import save_checkpoint
 from producer.training.run import run
-from schemas.installation import Installation
+from schemas.installation import Installation, read_installation
 from tests.producer.policy.conftest import randomize_adapter
 from tests.support.checkpoints import hub_weights, write_checkpoint, write_shards
 from tests.support.small_run import one_step, small
@@ -28,6 +28,24 @@ WEIGHTS = "adapter_model.safetensors"
 @pytest.fixture(autouse=True)
 def _home(installation: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUA_HOME", str(installation.home))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """A home, to be left as it is, with the training `first` and the scripted one `small`."""
+    folder = tmp_path_factory.mktemp("finished")
+    installation = read_installation({"CUA_HOME": str(folder / "home")})
+    write_checkpoint(folder / "policy", "qwen3_vl")
+    run(one_step(folder / "policy"), installation=installation)
+    run(small(num_steps=1), installation=installation)
+    return installation
+
+
+@pytest.fixture
+def home(finished: Installation, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The home `finished`, which the commands of a test use."""
+    monkeypatch.setenv("CUA_HOME", str(finished.home))
+    return finished.home
 
 
 def call(*arguments: object) -> str:
@@ -47,11 +65,6 @@ def refusal(kind: type[CuaTrainError], *arguments: object) -> str:
     with pytest.raises(kind) as caught:
         call(*arguments)
     return str(caught.value)
-
-
-def train(installation: Installation, folder: Path, model_type: str = "qwen3_vl") -> None:
-    write_checkpoint(folder, model_type)
-    run(one_step(folder), installation=installation)
 
 
 def adapter_of(base: Path, folder: Path) -> Path:
@@ -105,26 +118,21 @@ def test_without_trainings_nothing_is_listed_and_nothing_is_made(
     assert not (installation.home / "log").exists()
 
 
-def test_a_training_that_does_not_exist_is_not_found(installation: Installation) -> None:
-    run(small(num_steps=1), installation=installation)
+@pytest.mark.usefixtures("home")
+def test_a_training_that_does_not_exist_is_not_found() -> None:
     assert "Did you mean 'small'" in refusal(NotFoundError, "list", "smal")
     assert "Did you mean 'small'" in refusal(NotFoundError, "export", "smal", "--output", "x")
 
 
-def test_a_scripted_policy_has_no_adapter_to_export(
-    installation: Installation, tmp_path: Path
-) -> None:
-    run(small(num_steps=1), installation=installation)
+@pytest.mark.usefixtures("home")
+def test_a_scripted_policy_has_no_adapter_to_export(tmp_path: Path) -> None:
     for name in ("export", "merge"):
         message = refusal(UsageError, name, "small", "--output", tmp_path / "out")
         assert "scripted policy" in message
         assert not (tmp_path / "out").exists()
 
 
-def test_an_exported_adapter_is_the_saved_one_with_a_model_card(
-    installation: Installation, tmp_path: Path
-) -> None:
-    train(installation, tmp_path / "policy")
+def test_an_exported_adapter_is_the_saved_one_with_a_model_card(home: Path, tmp_path: Path) -> None:
     row = listed("first")[-1]
     output = tmp_path / "out"
     result = json.loads(call("export", "first", "--output", output, "--json"))
@@ -141,7 +149,7 @@ def test_an_exported_adapter_is_the_saved_one_with_a_model_card(
         WEIGHTS,
         "base_policy.json",
     ]
-    base = AutoModelForImageTextToText.from_pretrained(tmp_path / "policy")
+    base = AutoModelForImageTextToText.from_pretrained(home.parent / "policy")
     PeftModel.from_pretrained(base, output)
     earlier = tmp_path / "earlier"
     call("export", "first", "--step", 0, "--output", earlier)
@@ -151,19 +159,19 @@ def test_an_exported_adapter_is_the_saved_one_with_a_model_card(
     )
 
 
-def test_what_is_not_what_was_saved_is_not_exported(
-    installation: Installation, tmp_path: Path
-) -> None:
-    train(installation, tmp_path / "policy")
+@pytest.mark.usefixtures("home")
+def test_what_is_not_what_was_saved_is_not_exported(tmp_path: Path) -> None:
     weights = Path(listed("first")[-1]["folder"]) / WEIGHTS
-    content = bytearray(weights.read_bytes())
-    content[-1] ^= 1
-    weights.write_bytes(content)
-    for name in ("export", "merge"):
-        message = refusal(MismatchError, name, "first", "--output", tmp_path / "out")
-        assert "are not those that were saved" in message
-    weights.unlink()
-    assert "is gone" in refusal(NotFoundError, "export", "first", "--output", tmp_path / "out")
+    saved = weights.read_bytes()
+    try:
+        weights.write_bytes(saved[:-1] + bytes([saved[-1] ^ 1]))
+        for name in ("export", "merge"):
+            message = refusal(MismatchError, name, "first", "--output", tmp_path / "out")
+            assert "are not those that were saved" in message
+        weights.unlink()
+        assert "is gone" in refusal(NotFoundError, "export", "first", "--output", tmp_path / "out")
+    finally:
+        weights.write_bytes(saved)
     assert not (tmp_path / "out").exists()
 
 
@@ -222,11 +230,10 @@ def test_a_merged_policy_keeps_the_type_of_the_bases_weights(tmp_path: Path) -> 
 
 
 def test_the_newest_checkpoint_of_a_training_is_merged_into_its_base(
-    installation: Installation, tmp_path: Path
+    home: Path, tmp_path: Path
 ) -> None:
-    train(installation, tmp_path / "policy")
     result = json.loads(call("merge", "first", "--output", tmp_path / "merged", "--json"))
-    assert result["base"] == str(tmp_path / "policy")
+    assert result["base"] == str(home.parent / "policy")
     assert result["parameters"] > 0
     AutoModelForImageTextToText.from_pretrained(tmp_path / "merged")
 

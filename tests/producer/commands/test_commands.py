@@ -1,4 +1,4 @@
-"""`cua-train run` and `evaluate` as a person meets them: what they print, ask and survive."""
+"""`cua-train run` as a person meets it: what it asks, logs and survives."""
 
 import json
 import os
@@ -8,110 +8,21 @@ import select
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from schemas.ids import training_id
+from tests.support.forked_command import run_command
 
 SMALL = (
     *("--model-name", "oracle", "--num-steps", "1", "--group-size", "2", "--groups-per-batch", "1"),
     *("--eval-episodes", "2", "--no-monitor"),
 )
-CONTINUE = re.compile(r"^continue it with: (.*)$", re.MULTILINE)
 
 
 def cua_train(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "producer", *words],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = run_command("producer", *words)
     assert done.returncode == code, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
-
-
-def in_a_new_shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """As typed by somebody who has only a PATH and a home, in some folder."""
-    done = subprocess.run(
-        ["sh", "-c", command],
-        cwd=folder,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(folder), "LANG": "C.UTF-8"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done
-
-
-def printed(done: subprocess.CompletedProcess[str]) -> str:
-    """The command that continues the run."""
-    found = CONTINUE.search(done.stderr)
-    assert found is not None, done.stderr
-    return found[1]
-
-
-def test_a_training_of_any_script_runs_continues_as_printed_and_is_evaluated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CUA_HOME", str(tmp_path / "it's a home"))
-    done = cua_train("run", "--training-name", "训练-1", *SMALL, "--json")
-    summary = json.loads(done.stdout.splitlines()[-1])
-    assert (summary["training_name"], summary["steps"]) == ("训练-1", 1)
-    assert summary["training_id"] == str(training_id("训练-1"))
-    assert (tmp_path / "it's a home" / "runs" / "训练-1" / "state").is_dir()
-    again = in_a_new_shell(printed(done), tmp_path)
-    assert "training 训练-1: completed after step 1" in again.stdout
-    evaluated = cua_train("evaluate", "--training-name", "训练-1", "--episodes", "2", "--json")
-    assert json.loads(evaluated.stdout)["episodes"] == 2
-
-
-def test_the_printed_command_has_the_folder_and_what_a_config_file_changed_is_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "more.toml").write_text("num_steps = 2\nmax_concurrent_rollouts = 3\n")
-    given = ("--training-name", "kept", "--log-path", "my runs/kept")
-    cua_train("run", *given, *SMALL)
-    done = cua_train("run", *given, "--config", "more.toml", "--no-monitor")
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    again = in_a_new_shell(f"{printed(done)} --json", elsewhere)
-    summary = json.loads(again.stdout.splitlines()[-1])
-    assert (summary["status"], summary["steps"]) == ("completed", 2)
-    assert summary["log_path"] == str(tmp_path / "my runs" / "kept")
-    assert list(elsewhere.iterdir()) == []
-
-
-def test_a_run_without_a_name_prints_one_that_continues(tmp_path: Path) -> None:
-    done = cua_train("run", *SMALL, "--json")
-    name = json.loads(done.stdout.splitlines()[-1])["training_name"]
-    assert name.startswith("oracle-")
-    assert f"training {name}: completed" in in_a_new_shell(printed(done), tmp_path).stdout
-
-
-def test_tasks_of_a_file_are_found_from_another_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    task = {
-        "task_id": "train_02_enable_wifi",  # the oracle knows how to solve it
-        "description": "Turn wifi on.",
-        "setup": ["settings put global wifi_on 0"],
-        "validation_query": "wifi_enabled",
-        "expected": "True",
-    }
-    Path("tasks.jsonl").write_text(json.dumps(task))
-    source = json.dumps([{"source_type": "file", "file_path": "tasks.jsonl"}])
-    done = cua_train("run", "--training-name", "filed", "--tasks", source, *SMALL)
-    monkeypatch.chdir("/")
-    in_a_new_shell(f"{printed(done)} --num-steps 2", Path("/"))
 
 
 def on_a_terminal(*words: str, answers: list[tuple[str, str]]) -> tuple[int, str]:

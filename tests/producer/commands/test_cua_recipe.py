@@ -12,6 +12,7 @@ from PIL import Image
 from pydantic import JsonValue
 
 from producer.cli import cli
+from producer.commands.flags import from_recipe
 from producer.cua_recipe import (
     convert_openai_responses_to_message,
     load_demo_eval_tasks,
@@ -21,7 +22,6 @@ from producer.cua_recipe import (
     load_tasks_from_file,
 )
 from producer.errors import UsageError
-from producer.foreign_files.cua_command_line import from_recipe
 from producer.tasks.sources import load_tasks
 from tests.support.cua_train import CuaTrain
 from tests.support.paths import ROOT
@@ -63,13 +63,18 @@ def test_the_recipes_spelling_is_ours(written: list[str], ours: list[str]) -> No
 
 
 @pytest.mark.parametrize(
-    "written", ["--gbox_api_key=K3Y", "gbox_api_key=K3Y", "tinker_api_key=K3Y"]
+    ("written", "instead"),
+    [
+        ("--gbox_api_key=K3Y", "coming; today's"),
+        ("gbox_api_key=K3Y", "coming; today's"),
+        ("tinker_api_key=K3Y", "set TINKER_API_KEY, and provider to tinker"),
+    ],
 )
 def test_a_key_of_a_service_is_refused_by_name_and_not_shown(
-    written: str, cua_train: CuaTrain
+    written: str, instead: str, cua_train: CuaTrain
 ) -> None:
     refused = cua_train("run", written, expected=2)
-    assert "coming; today's" in " ".join(refused.stderr.split())
+    assert instead in " ".join(refused.stderr.split())
     assert "K3Y" not in refused.stderr
 
 

@@ -64,7 +64,7 @@ def test_values_have_a_type_and_choices_are_shown() -> None:
     shown = " ".join(help_of("run", width=200).split())
     for words in (
         *("--group-size <INTEGER>", "--learning-rate <FLOAT>", "--log-path <FOLDER>"),
-        *("--tasks <JSON>", "--training-name <NAME>", "--model-name <NAME|FOLDER>"),
+        *("--tasks <FILE|JSON>", "--training-name <NAME>", "--model-name <NAME|FOLDER>"),
         *("--loss-fn <NAME>", "--config <FILE>", "--kl-in <advantage|loss>"),
         "One of importance_sampling, reinforce, ppo, cispo, gspo. [default: importance_sampling]",
         "<ask|resume|overwrite|skip|raise>",

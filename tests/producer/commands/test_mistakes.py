@@ -3,36 +3,31 @@
 import errno
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from producer.cli import main
-from producer.commands.config_file import read_config_file
-from producer.commands.given_fields import given_fields
+from producer.commands.given_fields import given_fields, read_config_file
 from producer.config import read_config
 from producer.errors import CuaTrainError, UsageError, did_you_mean
 from producer.training import preflight as writable
 from producer.training.preflight import check_writable
+from tests.support.cua_train import CuaTrain
+from tests.support.forked_command import run_command
 
 Failed = Callable[..., str]
 
 
 @pytest.fixture
-def failed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Failed:
+def failed(cua_train: CuaTrain) -> Failed:
     """Runs a command that fails; gives what it printed after `error: `."""
 
     def run(*words: str, code: int = 2) -> str:
-        monkeypatch.setattr(sys, "argv", ["cua-train", *words])
-        with pytest.raises(SystemExit) as exit_:
-            main()
-        shown = capsys.readouterr()
-        assert (exit_.value.code, shown.out) == (code, "")
-        assert shown.err.startswith("error: ")
-        return shown.err.removeprefix("error: ").rstrip("\n")
+        shown = cua_train(*words, expected=code)
+        assert shown.stdout == ""
+        assert shown.stderr.startswith("error: ")
+        return shown.stderr.removeprefix("error: ").rstrip("\n")
 
     return run
 
@@ -173,12 +168,31 @@ def test_a_config_file_that_is_missing_is_a_usage_error(tmp_path: Path) -> None:
         read_config_file(tmp_path / "none.json")
 
 
+def test_the_name_of_a_file_of_tasks_is_a_task_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.csv").touch()
+    (tmp_path / "config.json").write_text('{"tasks": "my.csv"}')
+    source = {"source_type": "file", "file_path": str(tmp_path / "my.csv")}
+    assert given_fields({"eval_tasks": "my.csv"}, Path("config.json")) == {
+        "tasks": source,
+        "eval_tasks": source,
+    }
+
+
+@pytest.mark.parametrize("text", ["x" * 300, "~nobody/my.csv", "a\0b"])
+def test_tasks_that_cannot_be_the_name_of_a_file_are_no_valid_json(text: str) -> None:
+    with pytest.raises(UsageError, match="is neither an existing file nor valid JSON"):
+        given_fields({"tasks": text}, None)
+
+
 def test_tasks_that_are_no_json_get_an_example() -> None:
     with pytest.raises(UsageError) as error:
         given_fields({"tasks": "demo_training"}, None)
     assert str(error.value) == (
-        "--tasks: 'demo_training' is not valid JSON, line 1 column 1: expecting value;"
-        ' for example --tasks \'{"source_type": "demo_training"}\''
+        "--tasks: 'demo_training' is neither an existing file nor valid JSON, line 1 column 1:"
+        ' expecting value; for example --tasks \'{"source_type": "demo_training"}\''
     )
 
 
@@ -240,22 +254,16 @@ def test_what_nobody_foresaw_asks_for_a_report_and_shows_the_traceback_on_reques
 ) -> None:
     small = ("--model-name", "oracle", "--group-size", "2", "--groups-per-batch", "1")
     words = ("run", "--training-name", "a", *small, "--eval-episodes", "2", "--no-monitor")
-    subprocess.run(
-        [sys.executable, "-m", "producer", *words, "--num-steps", "1"],
-        check=True,
-        capture_output=True,
-    )
+    assert run_command("producer", *words, "--num-steps", "1").returncode == 0
     for state in (tmp_path / "cua-home" / "runs" / "a" / "state").rglob("scripted.json"):
         state.write_text("{")
-    more = [sys.executable, "-m", "producer", *words, "--num-steps", "2"]
-    done = subprocess.run(more, capture_output=True, text=True, check=False)
+    more = (*words, "--num-steps", "2")
+    done = run_command("producer", *more)
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
     assert last.startswith("error: internal error: JSONDecodeError: Expecting")
     assert last.endswith("; please report it. CUA_TRACEBACK=1 shows the traceback")
-    done = subprocess.run(
-        more, env={**os.environ, "CUA_TRACEBACK": "1"}, capture_output=True, text=True, check=False
-    )
+    done = run_command("producer", *more, environ={**os.environ, "CUA_TRACEBACK": "1"})
     assert "Traceback (most recent call last)" in done.stderr
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from producer.agents.desktop.programs import check_programs
 from producer.config import read_config
 from producer.errors import StopRequestedError, UnreachableError
 from producer.log.kafka_contact import wait_for_kafka
@@ -69,6 +70,21 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, str]] = {
         (*ORACLE, "--tasks", custom(expected="yes")),
         2,
         "tasks.custom_tasks[0].expected: wifi_enabled answers True or False, never 'yes'",
+    ),
+    "fewer answers than joined queries": (
+        (*ORACLE, "--tasks", custom(validation_query="wifi_enabled & current_app")),
+        2,
+        "expected: 1 answer ('True') for 2 queries ('wifi_enabled & current_app'); give one for",
+    ),
+    "an app that the phone does not have, in joined queries": (
+        (
+            *(*ORACLE, "--tasks"),
+            custom(
+                validation_query="wifi_enabled & current_app", expected="True & com.spotify.music"
+            ),
+        ),
+        2,
+        "tasks.custom_tasks[0].expected: current_app: the simulated phone has no 'com.spotify.mus",
     ),
     "an app that the phone does not have": (
         (*ORACLE, "--tasks", custom(validation_query="current_app", expected="com.spotify.music")),
@@ -154,6 +170,30 @@ def test_a_mistake_leaves_a_new_machine_as_it_was(work: Path, call: CuaTrain, mi
     done = call("run", *words, expected=code)
     assert message in done.stderr
     assert done.stdout == ""
+    assert listing(work) == before
+
+
+def test_a_desktop_without_its_programs_names_them_and_how_to_install_them(
+    work: Path, call: CuaTrain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(work))
+    monkeypatch.setattr("producer.agents.desktop.agent._check_desktop", check_programs)
+    before = listing(work)
+    done = call("run", "--environment", "desktop", *SMALL, expected=3)
+    assert (
+        "needs Xvfb, jwm, l3afpad, galculator, pcmanfm; on Debian or Ubuntu: sudo apt-get"
+        in done.stderr
+    )
+    assert listing(work) == before
+
+
+def test_the_default_policy_is_refused_on_a_desktop(
+    work: Path, call: CuaTrain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("producer.agents.desktop.agent._check_desktop", lambda: None)
+    before = listing(work)
+    done = call("run", "--environment", "desktop", expected=2)
+    assert "there is no policy 'demo' for environment desktop" in done.stderr
     assert listing(work) == before
 
 

@@ -12,7 +12,7 @@ import pytest
 from pydantic import JsonValue
 
 from producer.agents.android.demo_tasks import demo_tasks
-from producer.tasks.files import tasks_from_file
+from producer.tasks.custom import tasks_from_file
 from tests.support.cua_train import CuaTrain
 
 
@@ -66,12 +66,8 @@ ABSENT = '{"source_type": "none"}'
     [
         (("show", "enable_wifi"), 3, "Did you mean 'train_02_enable_wifi'?"),
         (("check", "--task", "train_68_create_app_folder"), 4, "train_68_create_app_folder"),
-        (
-            ("leakage", "--check"),
-            4,
-            "some of 20 evaluation tasks are in training: 15 by goal",
-        ),
-        (("leakage", "--tasks", "{"), 2, "--tasks: '{' is not valid JSON"),
+        (("leakage", "--check"), 4, "some of 20 evaluation tasks are in training: 15 by goal"),
+        (("leakage", "--tasks", "{"), 2, "--tasks: '{' is neither an existing file nor valid JSON"),
         (("leakage", "--eval-tasks", ABSENT), 2, "eval_tasks.source_type"),
     ],
 )
@@ -111,6 +107,18 @@ def test_generated_entries_of_two_seeds_share_no_task_instruction_or_gold(
         *("--tasks", json.dumps({**source, "seed": 5, "split": "train"})),
         *("--eval-tasks", json.dumps({**source, "seed": 6, "split": "held_out"})),
     )
+
+
+def test_default_sources_of_an_agent_are_compared_by_its_name(tasks: CuaTrain) -> None:
+    """DB Bench's generated entries share none of what would be recall."""
+    found = parsed(tasks, "leakage", "--environment", "dbbench", "--check")
+    by_measure = {item["of"]: item for item in found["overlaps"]}
+    assert (found["tasks"], found["eval_tasks"]) == (1100, 264)
+    for of in ("task", "instruction", "gold", "target", "combination"):
+        assert (by_measure[of]["num_eval_tasks"], by_measure[of]["num_shared"]) == (264, 0)
+    # The phone is evaluated on its training tasks, with unseen seeds.
+    seen = tasks("leakage", "--environment", "android", "--check", expected=4).stderr
+    assert "18 by task, 18 by instruction, 18 by goal" in seen
 
 
 def test_what_show_prints_of_every_demo_task_can_be_read_as_a_task_of_ones_own(

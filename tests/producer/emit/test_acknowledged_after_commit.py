@@ -4,25 +4,20 @@ Another writer holds the local log's write lock, so that no commit can succeed; 
 first is then caught every time, and kill -9 falls between acknowledgement and commit.
 """
 
-import os
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from queue import Empty, Queue
-from uuid import uuid4
 
 import pytest
 
 from producer.emit import Emitter
-from schemas.environment import EnvironmentCreationStarted, EnvironmentRequested
 from schemas.installation import Installation
 from schemas.wire import read_envelope
-from tests.support.paths import ROOT
+from tests.support.emitting import CREATING, REQUESTED, emitting_process, new_subject
 from tests.support.reading import installation_at, read_all
 
 QUIET_S = 1.5
@@ -46,13 +41,7 @@ def recorded(installation: Installation) -> set[tuple[str, int]]:
 def test_a_process_killed_while_no_commit_can_succeed_has_acknowledged_only_what_is_recorded(
     tmp_path: Path,
 ) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.emitting_process", "3"],
-        cwd=ROOT,
-        env={**os.environ, "CUA_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    process = emitting_process(tmp_path, 3)
     lines: Queue[str] = Queue()
 
     def read() -> None:
@@ -92,11 +81,10 @@ def test_neither_wait_nor_flush_nor_done_says_yes_while_no_commit_can_succeed(
 ) -> None:
     home = installation_at(tmp_path)
     with Emitter.open(home) as emitter:
-        stream = emitter.stream(f"environment/{uuid4()}")
-        requested = EnvironmentRequested(env_type="a", box_type="b", config={})
-        stream.emit(requested).wait(30)
+        stream = emitter.stream(new_subject())
+        stream.emit(REQUESTED).wait(30)
         with held_write_lock(home):
-            acknowledgement = stream.emit(EnvironmentCreationStarted())
+            acknowledgement = stream.emit(CREATING)
             with pytest.raises(TimeoutError):
                 acknowledgement.wait(0.5)
             with pytest.raises(TimeoutError):
@@ -109,13 +97,10 @@ def test_neither_wait_nor_flush_nor_done_says_yes_while_no_commit_can_succeed(
 def test_what_is_acknowledged_is_seen_by_every_other_reader_at_once(tmp_path: Path) -> None:
     home = installation_at(tmp_path)
     with Emitter.open(home) as emitter:
-        subject = f"environment/{uuid4()}"
-        stream = emitter.stream(subject)
-        first = EnvironmentRequested(env_type="a", box_type="b", config={})
-        stream.emit(first).wait(30)
+        emitter.stream(new_subject()).emit(REQUESTED).wait(30)
         with closing(sqlite3.connect(home.local_log_path, isolation_level=None)) as other:
             for expected in range(2, 40):
-                another = emitter.stream(f"environment/{uuid4()}")
-                another.emit(first).wait(30)
+                another = emitter.stream(new_subject())
+                another.emit(REQUESTED).wait(30)
                 (count,) = other.execute("SELECT count(*) FROM records").fetchone()
                 assert count == expected

@@ -2,8 +2,9 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from uuid import RFC_4122, UUID, uuid4
 
@@ -18,14 +19,12 @@ from producer.errors import LogBrokenError
 from producer.log.event_log import EventLog
 from producer.log.local import LocalLog
 from producer.log.writer import Coordinates, Record
-from schemas.environment import (
-    EnvironmentCreationStarted,
-    EnvironmentRequested,
-)
+from schemas.environment import EnvironmentRequested
 from schemas.event import Event, StreamPoint
 from schemas.ids import EPOCH_START, uuid7, uuid7_text
 from schemas.installation import Installation
 from schemas.wire import decode
+from tests.support.emitting import CREATING, REQUESTED, new_subject, until
 from tests.support.reading import installation_at, read_all
 
 AT = datetime(2026, 11, 21, 3, 14, 15, 926535, tzinfo=UTC)
@@ -34,13 +33,6 @@ AT = datetime(2026, 11, 21, 3, 14, 15, 926535, tzinfo=UTC)
 @pytest.fixture
 def installation(tmp_path: Path) -> Installation:
     return installation_at(tmp_path)
-
-
-REQUESTED = EnvironmentRequested(env_type="android_sim", box_type="android", config={})
-
-
-def new_subject() -> str:
-    return f"environment/{uuid4()}"
 
 
 def events(installation: Installation) -> list[Event]:
@@ -55,7 +47,7 @@ def test_an_event_is_stamped_and_acknowledged_once_it_is_on_disk(
         source = emitter.source
         stream = emitter.stream(subject, training_id=training)
         stream.emit(REQUESTED)
-        stream.emit(EnvironmentCreationStarted()).wait(10)
+        stream.emit(CREATING).wait(10)
         emitter.stream(new_subject()).emit(REQUESTED).wait(10)
         first, second, other = events(installation)
     assert first.payload == REQUESTED
@@ -115,13 +107,6 @@ def emitter_on(
     return Emitter(EventLog(log, installation), blobs, buffer_bytes=buffer_bytes)
 
 
-def wait_until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.005)
-    assert condition()
-
-
 def test_a_full_buffer_makes_emit_wait_with_one_warning_and_memory_stays_bounded(
     installation: Installation, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -138,7 +123,7 @@ def test_a_full_buffer_makes_emit_wait_with_one_warning_and_memory_stays_bounded
 
     thread = threading.Thread(target=emit_for_ever)
     thread.start()
-    wait_until(lambda: caplog.messages)
+    until(lambda: caplog.messages)
     # Some 5,600 or 10,600 bytes a round into 100,000: the first batch, then what the buffer holds.
     assert 5 <= num_emitted <= 45
     assert thread.is_alive()
@@ -172,7 +157,7 @@ def test_what_emit_accepted_while_another_thread_closes_is_recorded_and_the_rest
     log = HeldLog(installation.local_log_path)
     emitter = emitter_on(log, installation, buffer_bytes=50_000 if is_full else 50_000_000)
     thread, accepted = start_filling(emitter)
-    wait_until(lambda: caplog.messages if is_full else len(accepted) > 100)
+    until(lambda: caplog.messages if is_full else len(accepted) > 100)
     closing = threading.Thread(target=emitter.close)
     closing.start()
     log.may_append.set()
@@ -189,7 +174,7 @@ def test_a_write_that_hangs_does_not_hang_close_nor_those_who_wait(
     log = HeldLog(installation.local_log_path)
     emitter = emitter_on(log, installation)
     thread, accepted = start_filling(emitter)
-    wait_until(lambda: caplog.messages)
+    until(lambda: caplog.messages)
     raised: list[BaseException] = []
 
     def wait_for_ever() -> None:
@@ -209,17 +194,16 @@ def test_a_write_that_hangs_does_not_hang_close_nor_those_who_wait(
         assert not each.is_alive()
     assert [str(error) for error in raised] == [CLOSED]
     log.may_append.set()
-    wait_until(lambda: accepted[0].done)
+    until(lambda: accepted[0].done)
     log.close()
 
 
 def refuses_to_work(emitter: Emitter) -> None:
-    with pytest.raises(RuntimeError, match="after the fork"):
-        emitter.stream(new_subject()).emit(REQUESTED)
-    with pytest.raises(RuntimeError, match="after the fork"):
-        emitter.stream(new_subject()).ensure(REQUESTED)
-    with pytest.raises(RuntimeError, match="after the fork"):
-        emitter.put_blob(b"pixels")
+    stream = emitter.stream(new_subject())
+    uses = (partial(stream.emit, REQUESTED), partial(stream.ensure, REQUESTED))
+    for use in (*uses, partial(emitter.put_blob, b"pixels")):
+        with pytest.raises(RuntimeError, match="after the fork"):
+            use()
     os._exit(7)
 
 
@@ -239,7 +223,7 @@ def test_a_forked_child_may_not_use_its_parents_emitter(installation: Installati
 def fail_inside_a_broken_log(installation: Installation) -> None:
     with Emitter.open(installation) as emitter:
         emitter.log.local._connection.execute("PRAGMA max_page_count = 1")
-        emitter.stream(f"environment/{uuid4()}").emit(
+        emitter.stream(new_subject()).emit(
             EnvironmentRequested(env_type="a", box_type="b", config={"x": "x" * 500_000})
         )
         raise KeyError

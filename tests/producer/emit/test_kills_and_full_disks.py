@@ -1,4 +1,3 @@
-import os
 import random
 import resource
 import signal
@@ -10,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
@@ -25,18 +23,9 @@ from schemas.catalogue import NUM_PARTITIONS
 from schemas.environment import EnvironmentRequested
 from schemas.local_log import partition_of
 from schemas.wire import read_envelope
+from tests.support.emitting import REQUESTED, acknowledged, emitting_process, new_subject
 from tests.support.paths import ROOT
 from tests.support.reading import installation_at, read_all
-
-
-def start_process(home: Path, num_streams: int) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.support.emitting_process", str(num_streams)],
-        cwd=ROOT,
-        env={**os.environ, "CUA_HOME": str(home), "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
 
 
 def sequences(home: Path) -> dict[str, list[int]]:
@@ -47,14 +36,22 @@ def sequences(home: Path) -> dict[str, list[int]]:
     return found
 
 
+def check_recorded(home: Path, last: dict[str, int], num_streams: int) -> None:
+    """Everything that was acknowledged, and no gap in a stream."""
+    found = sequences(home)
+    assert len(found) == num_streams
+    for subject, numbers in found.items():
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert len(numbers) >= last.get(subject, 0)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_kill_9_loses_no_acknowledged_event_or_blob_and_leaves_no_gap_in_a_stream(
     tmp_path: Path, seed: int
 ) -> None:
     chance = random.Random(seed)
-    processes = [start_process(tmp_path, 4), start_process(tmp_path, 3)]
-    acknowledged: dict[str, int] = {}
-    refs: list[str] = []
+    processes = [emitting_process(tmp_path, 4), emitting_process(tmp_path, 3)]
+    lines: list[str] = []
     try:
         for process in processes:
             assert process.stdout is not None
@@ -65,20 +62,13 @@ def test_kill_9_loses_no_acknowledged_event_or_blob_and_leaves_no_gap_in_a_strea
             process.send_signal(signal.SIGKILL)
         for process in processes:
             said, _ = process.communicate(timeout=30)
-            # A line that the kill cut short was not said.
-            for subject, number, ref in (
-                line.split() for line in said.splitlines()[:-1] if line.count(" ") == 2
-            ):
-                acknowledged[subject] = max(acknowledged.get(subject, 0), int(number))
-                refs += [ref] if ref != "-" else []
-    found = sequences(tmp_path)
-    assert len(found) == 7
-    for subject, numbers in found.items():
-        assert numbers == list(range(1, len(numbers) + 1))
-        assert len(numbers) >= acknowledged.get(subject, 0)
-    assert sum(acknowledged.values()) > 0
-    for ref in refs:
-        read_blob(installation_at(tmp_path), ref)
+            lines += said.splitlines(keepends=True)
+    last = acknowledged(lines)
+    assert sum(last.values()) > 0
+    check_recorded(tmp_path, last, 7)
+    for line in lines:
+        if "blob:" in line and line.endswith("\n"):
+            read_blob(installation_at(tmp_path), line.split()[-1])
 
 
 def test_processes_that_append_at_once_share_the_offsets_without_gap_or_loss(
@@ -87,7 +77,7 @@ def test_processes_that_append_at_once_share_the_offsets_without_gap_or_loss(
     code = (
         "import sys; from pathlib import Path; from producer.log.local import LocalLog; from"
         " producer.log.writer import Record\nlog = LocalLog(Path(sys.argv[1]))\nfor number in"
-        " range(200): log.append([Record('cua.rollouts', 'rollout/same', f'{sys.argv[2]}"
+        " range(80): log.append([Record('cua.rollouts', 'rollout/same', f'{sys.argv[2]}"
         " {number}'.encode())])\nlog.close()"
     )
     path = tmp_path / "log" / "log.sqlite3"
@@ -97,10 +87,10 @@ def test_processes_that_append_at_once_share_the_offsets_without_gap_or_loss(
     ]
     assert [process.wait(60) for process in processes] == [0, 0, 0]
     records = read_all(installation_at(tmp_path))
-    assert [record.offset for record in records] == list(range(600))
+    assert [record.offset for record in records] == list(range(240))
     for name in (b"a", b"b", b"c"):
         assert [r.value for r in records if r.value.startswith(name)] == [
-            name + b" %d" % number for number in range(200)
+            name + b" %d" % number for number in range(80)
         ]
 
 
@@ -176,17 +166,16 @@ def fill_by_page_count(log: LocalLog) -> None:
 def test_a_full_log_breaks_for_good_and_keeps_what_was_acknowledged(tmp_path: Path) -> None:
     installation = installation_at(tmp_path)
     emitter = Emitter.open(installation)
-    subject, other = f"environment/{uuid4()}", f"environment/{uuid4()}"
-    small = EnvironmentRequested(env_type="a", box_type="b", config={})
+    subject, other = new_subject(), new_subject()
     big = EnvironmentRequested(env_type="a", box_type="b", config={"big": "x" * 500_000})
-    emitter.stream(subject).emit(small).wait(10)
+    emitter.stream(subject).emit(REQUESTED).wait(10)
     fill_by_page_count(emitter.log.local)
     acknowledgement = emitter.stream(other).emit(big)
     with pytest.raises(LogBrokenError, match=r"full.*Make room"):
         acknowledgement.wait(10)
     assert not acknowledgement.done
     with pytest.raises(LogBrokenError):
-        emitter.stream(f"environment/{uuid4()}").emit(big)
+        emitter.stream(new_subject()).emit(big)
     with pytest.raises(LogBrokenError):
         emitter.put_blob(b"too late")
     with pytest.raises(LogBrokenError):
@@ -205,26 +194,13 @@ def limited(size_bytes: int) -> Callable[[], None]:
 def test_a_process_whose_files_may_grow_no_more_ends_with_the_error_and_loses_nothing_acknowledged(
     tmp_path: Path,
 ) -> None:
-    process = subprocess.run(
-        [sys.executable, "-m", "tests.support.emitting_process", "5"],
-        cwd=ROOT,
-        env={**os.environ, "CUA_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        preexec_fn=limited(400_000),
-    )
+    process = emitting_process(tmp_path, 5, stderr=subprocess.PIPE, preexec_fn=limited(400_000))
+    said, error = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert "LogBrokenError" in process.stderr
-    acknowledged: dict[str, int] = {}
-    for subject, number, _ in (line.split() for line in process.stdout.splitlines()):
-        acknowledged[subject] = int(number)
-    found = sequences(tmp_path)
-    assert len(acknowledged) == 5
-    for subject, last in acknowledged.items():
-        assert found[subject] == list(range(1, len(found[subject]) + 1))
-        assert len(found[subject]) >= last
+    assert "LogBrokenError" in error
+    last = acknowledged(said.splitlines(keepends=True))
+    assert len(last) == 5
+    check_recorded(tmp_path, last, 5)
 
 
 def test_a_log_that_is_removed_under_its_writer_is_broken_and_not_silently_lost(

@@ -8,17 +8,11 @@ from producer.emit import Emitter
 from producer.emit.ownership import ClaimLostError, check_owner, claim
 from producer.log.stream_history import StreamHistory
 from producer.log.writer import Record
-from schemas.environment import (
-    EnvironmentCreationStarted,
-    EnvironmentRequested,
-    EnvironmentTerminated,
-)
+from schemas.environment import EnvironmentTerminated
 from schemas.event import StreamPoint
 from schemas.ids import EPOCH_START
+from tests.support.emitting import CREATING, REQUESTED, new_subject
 from tests.support.reading import installation_at
-
-REQUESTED = EnvironmentRequested(env_type="a", box_type="b", config={})
-CREATING = EnvironmentCreationStarted()
 
 
 def test_a_claim_on_a_new_stream_is_read_back_as_ours(tmp_path: Path) -> None:
@@ -39,7 +33,7 @@ def test_a_claim_on_a_new_stream_is_read_back_as_ours(tmp_path: Path) -> None:
 def test_of_two_claims_of_one_epoch_the_first_in_the_log_wins_and_the_other_learns_whose(
     tmp_path: Path,
 ) -> None:
-    subject = f"environment/{uuid4()}"
+    subject = new_subject()
     with (
         Emitter.open(installation_at(tmp_path)) as first,
         Emitter.open(installation_at(tmp_path)) as second,
@@ -55,7 +49,7 @@ def test_of_two_claims_of_one_epoch_the_first_in_the_log_wins_and_the_other_lear
 
 
 def test_a_resumed_stream_is_taken_over_and_the_old_writer_finds_out(tmp_path: Path) -> None:
-    subject = f"environment/{uuid4()}"
+    subject = new_subject()
     with (
         Emitter.open(installation_at(tmp_path)) as old,
         Emitter.open(installation_at(tmp_path)) as new,
@@ -77,7 +71,7 @@ def test_a_resumed_stream_is_taken_over_and_the_old_writer_finds_out(tmp_path: P
 def test_a_claim_overtaken_by_the_old_writer_is_lost_and_another_emitter_wins_the_next_one(
     tmp_path: Path,
 ) -> None:
-    subject = f"environment/{uuid4()}"
+    subject = new_subject()
     with (
         Emitter.open(installation_at(tmp_path)) as old,
         Emitter.open(installation_at(tmp_path)) as loser,
@@ -99,7 +93,7 @@ def test_a_claim_overtaken_by_the_old_writer_is_lost_and_another_emitter_wins_th
 
 
 def test_a_monitor_sees_a_takeover_and_nothing_else(tmp_path: Path) -> None:
-    subject = f"environment/{uuid4()}"
+    subject = new_subject()
     with (
         Emitter.open(installation_at(tmp_path)) as old,
         Emitter.open(installation_at(tmp_path)) as loser,
@@ -121,7 +115,7 @@ def test_a_monitor_sees_a_takeover_and_nothing_else(tmp_path: Path) -> None:
 
 def test_a_monitor_sees_a_takeover_behind_records_that_cannot_be_read(tmp_path: Path) -> None:
     """A stranger's, or a later version's: what follows is read all the same."""
-    subject = f"environment/{uuid4()}"
+    subject = new_subject()
     with Emitter.open(installation_at(tmp_path)) as emitter:
         log = emitter.log.local
         _, monitor = claim(emitter, REQUESTED, StreamHistory(subject), {})
@@ -133,7 +127,7 @@ def test_a_monitor_sees_a_takeover_behind_records_that_cannot_be_read(tmp_path: 
             log.append([Record("cua.rollouts", subject, content)])
 
         append(b"garbage")
-        append(json.dumps(claimed | {"subject": f"environment/{uuid4()}"}).encode())
+        append(json.dumps(claimed | {"subject": new_subject()}).encode())
         dreamt = {"type": "cua.environment.dreamt", "dataschema": "urn:cua:dreamt:1"}
         append(json.dumps(own | dreamt | {"sequence": 2}).encode())
         monitor.check()

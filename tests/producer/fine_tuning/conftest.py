@@ -1,13 +1,17 @@
 """Fixtures: a tiny text policy and examples that it can learn."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from producer.fine_tuning.run import FineTuningSummary, fine_tune
 from producer.text_policy.build import TextPolicySize, build_text_policy
+from schemas.installation import Installation
+from tests.support.reading import installation_at
 
 TABLES = ("orders", "users", "items")
 RIGHT, WRONG = "SELECT name FROM users", "SELECT name FROM items"
@@ -66,9 +70,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return paths
 
 
-@pytest.fixture
-def given(policy: Path, data: dict[str, Path]) -> dict[str, Any]:
-    """The settings of a small fine-tuning: 3 epochs of 3 steps."""
+def settings(policy: Path, data: dict[str, Path]) -> dict[str, Any]:
     return {
         "training_name": "small",
         "model_name": str(policy),
@@ -82,3 +84,24 @@ def given(policy: Path, data: dict[str, Path]) -> dict[str, Any]:
         "eval_strategy": "epoch",
         "device": "cpu",
     }
+
+
+@pytest.fixture
+def given(policy: Path, data: dict[str, Path]) -> dict[str, Any]:
+    """The settings of a small fine-tuning: 3 epochs of 3 steps."""
+    return settings(policy, data)
+
+
+@pytest.fixture(scope="session")
+def whole(
+    policy: Path, data: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Installation, FineTuningSummary]:
+    """That fine-tuning, complete; only to be read."""
+    installation = installation_at(tmp_path_factory.mktemp("whole") / "home")
+    return installation, fine_tune("sft", settings(policy, data), installation=installation)
+
+
+@pytest.fixture
+def complete(whole: tuple[Installation, FineTuningSummary], tmp_path: Path) -> Installation:
+    """A copy of it."""
+    return installation_at(shutil.copytree(whole[0].home, tmp_path / "complete"))

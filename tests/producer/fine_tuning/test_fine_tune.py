@@ -24,9 +24,8 @@ from producer.agents.text_to_sql.data.tasks import load_text_to_sql
 from producer.commands.checkpoints import command as checkpoints
 from producer.errors import CuaTrainError, StopRequestedError, UsageError
 from producer.fine_tuning.questions import read_answered
-from producer.fine_tuning.run import fine_tune
+from producer.fine_tuning.run import FineTuningSummary, fine_tune
 from producer.fine_tuning.settings import Objective
-from producer.fine_tuning.summary import FineTuningSummary
 from producer.process_rewards.cocte import read_cocte
 from producer.supervised.pairwise_reward import PairScorer
 from producer.supervised.step_scorer import StepScorer
@@ -56,10 +55,8 @@ def events(installation: Installation, kind: str) -> list[dict[str, Any]]:
     return [item["data"] for item in found if item["type"] == kind]
 
 
-def test_it_learns_and_records_every_step(
-    installation: Installation, given: dict[str, Any]
-) -> None:
-    summary = train(installation, given)
+def test_it_learns_and_records_every_step(whole: tuple[Installation, FineTuningSummary]) -> None:
+    installation, summary = whole
     assert (summary.status, summary.steps, summary.examples, summary.held_out) == (
         *("completed", 9, 21, 3),
     )
@@ -85,14 +82,14 @@ def test_it_learns_and_records_every_step(
 
 
 def test_a_completed_training_prints_its_result_again(
-    installation: Installation, given: dict[str, Any]
+    whole: tuple[Installation, FineTuningSummary], complete: Installation
 ) -> None:
-    first = train(installation, given)
-    num_records = len(read_all(installation))
-    output = Path(first.output_dir)
+    first = whole[1]
+    num_records = len(read_all(complete))
+    output = complete.runs_dir / "small" / "model"
     weights = load_file(output / "model.safetensors")
-    again = train(installation, {"training_name": "small"})
-    assert len(read_all(installation)) == num_records
+    again = train(complete, {"training_name": "small"})
+    assert len(read_all(complete)) == num_records
     figures = ("steps", "loss_before", "loss_after", "accuracy_after", "train_loss_last", "status")
     assert [getattr(again, figure) for figure in figures] == [
         getattr(first, figure) for figure in figures
@@ -100,25 +97,21 @@ def test_a_completed_training_prints_its_result_again(
     # The result is written again where it is missing.
     for path in output.iterdir():
         path.unlink()
-    train(installation, {"training_name": "small"})
+    train(complete, {"training_name": "small"})
     restored = load_file(output / "model.safetensors")
     assert all(torch.equal(restored[name], one) for name, one in weights.items())
 
 
 @pytest.mark.services
 def test_what_an_operator_gave_up_elsewhere_is_fetched_when_it_goes_on(
-    installation: Installation,
-    given: dict[str, Any],
-    migrated_url: str,
-    monkeypatch: pytest.MonkeyPatch,
+    complete: Installation, migrated_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train(installation, {**given, "epochs": 1})
     drop = Drop("record", f"training/{training_id('small')}", value_hash(b"garbage"), None)
     with connected(migrated_url, "test") as connection, connection, connection.cursor() as cursor:
         store_drop(cursor, drop, made_by="another host", reason=None)
     monkeypatch.setenv("DATABASE_URL", migrated_url)
-    train(installation, {"training_name": "small"})
-    assert standing(read_decisions(installation.operator_drops_path)).keys() == {drop}
+    train(complete, {"training_name": "small"})
+    assert standing(read_decisions(complete.operator_drops_path)).keys() == {drop}
 
 
 def test_an_adapter_is_loaded_by_peft_alone(
@@ -201,10 +194,10 @@ def test_a_pairwise_reward_model_prefers_the_better_answer(
 
 
 def test_a_stopped_training_continues_by_its_name_alone_with_the_same_bits(
-    installation: Installation, given: dict[str, Any], tmp_path: Path
+    installation: Installation,
+    given: dict[str, Any],
+    whole: tuple[Installation, FineTuningSummary],
 ) -> None:
-    whole = installation_at(tmp_path / "whole")
-    train(whole, given)
     stop = threading.Event()
 
     def stop_at(line: str) -> None:
@@ -217,7 +210,7 @@ def test_a_stopped_training_continues_by_its_name_alone_with_the_same_bits(
     assert len(events(installation, "cua.training.cancelled")) == 1
     summary = train(installation, {"training_name": "small"})
     assert (summary.steps, summary.generation) == (9, 0)
-    assert bits(installation, summary) == bits(whole, summary)
+    assert bits(installation, summary) == bits(*whole)
 
 
 def bits(installation: Installation, summary: FineTuningSummary) -> dict[str, Any]:
@@ -241,13 +234,12 @@ def bits(installation: Installation, summary: FineTuningSummary) -> dict[str, An
     ],
 )
 def test_other_settings_are_refused(
-    installation: Installation, given: dict[str, Any], changes: dict[str, Any], message: str
+    complete: Installation, changes: dict[str, Any], message: str
 ) -> None:
-    train(installation, given)
-    num_records = len(read_all(installation))
+    num_records = len(read_all(complete))
     with pytest.raises(UsageError, match=message):
-        train(installation, {"training_name": "small", **changes})
-    assert len(read_all(installation)) == num_records
+        train(complete, {"training_name": "small", **changes})
+    assert len(read_all(complete)) == num_records
 
 
 def test_other_examples_under_the_same_name_are_refused(
@@ -255,7 +247,7 @@ def test_other_examples_under_the_same_name_are_refused(
 ) -> None:
     path = tmp_path / "rows.json"
     path.write_text(Path(given["data_path"][0]).read_text(encoding="utf-8"))
-    train(installation, {**given, "data_path": [str(path)]})
+    train(installation, {**given, "data_path": [str(path)], "epochs": 1})
     rows = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps(rows[:-1]))
     with pytest.raises(UsageError, match="are not those that the training began with"):
@@ -263,16 +255,15 @@ def test_other_examples_under_the_same_name_are_refused(
 
 
 def test_a_name_of_another_kind_of_training_is_refused(
-    installation: Installation, given: dict[str, Any], data: dict[str, Path]
+    complete: Installation, given: dict[str, Any], data: dict[str, Path]
 ) -> None:
-    run(small(training_name="rl", num_steps=1), installation=installation)
+    run(small(training_name="rl", num_steps=1), installation=complete)
     with pytest.raises(UsageError, match="training 'rl' is of `cua-train run`"):
-        train(installation, {**given, "training_name": "rl"})
-    train(installation, given)
+        train(complete, {**given, "training_name": "rl"})
     with pytest.raises(UsageError, match="training 'small' is of `cua-train sql sft`"):
-        train(installation, {**given, "data_path": [str(data["process_reward"])]}, "process_reward")
+        train(complete, {**given, "data_path": [str(data["process_reward"])]}, "process_reward")
     with pytest.raises(UsageError, match="training 'small' was begun by `cua-train sql`"):
-        run(small(training_name="small", num_steps=1), installation=installation)
+        run(small(training_name="small", num_steps=1), installation=complete)
 
 
 @pytest.mark.parametrize(
@@ -305,13 +296,13 @@ def test_what_is_refused_leaves_nothing(
 
 
 def test_what_needs_episodes_or_an_adapter_names_the_result_instead(
-    installation: Installation, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    complete: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    summary = train(installation, given)
-    with pytest.raises(UsageError, match=f"is supervised .* --model-name {summary.output_dir}"):
-        evaluate({}, training_name="small", installation=installation)
-    monkeypatch.setenv("CUA_HOME", str(installation.home))
-    asked = ["export", "small", "--output", str(installation.home / "copy")]
+    output = complete.runs_dir / "small" / "model"
+    with pytest.raises(UsageError, match=f"is supervised .* --model-name {output}"):
+        evaluate({}, training_name="small", installation=complete)
+    monkeypatch.setenv("CUA_HOME", str(complete.home))
+    asked = ["export", "small", "--output", str(complete.home / "copy")]
     refused = CliRunner().invoke(checkpoints, asked)
     assert isinstance(refused.exception, UsageError)
     assert "trains all weights and has no adapter" in str(refused.exception)
@@ -321,7 +312,7 @@ def test_the_result_of_another_training_is_not_replaced(
     installation: Installation, given: dict[str, Any], tmp_path: Path
 ) -> None:
     out = str(tmp_path / "out")
-    train(installation, {**given, "output_dir": out})
+    train(installation, {**given, "output_dir": out, "epochs": 1})
     with pytest.raises(UsageError, match="holds the result of training 'small'"):
         train(installation, {**given, "training_name": "other", "output_dir": out})
 

@@ -1,51 +1,48 @@
 """A supervised training that is killed among its steps has the bits of an undisturbed one."""
 
-import json
-import os
+import multiprocessing
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from producer.fine_tuning.loop import FineTuningLoop
+from producer.fine_tuning.run import fine_tune
 from producer.fine_tuning.settings import Objective
+from schemas.installation import Installation
 from tests.producer.fine_tuning.test_fine_tune import bits, events, train
+from tests.support import killed_run
 from tests.support.reading import installation_at
 from tests.support.same_run import bits_of, differences
 
 TIMEOUT_S = 600.0
-PROCESS = """
-import json, os, sys
-import torch
-from producer.fine_tuning import loop
-from producer.fine_tuning.run import fine_tune
-from schemas.installation import read_installation
-from tests.support.killed_run import kill_at
-torch.set_num_threads(1)
-loop.FineTuningLoop._is_state_due = lambda *_: True
-kill_at(*sys.argv[3:])
-fine_tune(sys.argv[1], json.loads(sys.argv[2]), installation=read_installation(os.environ))
-"""
+FORKS = multiprocessing.get_context("forkserver")
+"""Of a process that has imported everything once."""
+FORKS.set_forkserver_preload([__name__, "producer.fine_tuning.trainee"])
 PLACES = (("optimizer", "5"), ("rename", "manifest.json", "4"))
 """In step 5; then, after four steps more, between a state's weights and its manifest."""
 
 
+def train_until_killed(
+    installation: Installation, objective: Objective, given: dict[str, Any], place: tuple[str, ...]
+) -> None:
+    torch.set_num_threads(1)
+    FineTuningLoop._is_state_due = lambda *_: True  # type: ignore[method-assign]
+    killed_run.kill_at(*place)
+    fine_tune(objective, given, installation=installation)
+
+
 def kill_at(
-    home: Path, objective: Objective, given: dict[str, Any], place: tuple[str, ...]
+    installation: Installation, objective: Objective, given: dict[str, Any], place: tuple[str, ...]
 ) -> None:
     """Train until SIGKILL there."""
-    done = subprocess.run(
-        [sys.executable, "-c", PROCESS, objective, json.dumps(given), *place],
-        env={**os.environ, "CUA_HOME": str(home), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=TIMEOUT_S,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
+    arguments = installation, objective, given, place
+    process = FORKS.Process(target=train_until_killed, args=arguments)
+    process.start()
+    process.join(TIMEOUT_S)
+    assert process.exitcode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize(
@@ -75,7 +72,7 @@ def test_kills_among_the_steps_change_no_bit(
     }
     whole, killed = installation_at(tmp_path / "whole"), installation_at(tmp_path / "killed")
     for place in PLACES:
-        kill_at(killed.home, objective, settings, place)
+        kill_at(killed, objective, settings, place)
     resumed = train(killed, {"training_name": "small"}, objective)
     undisturbed = train(whole, settings, objective)
     assert resumed.steps == undisturbed.steps > 9

@@ -13,12 +13,13 @@ import torch
 
 from producer.errors import UsageError
 from producer.fine_tuning.run import fine_tune
-from producer.policy.torch_policy import threads
+from producer.policy.torch_policy import cpu_parallel
 from schemas.installation import Installation
 from tests.support.paths import ROOT
 from tests.support.reading import read_all
 
-NUMBERS = ("1", "2", "5")
+NUMBERS = ("1", "5")
+"""Sums of one thread, and sums that are split."""
 
 
 @pytest.fixture(scope="module")
@@ -82,11 +83,11 @@ def _own_threads() -> Iterator[None]:
 def test_a_large_policy_has_the_threads_of_the_machine_that_began_its_training(
     installation: Installation, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(threads, "SMALL_WEIGHTS", 0)
-    monkeypatch.setattr(threads, "_TORCHS", 3)
+    monkeypatch.setattr(cpu_parallel, "SMALL_WEIGHTS", 0)
+    monkeypatch.setattr(cpu_parallel, "_TORCHS", 3)
     fine_tune("sft", {**given, "epochs": 1}, installation=installation)
     assert torch.get_num_threads() == 3
-    monkeypatch.setattr(threads, "_TORCHS", 1)
+    monkeypatch.setattr(cpu_parallel, "_TORCHS", 1)
     with pytest.raises(UsageError, match="cpu_threads: 3 -> 2"):
         fine_tune("sft", {**given, "cpu_threads": 2}, installation=installation)
     torch.set_num_threads(1)
@@ -118,6 +119,7 @@ def test_a_network_is_loaded_in_one_place_which_fixes_the_threads() -> None:
         "policy/torch_policy/loading.py",
         "policy/torch_policy/memory_check.py",  # settings and sizes, no weights
         "policy/torch_policy/adapters.py",  # over a network that was loaded
+        "policy/tinker_policy/policy_files.py",  # tokenizers, no weights
         "supervised/pairwise_reward.py",  # fixes them too
         "text_policy/build.py",  # writes a folder, which is then loaded
         "agents/android/policy/build.py",

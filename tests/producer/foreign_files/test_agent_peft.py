@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from producer.commands.config_file import read_config_file
+from producer.commands.given_fields import read_config_file
 from producer.errors import UsageError
 from producer.foreign_files.agent_peft import read_agent_peft
 

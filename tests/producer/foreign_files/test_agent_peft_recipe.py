@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from producer.agents.dbbench.data.layout import read_entries
 from producer.cli import cli
-from producer.commands.config_file import read_config_file
+from producer.commands.given_fields import read_config_file
 from producer.config import check_effects, read_config
 from producer.config.reward import configured_reward
 from producer.errors import UsageError

@@ -120,7 +120,7 @@ def test_unknown_fields_and_those_without_effect_are_named() -> None:
     notes = read_original({**SFT_FILE, "colour": "red"}, "sft").notes
     assert [note.split(":")[0] for note in notes] == [
         *("model_type", "template", "init_weights", "ignore_args_error"),
-        *("save_only_model", "colour", "lora_rank", "lora_alpha"),
+        *("save_only_model", "lora_rank", "lora_alpha", "colour"),
     ]
     assert "colour: unknown, ignored" in notes
 

@@ -14,6 +14,7 @@ from producer.errors import LogBrokenError, UnreachableError
 from producer.log.event_log import EventLog
 from producer.log.writer import Record
 from schemas.installation import Installation
+from tests.support.emitting import until
 from tests.support.kafka import free_port
 from tests.support.reading import installation_at
 
@@ -43,7 +44,9 @@ def test_a_local_log_is_where_others_read_and_has_nothing_to_ship(tmp_path: Path
     assert log.close(1.0) == 0
 
 
-def test_without_kafka_only_what_needs_it_raises(without_broker: Installation) -> None:
+def test_without_kafka_only_what_needs_it_raises_and_closing_says_what_stays(
+    without_broker: Installation, caplog: pytest.LogCaptureFixture
+) -> None:
     log = EventLog.open(without_broker)
     log.local.append([RECORD])
     log.notify()
@@ -56,6 +59,7 @@ def test_without_kafka_only_what_needs_it_raises(without_broker: Installation) -
     with pytest.raises(UnreachableError):
         log.wait_shipped(0.1)
     assert log.close(0.1) == 1
+    assert any("1 events are not sent yet" in line for line in caplog.messages)
     assert shipper_threads() == 0
 
 
@@ -71,13 +75,10 @@ def test_a_thread_that_waits_for_kafka_holds_up_neither_close_nor_a_shorter_wait
         except UnreachableError as error:
             raised.append(str(error))
 
-    caplog.set_level(logging.WARNING, logger="producer.log.event_log")
+    caplog.set_level(logging.WARNING, logger="producer.log.kafka_contact")
     waiting = threading.Thread(target=wait, daemon=True)
     waiting.start()
-    deadline = time.monotonic() + 10
-    while not any("Waiting up to 60 s" in line for line in caplog.messages):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: "Waiting up to 60 s" in caplog.text, 10)
     began = time.monotonic()
     with pytest.raises(UnreachableError):
         log.connect(0.0)

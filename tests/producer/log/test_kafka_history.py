@@ -1,29 +1,175 @@
-"""What is read of Kafka for one training: all that may be its own, and no more than is needed."""
+"""A training's records in Kafka: none is missed, and no more is read than is needed."""
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from random import Random
-from uuid import UUID
+from typing import NamedTuple
+from uuid import UUID, uuid4
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producer.log.kafka_history import ASK_ABOVE, KafkaHistory
+from producer.log.kafka import KafkaLog
+from producer.log.kafka_history import (
+    ASK_ABOVE,
+    KafkaHistory,
+    KnownTrainings,
+    TrainingPlaces,
+    read_answer,
+)
+from producer.log.kafka_reading import read_spans, spans_to_read
 from producer.log.project_command import NoAnswerError
 from producer.log.stream_history import StreamHistory
-from producer.log.training_places import TrainingPlaces, read_answer
-from producer.log.writer import Record, TopicPartition
+from producer.log.writer import Coordinates, Record, TopicPartition
 from schemas.event import StreamPoint
-from tests.producer.log.test_known_trainings import PLACE, TOPIC, OnePartition
+from schemas.installation import Installation
+from tests.support.kafka import KafkaService
 
+TOPIC = "cua.training"
+PLACE = TopicPartition(TOPIC, 0)
+NAMES = [f"training/{UUID(int=number)}" for number in range(9)]
+NEW, NEWER, NEWEST = (f"training/{UUID(int=number)}" for number in (97, 98, 99))
 OWN = UUID(int=7)
 SUBJECT = f"training/{OWN}"
 OTHERS = [f"evaluation/{UUID(int=number)}" for number in range(100, 150)]
 NONE = (0, 0)
+
+
+class OnePartition(KafkaLog):
+    """A log in memory that is read by offsets; counts records and is as strict."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[str, bytes]] = []
+        self.beginning = 0
+        self.num_read = 0
+        self.num_asked_for_ends = 0
+
+    @property
+    def log_id(self) -> str:
+        return "kafka-1"
+
+    def append(self, records: Sequence[Record]) -> list[Coordinates]:
+        self.records += [(record.key, record.value) for record in records]
+        return []
+
+    def ends(self) -> dict[TopicPartition, int]:
+        self.num_asked_for_ends += 1
+        return {PLACE: len(self.records)}
+
+    def place_of(self, topic: str, key: str) -> TopicPartition:
+        assert topic == TOPIC
+        assert key
+        return PLACE
+
+    def spans(self, topic: str, since: Mapping[TopicPartition, int]) -> dict[TopicPartition, range]:
+        assert topic == TOPIC
+        return spans_to_read({PLACE: self.beginning}, self.ends(), since)
+
+    def read_within(
+        self, spans: Mapping[TopicPartition, Sequence[range]]
+    ) -> Iterator[tuple[str, bytes]]:
+        """The records at these offsets, which must be there."""
+        for offsets in spans.get(PLACE, []):
+            assert self.beginning <= offsets.start < offsets.stop <= len(self.records)
+            self.num_read += len(offsets)
+            yield from self.records[offsets.start : offsets.stop]
+
+
+def records(*keys: str) -> list[Record]:
+    return [Record(TOPIC, key, key.encode()) for key in keys]
+
+
+def no_tables(training_id: UUID, log_id: str, stop: threading.Event | None) -> TrainingPlaces:
+    raise AssertionError((training_id, log_id, stop))  # so few records are not worth a question
+
+
+def num_found(log: OnePartition, name: str, path: Path) -> int:
+    found = KafkaHistory(path, ask=no_tables).read_own(log, TOPIC, name, {})
+    assert {key for key, _ in found} <= {name}
+    return len(found)
+
+
+def test_a_home_reads_each_record_once_to_know_that_names_are_new(tmp_path: Path) -> None:
+    log, path = OnePartition(), tmp_path / "known.json"
+    log.append(records(*NAMES[:5]) * 100)
+    assert num_found(log, NEW, path) == 0
+    assert log.num_read == 500
+    log.append(records(*NAMES[5:7], "evaluation/1"))
+    assert num_found(log, NEWER, path) == 0
+    assert log.num_read == 503
+    assert num_found(log, NEWEST, path) == 0
+    assert log.num_read == 503
+
+
+def test_a_training_that_others_began_meanwhile_or_before_is_found_whole(tmp_path: Path) -> None:
+    log, path = OnePartition(), tmp_path / "known.json"
+    log.append(records(*NAMES[:3]) * 2)
+    assert num_found(log, NAMES[8], path) == 0
+    log.append(records(NAMES[8], NAMES[0], NAMES[8]))
+    assert num_found(log, NAMES[8], path) == 2
+    assert num_found(log, NAMES[0], path) == 3
+    log.append(records(NAMES[8]))
+    assert num_found(log, NAMES[8], path) == 3
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("", "[]", "{", '{"kafka-1": {"cua.training/0": [7]}}'),
+        # What was read of another log says nothing about this one.
+        '{"kafka-2": {"cua.training/0": [9, ["training/x"]]}}',
+    ],
+)
+def test_a_file_that_is_none_is_no_file(tmp_path: Path, content: str) -> None:
+    log, path = OnePartition(), tmp_path / "known.json"
+    log.append(records(*NAMES))
+    path.write_text(content)
+    assert num_found(log, NAMES[4], path) == 1
+
+
+@pytest.mark.parametrize("beginning", [0, 7])
+def test_a_log_that_lost_what_was_read_is_read_again(tmp_path: Path, beginning: int) -> None:
+    log, path = OnePartition(), tmp_path / "known.json"
+    log.append(records(*NAMES[:5]))
+    assert num_found(log, NEW, path) == 0
+    log.records = [(key, b"") for key in NAMES[-4:]] if not beginning else [("", b"")] * 7
+    log.beginning = beginning
+    log.append(records(NAMES[1]) if beginning else [])
+    expected = NAMES[1] if beginning else NAMES[-1]
+    known = KnownTrainings(path, log.log_id).of(PLACE)
+    assert (known.read_to, known.trainings) == (5, frozenset(NAMES[:5]))
+    assert num_found(log, NEW, path) == 0
+    assert num_found(log, expected, path) == 1
+
+
+def test_a_file_that_cannot_be_written_costs_only_time(tmp_path: Path) -> None:
+    log, path = OnePartition(), tmp_path / "missing" / "known.json"
+    log.append(records(*NAMES))
+    for _ in range(2):
+        assert num_found(log, NAMES[4], path) == 1
+
+
+@pytest.mark.services
+def test_on_kafka(kafka: KafkaService, tmp_path: Path) -> None:
+    prefix = f"known{abs(hash(tmp_path))}."
+    home = str(tmp_path / "blobs")
+    installation = Installation(tmp_path, prefix, kafka.bootstrap_servers, (), home)
+    topic, path = prefix + "training", tmp_path / "known.json"
+    history = KafkaHistory(path, ask=no_tables)
+    with closing(KafkaLog(installation, [topic])) as log:
+        log.append([Record(topic, name, b"1") for name in NAMES])
+        for _ in range(3):
+            assert history.read_own(log, topic, f"training/{uuid4()}", {}) == []
+        log.append([Record(topic, name, b"2") for name in NAMES])
+        for name in NAMES[:3]:
+            assert history.read_own(log, topic, name, {}) == [(name, b"1"), (name, b"2")]
+            place = log.place_of(topic, name)
+            assert name in KnownTrainings(path, log.log_id).of(place).trainings
 
 
 class Tables:
@@ -120,21 +266,9 @@ def test_tables_that_read_on_while_they_were_asked_are_believed(tmp_path: Path) 
 
 def test_the_ends_are_asked_for_once_where_nothing_changed_meanwhile(tmp_path: Path) -> None:
     log = long_log(50_000)
-    num_asked = 0
-
-    class Counting(OnePartition):
-        """Counts the questions that cost a connection."""
-
-        def ends(self) -> dict[TopicPartition, int]:
-            nonlocal num_asked
-            num_asked += 1
-            return super().ends()
-
-    counting = Counting()
-    counting.records = log.records
-    assert read(counting, Tables(answer(50_000)), tmp_path / "known") == []
+    assert read(log, Tables(answer(50_000)), tmp_path / "known") == []
     # Of the spans alone.
-    assert num_asked == 1
+    assert log.num_asked_for_ends == 1
 
 
 def test_tables_that_have_more_of_the_training_than_was_found_are_not_believed_twice(
@@ -194,3 +328,54 @@ def covered(ranges: Sequence[range]) -> set[int]:
 def test_an_answer_that_is_none_is_an_error(text: str) -> None:
     with pytest.raises(NoAnswerError, match="cannot read"):
         read_answer(text)
+
+
+class Read(NamedTuple):
+    """A record, as far as a range is concerned."""
+
+    offset: int
+
+
+class LongLog:
+    """A consumer of endless partitions, of which one answers at a time; counts what it decodes."""
+
+    def __init__(self) -> None:
+        self.num_decoded = 0
+        self._positions: dict[str, int] = {}
+        self._paused: set[str] = set()
+
+    def assign(self, partitions: list[str]) -> None:
+        """Nothing is known of them before `seek`."""
+        self._positions = dict.fromkeys(partitions, -1)
+
+    def seek(self, at: str, offset: int) -> None:
+        """The next record."""
+        self._positions[at] = offset
+
+    def position(self, at: str) -> int:
+        """The next record's offset."""
+        return self._positions[at]
+
+    def pause(self, at: str) -> None:
+        """It answers no more."""
+        self._paused.add(at)
+
+    def poll(self, timeout_ms: int, max_records: int) -> dict[str, list[Read]]:
+        """As many as are asked for."""
+        assert timeout_ms > 0
+        assert max_records > 0
+        at = next(position for position in self._positions if position not in self._paused)
+        start = self._positions[at]
+        self._positions[at] = start + max_records
+        self.num_decoded += max_records
+        return {at: [Read(offset) for offset in range(start, start + max_records)]}
+
+
+def test_of_two_short_ranges_far_apart_hardly_more_than_them_is_decoded() -> None:
+    log = LongLog()
+    spans = {"a": [range(128, 256), range(900_000, 900_100)], "b": [range(50)]}
+    found = {at: set[int]() for at in spans}
+    for at, records in read_spans(log, spans, 5.0):
+        found[at].update(record.offset for record in records)
+    assert found == {"a": {*range(128, 256), *range(900_000, 900_100)}, "b": set(range(50))}
+    assert log.num_decoded == 128 + 100 + 50

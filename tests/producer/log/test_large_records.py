@@ -4,13 +4,12 @@ import base64
 import json
 import os
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from kafka.admin import ConfigResource, KafkaAdminClient
+from kafka.admin import ConfigResource, KafkaAdminClient, NewTopic
 
 import consumers.garbage.spool as garbage
 from consumers.log.open import open_reader
@@ -23,9 +22,11 @@ from producer.log.kafka import KafkaLog
 from producer.log.local import LocalLog
 from producer.log.spool import Spool
 from producer.log.writer import Record, RecordRefusedError
+from schemas.catalogue import NUM_PARTITIONS
 from schemas.environment import EnvironmentRequested
 from schemas.installation import Installation
 from schemas.kafka_log import MAX_EVENT_BYTES, MAX_MESSAGE_BYTES, largest_value
+from tests.support.emitting import until
 from tests.support.kafka import KafkaService
 from tests.support.reading import installation_at, installation_on, read_all
 
@@ -37,17 +38,6 @@ def environment_of(size: int) -> EnvironmentRequested:
     """A payload of about that many bytes, which LZ4 cannot compress."""
     text = base64.b64encode(os.urandom(3 * size // 4)).decode()
     return EnvironmentRequested(env_type="a", box_type="b", config={"text": text})
-
-
-def on_kafka(kafka: KafkaService, home: Path, prefix: str) -> Installation:
-    return installation_on(kafka.bootstrap_servers, home, prefix)
-
-
-def until(condition: Callable[[], object], timeout_s: float = 60) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_an_event_that_could_never_be_shipped_is_refused_on_a_local_log_too(
@@ -69,7 +59,7 @@ def test_an_event_that_could_never_be_shipped_is_refused_on_a_local_log_too(
 def test_the_largest_event_that_emit_takes_reaches_kafka_and_is_read_on_both_sides(
     tmp_path: Path, kafka: KafkaService
 ) -> None:
-    installation = on_kafka(kafka, tmp_path, f"t{uuid4().hex}.")
+    installation = installation_on(kafka.bootstrap_servers, tmp_path, f"t{uuid4().hex}.")
     subject = f"environment/{uuid4()}"
     with Emitter.open(installation) as emitter:
         emitter.stream(subject).emit(environment_of(MAX_EVENT_BYTES - 1000))
@@ -80,9 +70,12 @@ def test_the_largest_event_that_emit_takes_reaches_kafka_and_is_read_on_both_sid
     reader = open_reader(installation)
     reader.seek(dict.fromkeys(reader.partitions(), 0))
     values: list[bytes] = []
-    deadline = time.monotonic() + 60
-    while not values and time.monotonic() < deadline:
-        values += [record.value for record in reader.poll(10, 1)]
+
+    def is_read() -> bool:
+        values.extend(record.value for record in reader.poll(10, 1))
+        return bool(values)
+
+    until(is_read)
     reader.close()
     assert MAX_EVENT_BYTES - 2000 < len(values[0]) <= MAX_EVENT_BYTES
 
@@ -102,7 +95,7 @@ def small_topics(kafka: KafkaService) -> str:
 def test_a_topic_that_takes_less_is_named_when_it_is_opened_and_emit_keeps_to_its_limit(
     tmp_path: Path, kafka: KafkaService, small_topics: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with Emitter.open(on_kafka(kafka, tmp_path, small_topics)) as emitter:
+    with Emitter.open(installation_on(kafka.bootstrap_servers, tmp_path, small_topics)) as emitter:
         emitter.log.connect(30)
         (warning,) = [line for line in caplog.messages if f"{small_topics}rollouts" in line]
         assert f"--add-config max.message.bytes={MAX_MESSAGE_BYTES}" in warning
@@ -123,7 +116,7 @@ def test_a_record_that_is_too_large_holds_its_own_stream_and_is_sent_once_the_to
     caplog: pytest.LogCaptureFixture,
     migrated_url: str,
 ) -> None:
-    installation = on_kafka(kafka, tmp_path, small_topics)
+    installation = installation_on(kafka.bootstrap_servers, tmp_path, small_topics)
     topic = f"{small_topics}rollouts"
     held, other = f"rollout/{uuid4()}", f"rollout/{uuid4()}"
     large = base64.b64encode(os.urandom(3 << 20))
@@ -203,13 +196,17 @@ def test_what_a_held_stream_has_in_the_spool_is_never_pruned(tmp_path: Path) -> 
 def test_what_readers_would_hold_as_unreadable_is_not_sent_whatever_the_topic_takes(
     tmp_path: Path, kafka: KafkaService
 ) -> None:
-    installation = on_kafka(kafka, tmp_path, f"t{uuid4().hex}.")
+    installation = installation_on(kafka.bootstrap_servers, tmp_path, f"t{uuid4().hex}.")
     topic, key = f"{installation.topic_prefix}rollouts", f"rollout/{uuid4()}"
-    KafkaLog(installation, [topic]).close()
     admin = KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
-    admin.alter_configs(
-        [ConfigResource("TOPIC", topic, configs={"max.message.bytes": str(64 << 20)})]
-    )
+    settings = {
+        "cleanup.policy": "delete",
+        "retention.ms": "-1",
+        "retention.bytes": "-1",
+        "message.timestamp.type": "LogAppendTime",
+        "max.message.bytes": str(64 << 20),
+    }
+    admin.create_topics([NewTopic(topic, NUM_PARTITIONS, 1, None, settings)])
     admin.close()
     log = KafkaLog(installation, [topic])
     taken, refused = bytes(31 << 20), bytes(33 << 20)

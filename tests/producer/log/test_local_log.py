@@ -1,9 +1,10 @@
+"""What the local log alone does; the rules of both logs are in tests/test_log_contract.py."""
+
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from consumers.errors import MismatchError
 from consumers.log.local import LocalLogReader
 from consumers.log.reader import TopicPartition
 from producer.errors import LogBrokenError
@@ -16,30 +17,6 @@ TOPICS = ["cua.training", "cua.rollouts"]
 
 def record(key: str, value: bytes) -> Record:
     return Record("cua.rollouts", key, value)
-
-
-def test_offsets_count_from_zero_in_every_partition_and_a_stream_stays_in_its_own(
-    tmp_path: Path,
-) -> None:
-    log = LocalLog(tmp_path / "log.sqlite3", topics=TOPICS)
-    first = log.append(
-        [record("rollout/a", b"1"), record("rollout/b", b"2"), record("rollout/a", b"3")]
-    )
-    second = log.append([record("rollout/a", b"4")])
-    place_a, place_b = partition_of("rollout/a", 12), partition_of("rollout/b", 12)
-    assert place_a != place_b
-    assert [tuple(at) for at in [*first, *second]] == [
-        ("cua.rollouts", place_a, 0),
-        ("cua.rollouts", place_b, 0),
-        ("cua.rollouts", place_a, 1),
-        ("cua.rollouts", place_a, 2),
-    ]
-    assert list(log.read_streams("cua.rollouts", ["rollout/a"], {})) == [
-        ("rollout/a", b"1"),
-        ("rollout/a", b"3"),
-        ("rollout/a", b"4"),
-    ]
-    log.close()
 
 
 def test_append_time_never_falls_although_the_clock_does(tmp_path: Path) -> None:
@@ -73,17 +50,6 @@ def test_a_log_that_is_not_there_yet_is_empty_and_watched(tmp_path: Path) -> Non
     assert reader.log_id == log.log_id
     reader.seek(dict.fromkeys(reader.partitions(), 0))
     assert [read.value for read in reader.poll(10, 1)] == [b"1"]
-    reader.close()
-    log.close()
-
-
-def test_a_position_beyond_the_end_is_an_error(tmp_path: Path) -> None:
-    log = LocalLog(tmp_path / "log.sqlite3", topics=TOPICS)
-    log.append([record("rollout/a", b"1")])
-    reader = LocalLogReader(log.path, topic_prefix="cua.")
-    place = TopicPartition("cua.rollouts", partition_of("rollout/a", 12))
-    with pytest.raises(MismatchError, match="has offsets 0 to 1, not 2"):
-        reader.seek({place: 2})
     reader.close()
     log.close()
 

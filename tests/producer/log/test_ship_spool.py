@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
@@ -18,19 +17,19 @@ import pytest
 from consumers.log.open import open_reader
 from consumers.log.waiting import read_waiting
 from producer.emit import Emitter
-from schemas.environment import EnvironmentRequested
 from schemas.ids import training_id
 from schemas.installation import Installation, read_installation
 from schemas.training import TrainingCreated, TrainingInitializing, TrainingStarted
 from tests.producer.emit.test_stream import RECIPE
 from tests.support.command import Call, call
+from tests.support.emitting import REQUESTED, new_subject, until
+from tests.support.forked_command import run_command
 from tests.support.kafka import KafkaService, free_port
 
 __all__ = ["call"]
 
 pytestmark = pytest.mark.services
 
-REQUESTED = EnvironmentRequested(env_type="a", box_type="b", config={})
 DEADLINE_S = 60
 NUM_EVENTS = 3
 
@@ -52,7 +51,7 @@ def leave_events() -> None:
     """Emit while Kafka is away, and end."""
     emitter = Emitter.open(installation())
     for _ in range(NUM_EVENTS):
-        emitter.stream(f"environment/{uuid4()}").emit(REQUESTED)
+        emitter.stream(new_subject()).emit(REQUESTED)
     assert emitter.close(0.5) == emitter.num_unshipped == NUM_EVENTS
 
 
@@ -65,8 +64,7 @@ def num_in_kafka() -> int:
 
 
 def ship(*arguments: str) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", "consumers", "ship", *arguments]
-    return subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    return run_command("consumers", "ship", *arguments, timeout_s=DEADLINE_S)
 
 
 @pytest.mark.usefixtures("prefix")
@@ -132,10 +130,8 @@ def test_up_sends_what_an_ended_trainer_left_and_leaves_no_process(
             assert up.stdout is not None
             up.stdout.readline()
             (child,) = psutil.Process(up.pid).children()
-            path, deadline = installation().local_log_path, time.monotonic() + DEADLINE_S
-            while read_waiting(path, None, datetime.now(UTC)).num_records:
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+            path = installation().local_log_path
+            until(lambda: not read_waiting(path, None, datetime.now(UTC)).num_records, DEADLINE_S)
             assert num_in_kafka() == NUM_EVENTS
             up.send_signal(signal.SIGTERM)
             assert up.wait(DEADLINE_S) == 0

@@ -17,6 +17,7 @@ from producer.log.local import LocalLog
 from producer.log.shipper import READ_RECORDS, Shipper
 from producer.log.spool import Spool
 from producer.log.writer import Coordinates, Record
+from tests.support.emitting import until
 
 GONE = UnreachableError("gone")
 
@@ -25,15 +26,11 @@ class ScriptedTarget(NoLog):
     """Takes what it is given, or fails; each `append` uses up one entry of the script."""
 
     def __init__(self) -> None:
-        super().__init__("scripted")
+        self.log_id = "scripted"
         self.script: list[str] = []
         self.taken: list[bytes] = []
         self.calls: list[int] = []
         self.connections = 0
-
-    @property
-    def log_id(self) -> str:
-        return "scripted"
 
     def connect(self) -> "ScriptedTarget":
         self.connections += 1
@@ -42,15 +39,9 @@ class ScriptedTarget(NoLog):
     def append(self, records: Sequence[Record]) -> list[Coordinates]:
         how = self.script.pop(0) if self.script else "take"
         self.calls.append(len(records))
-        if how == "take":
-            self.taken += [record.value for record in records]
-        elif how == "lose the acknowledgement":
-            self.taken += [record.value for record in records]
-            raise GONE
-        elif how == "take half":
-            self.taken += [record.value for record in records[: len(records) // 2]]
-            raise GONE
-        else:
+        share = {"take": 1.0, "lose the acknowledgement": 1.0, "take half": 0.5, "refuse": 0.0}[how]
+        self.taken += [record.value for record in records[: int(share * len(records))]]
+        if how != "take":
             raise GONE
         return []
 
@@ -69,22 +60,18 @@ def record(number: int) -> Record:
     return Record("cua.rollouts", f"rollout/{number % 3}", str(number).encode())
 
 
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 15
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
 def shipped(log: LocalLog) -> Callable[[], bool]:
     def is_shipped() -> bool:
-        spool = Spool(log.path)
-        try:
+        with closing(Spool(log.path)) as spool:
             return spool.cursor("scripted") == spool.end()
-        finally:
-            spool.close()
 
     return is_shipped
+
+
+def ship_all(log: LocalLog, connect: Callable[[], ScriptedTarget]) -> None:
+    shipper = Shipper(log.path, connect)
+    until(shipped(log))
+    assert shipper.stop(5)
 
 
 def without_duplicates(values: list[bytes]) -> list[bytes]:
@@ -107,9 +94,7 @@ def test_whatever_fails_each_stream_arrives_whole_and_in_order_with_one_warning_
     target = ScriptedTarget()
     target.script = list(script)
     log.append([record(number) for number in range(30)])
-    shipper = Shipper(log.path, target.connect)
-    until(shipped(log))
-    assert shipper.stop(5)
+    ship_all(log, target.connect)
     assert without_duplicates(target.taken) == [str(number).encode() for number in range(30)]
     # After a duplicate comes everything that followed it: no stream ever skips a record.
     for before, after in zip(target.taken, target.taken[1:], strict=False):
@@ -123,9 +108,7 @@ def test_whatever_fails_each_stream_arrives_whole_and_in_order_with_one_warning_
 def test_after_a_long_outage_records_are_sent_in_bounded_requests(log: LocalLog) -> None:
     target = ScriptedTarget()
     log.append([record(number) for number in range(2 * READ_RECORDS + 10)])
-    shipper = Shipper(log.path, target.connect)
-    until(shipped(log))
-    shipper.stop(5)
+    ship_all(log, target.connect)
     assert target.calls == [READ_RECORDS, READ_RECORDS, 10]
 
 
@@ -146,9 +129,7 @@ def test_what_one_shipper_shipped_the_next_does_not_send_again(log: LocalLog) ->
     target = ScriptedTarget()
     for number in range(2):
         log.append([record(number)])
-        shipper = Shipper(log.path, target.connect)
-        until(shipped(log))
-        shipper.stop(5)
+        ship_all(log, target.connect)
     assert target.taken == [b"0", b"1"]
 
 
@@ -213,9 +194,7 @@ def test_an_unexpected_error_is_retried_too(
         return target.connect()
 
     log.append([record(0)])
-    shipper = Shipper(log.path, connect)
-    until(shipped(log))
-    shipper.stop(5)
+    ship_all(log, connect)
     assert target.taken == [b"0"]
     assert "ValueError" in caplog.messages[0]
 

@@ -5,10 +5,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
@@ -20,30 +18,22 @@ from producer.log.shipper_lease import ShipperLease
 from producer.log.spool import Spool
 from producer.log.writer import Record
 from producer.training.run import run as run_training
-from schemas.environment import EnvironmentRequested
+from tests.support.emitting import REQUESTED, new_subject, until
 from tests.support.kafka import free_port
 from tests.support.reading import installation_at, read_all
 from tests.support.small_run import small
 from tests.support.stopped_process import stopped_process
 
 RECORD = Record("cua.rollouts", "rollout/a", b"1")
-REQUESTED = EnvironmentRequested(env_type="a", box_type="b", config={})
 REMOTE = "memory://blobs"
 """Shipping to this store moves the cursor and needs no server."""
-
-
-def until(condition: Callable[[], object], timeout_s: float = 30) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_an_emitter_waits_for_a_stopped_writer_names_it_and_goes_on_when_it_does(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     installation = installation_at(tmp_path)
-    subject = f"environment/{uuid4()}"
+    subject = new_subject()
     with (
         Emitter.open(installation) as emitter,
         stopped_process("write", {"CUA_HOME": str(tmp_path)}) as neighbour,
@@ -121,7 +111,7 @@ def test_a_wait_for_the_write_lock_has_no_limit(
             done.set()
 
         threading.Thread(target=append, daemon=True).start()
-        assert not done.wait(4.0)  # 400 times what SQLite itself waits here
+        assert not done.wait(1.0)  # 100 times what SQLite itself waits here
         os.kill(neighbour.pid, signal.SIGCONT)
         assert done.wait(20)
     log.close()
@@ -133,7 +123,7 @@ def test_whoever_was_stopped_while_creating_the_log_holds_up_nobody(tmp_path: Pa
         stopped_process(tmp_path / "log" / "create.lock", {}),
         Emitter.open(installation_at(tmp_path)) as emitter,
     ):
-        emitter.stream(f"environment/{uuid4()}").emit(REQUESTED).wait(10)
+        emitter.stream(new_subject()).emit(REQUESTED).wait(10)
 
 
 def test_shipping_passes_from_a_stopped_process_to_a_living_one_and_does_not_come_back(

@@ -15,19 +15,18 @@ import pytest
 from producer.emit import Emitter
 from producer.errors import StopRequestedError
 from producer.log.event_log import EventLog
-from producer.log.interruptible import interruptible
-from schemas.environment import EnvironmentCreationStarted, EnvironmentRequested
-from schemas.installation import Installation
+from producer.log.kafka_contact import interruptible
+from tests.support.emitting import CREATING, REQUESTED, new_subject, until
 from tests.support.kafka import KafkaService
+from tests.support.reading import installation_on
 
-REQUESTED = EnvironmentRequested(env_type="a", box_type="b", config={})
 PROMPT_S = 1.0
-SILENT_S = 2.0
+SILENT_S = 1.0
 """Until the request; what waits longer than both together did not hear it."""
 
 
-def installation_on(kafka: KafkaService, home: Path) -> Installation:
-    return Installation(home, "cua.", kafka.bootstrap_servers, (), str(home / "blobs"))
+def shipper_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "cua-shipper"]
 
 
 @contextmanager
@@ -90,24 +89,25 @@ def test_no_wait_for_a_silent_kafka_outlives_a_stop(
 
     What closing drops raises nothing later, when its client is collected.
     """
-    subject = f"environment/{uuid4()}"
+    subject = new_subject()
     unraisable: list[BaseException | None] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda item: unraisable.append(item.exc_value))
     with KafkaService() as service:
         first, stop = threading.Event(), threading.Event()
-        connected = Emitter.open(installation_on(service, tmp_path / "a"), stop=stop)
+        homes = [installation_on(service.bootstrap_servers, tmp_path / name) for name in "ab"]
+        connected = Emitter.open(homes[0], stop=stop)
         connected.log.connect(30)
         connected.stream(subject).emit(REQUESTED)
         connected.flush(10)
         connected.log.wait_shipped(30)
-        unconnected = EventLog.open(installation_on(service, tmp_path / "b"), first)
+        unconnected = EventLog.open(homes[1], first)
         with stopped(service):
             with ends_promptly_after(first), pytest.raises(StopRequestedError):
                 unconnected.connect(60)
             began = time.monotonic()
             unconnected.close(30)
             assert time.monotonic() - began < PROMPT_S
-            connected.stream(subject).emit(EnvironmentCreationStarted())
+            connected.stream(subject).emit(CREATING)
             connected.flush(10)
             with ends_promptly_after(stop), pytest.raises(StopRequestedError):
                 connected.log.read_back(subject, {})
@@ -118,14 +118,11 @@ def test_no_wait_for_a_silent_kafka_outlives_a_stop(
             assert connected.close() == 1
             assert time.monotonic() - began < PROMPT_S + 0.2
             # Kafka's client would give up the record after 30 s.
-            deadline = time.monotonic() + 15
-            while any(item.name == "cua-shipper" for item in threading.enumerate()):
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
+            until(lambda: not shipper_threads(), 15)
             del connected
             gc.collect()
             assert [item for item in unraisable if not isinstance(item, ResourceWarning)] == []
-        with Emitter.open(installation_on(service, tmp_path / "a")) as later:
+        with Emitter.open(homes[0]) as later:
             later.log.wait_shipped(60)
             assert later.log.read_back(subject, {}).position.sequence == 2
 
@@ -135,10 +132,10 @@ def test_a_kafka_that_answers_gets_everything_before_a_stopped_process_ends(
     tmp_path: Path, kafka: KafkaService
 ) -> None:
     stop = threading.Event()
-    home = Installation(tmp_path, f"s{uuid4().hex}.", kafka.bootstrap_servers, (), str(tmp_path))
+    home = installation_on(kafka.bootstrap_servers, tmp_path, f"s{uuid4().hex}.")
     emitter = Emitter.open(home, stop=stop)
     emitter.log.connect(30)
     for _ in range(3_000):
-        emitter.stream(f"environment/{uuid4()}").emit(REQUESTED)
+        emitter.stream(new_subject()).emit(REQUESTED)
     stop.set()
     assert emitter.close() == 0

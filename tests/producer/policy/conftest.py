@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
-from producer.agents.android.policy.build import PolicySize, build_policy
+from producer.agents.android.policy.build import build_policy
 from producer.algorithms.settings import UpdateSettings
 from producer.environments.environment import Screenshot
 from producer.policy.learner import Trajectory
@@ -21,19 +21,10 @@ from producer.policy.torch_policy.network import Network
 from producer.task import Task
 from schemas.actions import Action, Click
 from schemas.turn import TakenAction
+from tests.support.small_size import SIZE
 from tests.support.turns import past_turn, trained_turn
 from tests.support.update_settings import NO_OUTCOME
 
-SIZE = PolicySize(
-    text_dim=32,
-    text_layers=2,
-    text_heads=2,
-    text_ffn=48,
-    vision_dim=16,
-    vision_layers=2,
-    vision_heads=2,
-    vision_ffn=24,
-)
 Play = Callable[[int, int], list[Turn]]
 """(episode, turns) -> its turns, sampled."""
 SETTINGS = UpdateSettings(

@@ -95,26 +95,22 @@ def test_the_scale_is_twice_the_rank_unless_it_is_given(text: Path) -> None:
     assert [layer.scaling["default"] for layer in layers] == [2.0, 2.5]
 
 
-def test_a_missing_key_of_an_adapter_is_named(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("layer", "what"), [(None, "1 missing: "), ("9", "1 unexpected: ")])
+def test_a_key_of_an_adapter_that_is_missing_or_left_over_is_named(
+    folder: Path, tmp_path: Path, layer: str | None, what: str
+) -> None:
     save_adapter(folder, tmp_path)
     weights = load_file(tmp_path / WEIGHTS)
-    key = next(key for key in weights if "layers.1.self_attn.k_proj.lora_B" in key)
-    weights.pop(key)
+    key = named = next(key for key in weights if "layers.1.self_attn.k_proj.lora_B" in key)
+    if layer is None:
+        weights.pop(key)
+    else:
+        named = key.replace("layers.1.", f"layers.{layer}.")
+        weights[named] = weights[key].clone()
     save_file(weights, tmp_path / WEIGHTS)
     message = refusal(folder, tmp_path)
-    assert "1 missing: " in message
-    assert "layers.1.self_attn.k_proj.lora_B" in message
-
-
-def test_a_left_over_key_of_an_adapter_is_named(folder: Path, tmp_path: Path) -> None:
-    save_adapter(folder, tmp_path)
-    weights = load_file(tmp_path / WEIGHTS)
-    key = next(key for key in weights if "layers.1.self_attn.k_proj.lora_B" in key)
-    weights[key.replace("layers.1.", "layers.9.")] = weights[key].clone()
-    save_file(weights, tmp_path / WEIGHTS)
-    message = refusal(folder, tmp_path)
-    assert "1 unexpected: " in message
-    assert "layers.9.self_attn.k_proj" in message
+    assert what in message
+    assert named[named.index("layers.") : -len(".weight")] in message
 
 
 def test_an_adapter_whose_config_has_another_rank_than_its_weights_is_refused(

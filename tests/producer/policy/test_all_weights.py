@@ -50,7 +50,7 @@ def test_an_update_is_that_of_adam_on_the_whole_network(
         network, policy._encoder, SETTINGS, None, network.trainable(), network.max_workers
     )
     before = weights(network)
-    logprobs_N = passes._logprobs(training_sequences([trajectory(turns, 2.0)], network.device))
+    logprobs_N = passes._logprobs([training_sequences([trajectory(turns, 2.0)], network.device)])
     gradients = torch.autograd.grad(-2.0 * logprobs_N.sum(), network.trainable())
     policy.update([trajectory(turns, 2.0)], SETTINGS)
     for old, gradient, new in zip(before, gradients, weights(network), strict=True):

@@ -21,19 +21,18 @@ from producer.algorithms.settings import UpdateSettings
 from producer.environments.environment import Screenshot
 from producer.policy.learner import Trajectory
 from producer.policy.policy import SampledTokens
+from producer.policy.sequences import TokenSequence
 from producer.policy.torch_policy import cpu_parallel, update_passes
-from producer.policy.torch_policy.forward import Segment, hidden_states, pad_segments
-from producer.policy.torch_policy.kv_cache import EpisodeCaches
+from producer.policy.torch_policy.adapters import merged_adapter
+from producer.policy.torch_policy.architectures import target_names
+from producer.policy.torch_policy.forward import EpisodeCaches, Segment, hidden_states, pad_segments
 from producer.policy.torch_policy.loading import load_network
 from producer.policy.torch_policy.logprobs import completion_logprobs
-from producer.policy.torch_policy.lora_targets import target_names
-from producer.policy.torch_policy.merged_adapter import merged_adapter
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.optimizer import make_optimizer
 from producer.policy.torch_policy.placement import choose_placement
 from producer.policy.torch_policy.sampling import SamplingParameters, decode, prefill
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
-from producer.policy.torch_policy.sequences import TokenSequence
 from producer.policy.torch_policy.state import save_checkpoint
 from producer.policy.torch_policy.update import policy_gradient
 from tests.support.checkpoints import ARCHITECTURES, VISUAL, write_checkpoint
@@ -187,7 +186,7 @@ def test_prefill_and_cached_decoding_give_the_log_probs_of_one_plain_pass(
     caches = EpisodeCaches(adapted.cache_shape, adapted.device, adapted.base.dtype)
     cache = caches.load([None], 200)
     parameters = [SamplingParameters(1.0, 5, seed=3)]
-    with torch.no_grad(), merged_adapter(adapted):
+    with torch.no_grad(), merged_adapter(adapted.adapted):
         opening = prefill(
             adapted, cache, [Segment(turns.tokens[:first], screens[:num_images])], [0]
         )
@@ -292,7 +291,7 @@ def test_sampling_with_a_merged_adapter_restores_the_base_bit_for_bit(adapted: N
     before = {name: one.clone() for name, one in adapted.base.state_dict().items()}
     segment = Segment(list(range(20)), [])
     plainly = hidden_states(adapted, pad_segments([segment], adapted))
-    with torch.no_grad(), merged_adapter(adapted):
+    with torch.no_grad(), merged_adapter(adapted.adapted):
         merged = hidden_states(adapted, pad_segments([segment], adapted))
     bound = 50 * rounding_of_forward(adapted.base, float(plainly.detach().abs().max()))
     assert torch.allclose(plainly, merged, rtol=0, atol=bound)
@@ -313,7 +312,9 @@ def test_an_update_does_not_depend_on_the_number_of_threads(
 ) -> None:
     # Experts are adapted by changing their module during a pass: two passes must not meet.
     monkeypatch.setattr(
-        update_passes, "micro_batches", lambda sequences: [[n] for n in range(len(sequences))]
+        update_passes,
+        "micro_batches",
+        lambda _network, sequences: [[[n]] for n in range(len(sequences))],
     )
     after = []
     for workers in (1, 4):

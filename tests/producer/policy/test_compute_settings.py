@@ -12,7 +12,7 @@ from producer.errors import UsageError
 from producer.policy.compute_settings import ComputeSettings, Dtype, Switch
 from producer.policy.learner import Trajectory, UpdateResult
 from producer.policy.policy import Turn
-from producer.policy.torch_policy import checkpointing
+from producer.policy.torch_policy import device_memory
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network
 from producer.policy.torch_policy.network import Network
@@ -79,7 +79,7 @@ def test_layers_are_checkpointed_in_the_backward_passes_alone_and_as_the_field_s
     *,
     expected: bool,
 ) -> None:
-    monkeypatch.setattr(checkpointing, "available_bytes", lambda _device: available)
+    monkeypatch.setattr(device_memory, "available_bytes", lambda _device: available)
     passes = count_layer_passes(monkeypatch)
     *_, policy = update(base_folder, batch, switch)
     assert any(passes) == expected
@@ -99,7 +99,7 @@ def test_checkpointed_layers_keep_less_for_the_backward_pass(network: Network) -
         embeddings = torch.randn(1, 64, 32)
         positions = torch.arange(64).expand(3, 1, -1)
         with (
-            checkpointing.checkpointed_layers(network.language_model, enabled=enabled),
+            device_memory.checkpointed_layers(network.language_model, enabled=enabled),
             torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor),
         ):
             network.language_model(inputs_embeds=embeddings, position_ids=positions)
@@ -109,7 +109,7 @@ def test_checkpointed_layers_keep_less_for_the_backward_pass(network: Network) -
 
 
 def test_what_is_inside_a_checkpointed_layer_stays_in_evaluation_mode(network: Network) -> None:
-    with checkpointing.checkpointed_layers(network.language_model, enabled=True):
+    with device_memory.checkpointed_layers(network.language_model, enabled=True):
         layer: Any = next(network.language_model.layers.children())  # type: ignore[union-attr]
         assert layer.training
         assert not layer.self_attn.training

@@ -9,11 +9,11 @@ import pytest
 from producer.errors import UsageError
 from producer.policy.learner import Trajectory
 from producer.policy.policy import SampledTokens, Turn
-from producer.policy.torch_policy.episodes import anchor_of, next_anchor
+from producer.policy.prompts import anchor_of, next_anchor
+from producer.policy.sequences import TokenSequence, join_turns
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.logprobs import completion_logprobs
 from producer.policy.torch_policy.network import Network
-from producer.policy.torch_policy.sequences import TokenSequence, join_turns
 from tests.producer.policy.conftest import ClickOnly, make_request, make_screen, make_task
 from tests.support.rounding import rounding_of_forward
 from tests.support.turns import past_turn, trained_turn

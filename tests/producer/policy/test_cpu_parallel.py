@@ -7,12 +7,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from producer.policy.sequences import split_evenly
 from producer.policy.torch_policy import cpu_parallel
 from producer.policy.torch_policy.cpu_parallel import (
     add_gradients,
     num_workers,
     parallel_map,
-    split_evenly,
 )
 
 CPU = torch.device("cpu")

@@ -2,17 +2,17 @@
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 
+from producer.codecs.codec import Format
 from producer.codecs.compact import CompactCodec
-from producer.codecs.format import Format
 from producer.codecs.qwen import OWN_PROMPT, QwenCodec
 from producer.codecs.qwen_tools import QwenToolCodec, tools_prompt
 from producer.errors import UsageError
-from producer.policy.torch_policy.network import Network
-from producer.policy.torch_policy.open import open_format, open_in_process
+from producer.policy.compute_settings import PolicySettings
+from producer.policy.formats import named_format
+from producer.policy.torch_policy.open import image_scale, open_in_process
 from schemas.actions import Click
 from tests.producer.policy.conftest import make_request, make_screen
 
@@ -21,12 +21,12 @@ def of(model_type: str, renderer_name: str, *, is_compact: bool = False) -> Form
     images = SimpleNamespace(
         patch_size=14, merge_size=2, size={"shortest_edge": 3136, "longest_edge": 1_000_000}
     )
-    network: Any = SimpleNamespace(
-        base=SimpleNamespace(config=SimpleNamespace(model_type=model_type)),
-        processor=SimpleNamespace(image_processor=images),
-    )
-    return open_format(
-        renderer_name, cast("Network", network), is_compact=is_compact, screen_px=(1092, 2408)
+    return named_format(
+        renderer_name,
+        model_type,
+        lambda: image_scale(images),
+        is_compact=is_compact,
+        screen_px=(1092, 2408),
     )
 
 
@@ -65,7 +65,7 @@ def test_qwen25_is_told_the_resized_screen_and_writes_its_pixels() -> None:
 def test_a_policy_opened_with_the_official_tool_begins_with_its_prompt(base_folder: Path) -> None:
     plain, official = (
         open_in_process(
-            str(base_folder), lora_rank=2, renderer_name=name, seed=0, max_recent_turns=1
+            PolicySettings(str(base_folder), lora_rank=2, renderer_name=name, max_recent_turns=1)
         )
         for name in ("compact", "qwen_mobile")
     )

@@ -6,8 +6,8 @@ import pytest
 
 from producer.agents.dbbench.codec import DbBenchCodec
 from producer.agents.dbbench.data.tasks import task_of
-from producer.policy.gold_oracle import UNREADABLE, GoldOracle
 from producer.policy.policy import SampleRequest
+from producer.policy.scripted_learner import UNREADABLE, GoldOracle
 from schemas.actions import Answer, ExecuteSql
 from schemas.entry import Column, EntryContent, TableInfo
 from tests.support.turns import past_turn

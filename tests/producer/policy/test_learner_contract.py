@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 
 from producer.agents.android.demo_tasks import demo_tasks
-from producer.agents.android.oracle_policy import NoisyOracle
 from producer.agents.android.sim.device.sim import AndroidSim
+from producer.agents.android.sim.oracle.oracles import NoisyOracle
 from producer.algorithms.settings import UpdateSettings
 from producer.policy.learner import Learner
 from producer.policy.policy import SampleRequest

@@ -3,8 +3,6 @@
 import json
 import shutil
 import struct
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +11,7 @@ import torch
 from transformers import Qwen3VLConfig
 
 from producer.errors import UsageError
-from producer.policy.compute_settings import ComputeSettings
+from producer.policy.compute_settings import PolicySettings
 from producer.policy.memory_demand import (
     NetworkSize,
     RunExtent,
@@ -24,6 +22,10 @@ from producer.policy.memory_demand import (
 from producer.policy.torch_policy.memory_check import check_memory, size_of_network
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.placement import Placement
+from tests.support.cua_train import CuaTrain, cua_train
+from tests.support.reading import installation_at
+
+__all__ = ["cua_train"]  # the fixture
 
 CPU = Placement(torch.device("cpu"), torch.float32)
 QWEN_2B = NetworkSize(
@@ -230,7 +232,7 @@ def test_a_policy_that_cannot_fit_is_refused_with_every_term_of_the_sum(
 ) -> None:
     folder = huge_policy(base_folder, tmp_path / "huge")
     with pytest.raises(UsageError) as caught:
-        check_memory(str(folder), 4, ComputeSettings(), PHONE, CPU)
+        check_memory(PolicySettings(str(folder), 4), PHONE, CPU)
     lines = str(caught.value).splitlines()
     assert lines[0].startswith(f"policy '{folder}' does not fit into memory: it needs ")
     assert lines[1] == "    3725.3 GiB  weights: 1,000,000,000,000 x 4 bytes"
@@ -254,12 +256,12 @@ def test_rollouts_turns_tokens_and_screens_count(
     base_folder: Path, change: dict[str, object], named: str
 ) -> None:
     with pytest.raises(UsageError, match="does not fit into memory") as caught:
-        check_memory(str(base_folder), 4, ComputeSettings(), replace(PHONE, **change), CPU)  # type: ignore[arg-type]
+        check_memory(PolicySettings(str(base_folder), 4), replace(PHONE, **change), CPU)  # type: ignore[arg-type]
     assert named in str(caught.value)
 
 
 def test_what_fits_is_not_refused(base_folder: Path) -> None:
-    check_memory(str(base_folder), 4, ComputeSettings(), PHONE, CPU)
+    check_memory(PolicySettings(str(base_folder), 4), PHONE, CPU)
     work = replace(WORK, screen_tokens=60)
     tiny = replace(QWEN_2B, num_weights=10**6, layers=4, hidden=128, feed_forward=384)
     assert total_bytes(memory_demand(tiny, work, checkpointed=False)) > 0
@@ -270,36 +272,28 @@ def test_weights_that_would_not_be_loaded_do_not_count(base_folder: Path, tmp_pa
     folder = huge_policy(base_folder, tmp_path / "huge")
     (folder / "model.safetensors").rename(folder / "consolidated.safetensors")
     shutil.copy(base_folder / "model.safetensors", folder)
-    check_memory(str(folder), 4, ComputeSettings(), PHONE, CPU)
+    check_memory(PolicySettings(str(folder), 4), PHONE, CPU)
 
 
 @pytest.mark.parametrize("name", ["no-such-policy", "/no/such", "a/b/c", "~nobody/x", ""])
 def test_a_policy_that_is_not_here_is_left_to_loading(name: str) -> None:
-    check_memory(name, 4, ComputeSettings(), PHONE, CPU)
+    check_memory(PolicySettings(name, 4), PHONE, CPU)
 
 
 def test_a_run_that_cannot_fit_exits_with_2_before_its_first_event(
-    base_folder: Path, tmp_path: Path
+    base_folder: Path, tmp_path: Path, cua_train: CuaTrain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = huge_policy(base_folder, tmp_path / "huge")
     home = tmp_path / "home"
-    command = [sys.executable, "-m", "producer", "run", "--model-name", str(folder), "--no-monitor"]
-    command += ["--tasks", '{"source_type": "demo_training", "limit": 2}', "--num-steps", "1"]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        env={"CUA_HOME": str(home), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
-    )
-    assert (done.returncode, done.stdout) == (2, "")
+    monkeypatch.setenv("CUA_HOME", str(home))
+    tasks = '{"source_type": "demo_training", "limit": 2}'
+    words = ["--model-name", str(folder), "--no-monitor", "--tasks", tasks, "--num-steps", "1"]
+    done = cua_train("run", *words, expected=2)
+    assert done.stdout == ""
     assert "does not fit into memory: it needs" in done.stderr
     assert "weights: 1,000,000,000,000 x 4 bytes" in done.stderr
     assert "Traceback" not in done.stderr
-    assert b'"specversion"' not in b"".join(
-        path.read_bytes() for path in home.rglob("*") if path.is_file()
-    )
+    assert not installation_at(home).local_log_path.exists()
 
 
 def test_episodes_that_are_collected_ahead_keep_their_caches_during_an_update() -> None:

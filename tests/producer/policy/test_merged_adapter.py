@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from producer.policy.torch_policy import merged_adapter as module
+from producer.policy.torch_policy import adapters as module
+from producer.policy.torch_policy.adapters import merged_adapter
 from producer.policy.torch_policy.forward import (
     Segment,
     compute_logits,
     hidden_states,
     pad_segments,
 )
-from producer.policy.torch_policy.merged_adapter import merged_adapter
 from producer.policy.torch_policy.network import Network
 from tests.support.rounding import rounding_of_forward
 
@@ -29,7 +29,7 @@ def test_the_merged_network_gives_the_logits_of_the_adapted_one(network: Network
     before = logits(network)
     with network.adapted.disable_adapter():
         without = logits(network)
-    with merged_adapter(network):
+    with merged_adapter(network.adapted):
         changed = bits(network)
         during = logits(network)
     assert (during - before).abs().max() < rounding_of_forward(
@@ -43,7 +43,7 @@ def test_the_merged_network_gives_the_logits_of_the_adapted_one(network: Network
 
 def test_on_exit_every_bit_is_as_before(network: Network) -> None:
     before, logits_before = bits(network), logits(network)
-    with pytest.raises(KeyError), merged_adapter(network):
+    with pytest.raises(KeyError), merged_adapter(network.adapted):
         raise KeyError
     assert all(torch.equal(before[name], tensor) for name, tensor in bits(network).items())
     assert torch.equal(logits(network), logits_before)
@@ -52,5 +52,5 @@ def test_on_exit_every_bit_is_as_before(network: Network) -> None:
 def test_a_large_network_is_not_merged(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_MERGED_WEIGHTS", 1000)
     before = bits(network)
-    with merged_adapter(network):
+    with merged_adapter(network.adapted):
         assert all(torch.equal(before[name], tensor) for name, tensor in bits(network).items())

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from producer.algorithms.settings import PrimeSettings
-from producer.errors import MismatchError, UsageError
+from producer.errors import UsageError
 from producer.policy.learner import LearnedAdvantages, RolloutOutcome, Trajectory, UpdateResult
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network
@@ -231,42 +231,6 @@ def test_a_policy_that_moves_leaves_the_reward_model_and_its_reference_alone(
     assert are_equal(*models)
 
 
-def test_updates_after_a_restored_state_have_the_same_bits(
-    folder: Path, judged: list[Trajectory], tmp_path: Path
-) -> None:
-    network, policy = opened(folder)
-    policy.update(judged, PRIME)
-    policy.save_state(tmp_path)
-    expected = policy.update(judged, PRIME)
-    again_network, again = opened(folder)
-    for seed in (5, 6):  # a reward model with another history
-        again.update(judged, changed(PRIME, seed=seed))
-    again.load_state(tmp_path)
-    result = again.update(judged, PRIME)
-    assert replace(result, seconds=0.0) == replace(expected, seconds=0.0)
-    assert are_equal(weights(network), weights(again_network))
-    assert are_equal(model_weights(policy), model_weights(again))
-
-
-def test_a_state_without_a_reward_model_restores_none(
-    folder: Path, judged: list[Trajectory], tmp_path: Path
-) -> None:
-    _, policy = opened(folder)
-    plain_batch = [replace(item, advantage=1.0) for item in judged]
-    assert policy.update(plain_batch, SETTINGS).learned is None
-    policy.save_state(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "adapter.safetensors",
-        "optimizer.pt",
-    ]
-    _, again = opened(folder)
-    again.update(judged, PRIME)
-    again.load_state(tmp_path)
-    again.update(judged, PRIME)
-    policy.update(judged, PRIME)
-    assert are_equal(model_weights(policy), model_weights(again))
-
-
 def test_a_checkpoint_holds_both_adapters_for_plain_peft_and_the_policys_is_as_without(
     folder: Path, judged: list[Trajectory], tmp_path: Path
 ) -> None:
@@ -282,26 +246,6 @@ def test_a_checkpoint_holds_both_adapters_for_plain_peft_and_the_policys_is_as_w
             parameter.detach() for parameter in theirs.parameters() if parameter.requires_grad
         ]
         assert are_equal(loaded, kept)
-    _, fresh = opened(folder)
-    fresh.load_learned(PrimeSettings, tmp_path)
-    assert are_equal(model_weights(fresh), model_weights(policy))
-    # A new training: Adam begins anew.
-    assert model_of(fresh)._optimizer.state_dict()["state"] == {}
-
-
-def test_a_reward_model_that_is_damaged_or_of_another_rank_is_refused(
-    folder: Path, judged: list[Trajectory], tmp_path: Path
-) -> None:
-    _, policy = opened(folder)
-    policy.update(judged, PRIME)
-    policy.save_checkpoint(tmp_path)
-    other = InProcessPolicy(load_network(str(folder), lora_rank=2, seed=1), ClickOnly())
-    with pytest.raises(MismatchError, match="does not fit this policy's adapter"):
-        other.load_learned(PrimeSettings, tmp_path)
-    path = tmp_path / "prime" / "adapter_model.safetensors"
-    path.write_bytes(path.read_bytes()[:-3])
-    with pytest.raises(UsageError, match="is damaged"):
-        policy.load_learned(PrimeSettings, tmp_path)
 
 
 def test_the_policys_dropout_is_not_its_own(folder: Path, judged: list[Trajectory]) -> None:

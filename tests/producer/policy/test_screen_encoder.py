@@ -11,8 +11,12 @@ from PIL import Image
 from producer.policy.torch_policy import cpu_parallel
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.render import Grid
-from producer.policy.torch_policy.screen_cache import ScreenCache, ScreenFeatures
-from producer.policy.torch_policy.screen_encoder import PATCHES_PER_CALL, ScreenEncoder
+from producer.policy.torch_policy.screen_encoder import (
+    PATCHES_PER_CALL,
+    ScreenCache,
+    ScreenEncoder,
+    ScreenFeatures,
+)
 from tests.support.rounding import rounding_of_forward
 
 from .conftest import make_screen

@@ -12,6 +12,7 @@ import torch
 
 from producer.algorithms.settings import GaeSettings, UpdateSettings
 from producer.errors import UsageError
+from producer.policy.compute_settings import PolicySettings
 from producer.policy.learner import RolloutOutcome, Trajectory
 from producer.policy.policy import SampleRequest, Turn
 from producer.policy.torch_policy.in_process import InProcessPolicy
@@ -187,9 +188,10 @@ def test_a_policy_without_screens_is_refused_where_the_environment_shows_one(
     tmp_path: Path,
 ) -> None:
     write_checkpoint(tmp_path, "qwen3")
-    open_in_process(str(tmp_path), lora_rank=2, renderer_name="qwen", seed=0, screen_px=None)
+    settings = PolicySettings(str(tmp_path), lora_rank=2, renderer_name="qwen")
+    open_in_process(replace(settings, screen_px=None))
     with pytest.raises(UsageError, match="sees no screens"):
-        open_in_process(str(tmp_path), lora_rank=2, renderer_name="qwen", seed=0)
+        open_in_process(settings)
 
 
 def test_a_text_with_the_image_placeholder_is_refused(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from producer.policy.torch_policy import threads
+from producer.policy.compute_settings import PolicySettings
+from producer.policy.torch_policy import cpu_parallel
 from producer.policy.torch_policy.open import open_in_process
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
@@ -30,7 +31,7 @@ def test_a_small_policy_of_a_folder_is_computed_with_one_thread(
     base_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO):
-        open_in_process(str(base_folder), lora_rank=2, renderer_name="auto", seed=0)
+        open_in_process(PolicySettings(str(base_folder), lora_rank=2))
     assert torch.get_num_threads() == 1
     assert "threads per operation" not in caplog.text
 
@@ -39,12 +40,12 @@ def test_a_small_policy_of_a_folder_is_computed_with_one_thread(
 def test_a_large_network_has_torchs_threads_and_that_is_said(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(threads, "_TORCHS", 3)
-    assert threads.choose_threads(50_000_000, CPU) == 1
-    assert threads.choose_threads(50_000_001, CPU) == 3
-    assert threads.choose_threads(1, GPU) == 3
+    monkeypatch.setattr(cpu_parallel, "_TORCHS", 3)
+    assert cpu_parallel.choose_threads(50_000_000, CPU) == 1
+    assert cpu_parallel.choose_threads(50_000_001, CPU) == 3
+    assert cpu_parallel.choose_threads(1, GPU) == 3
     with caplog.at_level(logging.INFO):
-        threads.use_threads("large", 50_000_001, CPU)
+        cpu_parallel.use_threads("large", 50_000_001, CPU)
     assert torch.get_num_threads() == 3
     assert "policy 'large' is computed with 3 threads per operation" in caplog.text
 

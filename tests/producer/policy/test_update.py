@@ -14,13 +14,13 @@ from producer.algorithms.settings import UpdateSettings
 from producer.errors import MismatchError, NotFoundError
 from producer.policy.learner import Trajectory
 from producer.policy.policy import Turn
+from producer.policy.sequences import join_turns
 from producer.policy.torch_policy import cpu_parallel, update_passes
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_base, load_network
-from producer.policy.torch_policy.logprobs import completion_logprobs, micro_batches
+from producer.policy.torch_policy.logprobs import completion_logprobs
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
-from producer.policy.torch_policy.sequences import TokenSequence, join_turns
 from tests.support.rounding import rounding_of_forward, rounding_of_sum
 from tests.support.turns import past_turn
 from tests.support.update_settings import changed
@@ -122,7 +122,25 @@ def test_the_gradient_is_reported_before_it_is_clipped(
         batch, changed(SETTINGS, learning_rate=0.0, max_gradient_norm=free.gradient_norm / 10)
     )
     # At learning rate 0 both updates compute the same gradient.
-    assert bounded.gradient_norm == free.gradient_norm
+    assert bounded.gradient_norm == free.gradient_norm == free.clipped_gradient_norm
+    assert bounded.clipped_gradient_norm == free.gradient_norm / 10
+
+
+def test_ratios_are_measured_over_every_pass_and_1_as_long_as_no_weight_changed(
+    policy: InProcessPolicy, batch: list[Trajectory]
+) -> None:
+    settings = changed(SETTINGS, loss_fn="ppo", clip_ratio_low=1e-3, clip_ratio_high=1e-3)
+    still = policy.update(batch, changed(settings, learning_rate=0.0, ppo_epochs=2))
+    assert still.clip_fraction == 0.0
+    assert still.largest_ratio == pytest.approx(1.0, abs=1e-4)
+    moved = policy.update(batch, changed(settings, learning_rate=0.1, ppo_epochs=2))
+    # The first pass clips nothing, so at most the second's half of the tokens is.
+    assert moved.clip_fraction is not None
+    assert moved.largest_ratio is not None
+    assert 0.0 < moved.clip_fraction <= 0.5
+    assert moved.largest_ratio > 1.001
+    unclipped = policy.update(batch, SETTINGS)
+    assert unclipped.clip_fraction is None
 
 
 def test_a_parameter_that_the_loss_does_not_depend_on_is_not_changed(
@@ -144,7 +162,7 @@ def test_an_update_has_the_same_bits_on_any_number_of_workers(
     monkeypatch.setattr(
         update_passes,
         "micro_batches",
-        lambda sequences: [[index] for index in range(len(sequences))],
+        lambda _network, sequences: [[[index]] for index in range(len(sequences))],
     )
     after = []
     for count in (1, 2, 4):
@@ -292,9 +310,3 @@ def test_a_state_of_another_rank_is_a_mismatch(
     other = InProcessPolicy(load_network(str(base_folder), lora_rank=8, seed=0), ClickOnly())
     with pytest.raises(MismatchError, match="lora_rank"):
         other.load_state(tmp_path)
-
-
-def test_a_micro_batch_holds_sequences_of_similar_length_and_at_least_one() -> None:
-    sequences = [TokenSequence(tokens=[0] * length) for length in (5, 100, 6, 40)]
-    # Longest first: 100 alone is over 50; 40 + another of up to 40 would be 80; 6 and 5 take 12.
-    assert list(micro_batches(sequences, max_tokens=50)) == [[1], [3], [2, 0]]

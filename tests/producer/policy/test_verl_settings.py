@@ -55,7 +55,7 @@ def test_the_bonus_takes_the_weighted_mean_entropy_off_the_loss(
         network,
         policy._encoder,
         [
-            training_sequence.tokens
+            [training_sequence.tokens]
             for training_sequence in training_sequences(batch, network.device)
         ],
     )
@@ -71,7 +71,7 @@ def test_the_bonus_alone_raises_the_entropy(
 ) -> None:
     def mean_entropy() -> float:
         own = [
-            training_sequence.tokens
+            [training_sequence.tokens]
             for training_sequence in training_sequences(batch, network.device)
         ]
         states = completion_states(network, policy._encoder, own)

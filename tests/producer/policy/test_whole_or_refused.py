@@ -21,13 +21,10 @@ from tests.support.checkpoints import (
     write_shards,
 )
 
-LAYER = {
-    "qwen2": "model.layers.1.",
-    "qwen3": "model.layers.1.",
-    "qwen2_5_vl": "model.layers.1.",
-    "qwen3_vl": "model.language_model.layers.1.",
-    "qwen3_vl_moe": "model.language_model.layers.1.",
-}
+CONFIG = "config.json"
+SLIDING = {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1}
+METHODS = ("fp8", "gptq", "awq", "bitsandbytes", "compressed-tensors")
+Weights = dict[str, torch.Tensor]
 
 
 @pytest.fixture(params=ARCHITECTURES)
@@ -40,12 +37,20 @@ def checkpoint(folder: Path, model_type: str, *, tied: bool = False) -> Path:
     return folder
 
 
-def rewrite(
-    folder: Path, model_type: str, change: Callable[[dict[str, torch.Tensor]], object]
-) -> None:
-    weights = hub_weights(folder, model_type)
+def stored(folder: Path) -> Weights:
+    return {
+        key: one for path in folder.glob("*.safetensors") for key, one in load_file(path).items()
+    }
+
+
+def rewrite(folder: Path, change: Callable[[Weights], object]) -> None:
+    weights = stored(folder)
     change(weights)
     write_shards(folder, weights)
+
+
+def layer_key(weights: Weights, name: str) -> str:
+    return next(key for key in weights if key.endswith(f"layers.1.self_attn.{name}.weight"))
 
 
 def change_text(folder: Path, **changes: object) -> None:
@@ -54,7 +59,7 @@ def change_text(folder: Path, **changes: object) -> None:
     write_json(folder / "config.json", config)
 
 
-def embeddings_key(weights: dict[str, torch.Tensor]) -> str:
+def embeddings_key(weights: Weights) -> str:
     return next(key for key in weights if key.endswith("embed_tokens.weight"))
 
 
@@ -70,20 +75,28 @@ def refusal(folder: Path, kind: type[CuaTrainError] = UsageError) -> str:
     return str(caught.value)
 
 
-def test_a_missing_tensor_is_named(tmp_path: Path, model_type: str) -> None:
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda weights: weights.pop(layer_key(weights, "k_proj")), "k_proj.weight"),
+        (lambda weights: weights.pop("lm_head.weight"), ": lm_head.weight"),
+    ],
+)
+def test_a_missing_tensor_is_named(
+    tmp_path: Path, model_type: str, change: Callable[[Weights], object], named: str
+) -> None:
     folder = checkpoint(tmp_path, model_type)
-    key = LAYER[model_type] + "self_attn.k_proj.weight"
-    rewrite(folder, model_type, lambda weights: weights.pop(key))
+    rewrite(folder, change)
     message = refusal(folder)
     assert "cannot be loaded whole" in message
     assert "1 missing: " in message
-    assert "layers.1.self_attn.k_proj.weight" in message
+    assert named in message
     assert "unexpected" not in message
 
 
 def test_a_left_over_tensor_is_named(tmp_path: Path, model_type: str) -> None:
     folder = checkpoint(tmp_path, model_type)
-    rewrite(folder, model_type, lambda weights: weights.update(extra=torch.zeros(3)))
+    rewrite(folder, lambda weights: weights.update(extra=torch.zeros(3)))
     message = refusal(folder)
     assert "1 unexpected: extra" in message
     assert "missing" not in message
@@ -93,36 +106,26 @@ def test_a_tensor_of_another_shape_is_named_with_both_shapes(
     tmp_path: Path, model_type: str
 ) -> None:
     folder = checkpoint(tmp_path, model_type)
-    key = LAYER[model_type] + "self_attn.o_proj.weight"
-
-    def cut(weights: dict[str, torch.Tensor]) -> None:
-        weights[key] = weights[key][:, :-1]
-
-    rewrite(folder, model_type, cut)
-    rows = hub_weights(folder, model_type)[key].shape
+    weights = stored(folder)
+    key = layer_key(weights, "o_proj")
+    rows, columns = weights[key].shape
+    write_shards(folder, weights | {key: weights[key][:, :-1]})
     message = refusal(folder)
     assert "1 of another shape: " in message
-    assert f"(stored ({rows[0]}, {rows[1] - 1}), expected ({rows[0]}, {rows[1]}))" in message
+    assert f"(stored ({rows}, {columns - 1}), expected ({rows}, {columns}))" in message
 
 
-def test_more_layers_in_the_config_than_in_the_weights_are_missing(
-    tmp_path: Path, model_type: str
+@pytest.mark.parametrize(
+    ("num_layers", "what", "named"), [(4, "missing", "layers.3."), (2, "unexpected", "layers.2.")]
+)
+def test_another_number_of_layers_in_the_config_than_in_the_weights_is_refused(
+    tmp_path: Path, model_type: str, num_layers: int, what: str, named: str
 ) -> None:
     folder = checkpoint(tmp_path, model_type)
-    change_text(folder, num_hidden_layers=4)
+    change_text(folder, num_hidden_layers=num_layers)
     message = refusal(folder)
-    assert "missing" in message
-    assert "layers.3." in message
-
-
-def test_fewer_layers_in_the_config_than_in_the_weights_are_left_over(
-    tmp_path: Path, model_type: str
-) -> None:
-    folder = checkpoint(tmp_path, model_type)
-    change_text(folder, num_hidden_layers=2)
-    message = refusal(folder)
-    assert "unexpected" in message
-    assert "layers.2." in message
+    assert what in message
+    assert named in message
 
 
 @pytest.mark.parametrize("num_experts", [5, 7])
@@ -137,13 +140,13 @@ def test_another_number_of_experts_is_refused(tmp_path: Path, num_experts: int) 
 
 def test_experts_one_by_one_as_older_layouts_have_them_are_refused(tmp_path: Path) -> None:
     folder = checkpoint(tmp_path, "qwen3_vl_moe")
-    key = LAYER["qwen3_vl_moe"] + "mlp.experts."
+    key = "model.language_model.layers.1.mlp.experts."
 
-    def split(weights: dict[str, torch.Tensor]) -> None:
+    def split(weights: Weights) -> None:
         for expert, weight in enumerate(weights.pop(key + "down_proj")):
             weights[f"{key}{expert}.down_proj.weight"] = weight.T
 
-    rewrite(folder, "qwen3_vl_moe", split)
+    rewrite(folder, split)
     message = refusal(folder)
     assert "1 missing: model.language_model.layers.1.mlp.experts.down_proj" in message
     assert "6 unexpected: " in message
@@ -169,49 +172,31 @@ def test_qwen3_vl_weights_under_the_config_of_qwen2_5_vl_are_refused(tmp_path: P
     assert "unexpected" in message
 
 
-def test_an_untied_output_layer_without_its_weight_is_missing(
-    tmp_path: Path, model_type: str
-) -> None:
-    folder = checkpoint(tmp_path, model_type)
-    rewrite(folder, model_type, lambda weights: weights.pop("lm_head.weight"))
-    assert "1 missing: lm_head.weight" in refusal(folder)
-
-
 def test_a_tied_output_layer_is_the_embeddings(tmp_path: Path, model_type: str) -> None:
     folder = checkpoint(tmp_path, model_type, tied=True)
-    assert "lm_head.weight" not in hub_weights(folder, model_type)
+    assert "lm_head.weight" not in stored(folder)
     assert_output_layer_is_the_embeddings(folder)
 
 
-def test_a_tied_output_layer_that_is_stored_too_is_loaded_when_equal(
-    tmp_path: Path, model_type: str
+@pytest.mark.parametrize("difference", [0, 1])
+def test_a_tied_output_layer_that_is_stored_too_is_loaded_when_equal_and_else_refused(
+    tmp_path: Path, model_type: str, difference: int
 ) -> None:
     folder = checkpoint(tmp_path, model_type, tied=True)
-
-    def repeat(weights: dict[str, torch.Tensor]) -> None:
-        weights["lm_head.weight"] = weights[embeddings_key(weights)].clone()
-
-    rewrite(folder, model_type, repeat)
-    assert_output_layer_is_the_embeddings(folder)
-
-
-def test_a_tied_output_layer_that_is_stored_otherwise_is_refused(
-    tmp_path: Path, model_type: str
-) -> None:
-    folder = checkpoint(tmp_path, model_type, tied=True)
-
-    def differ(weights: dict[str, torch.Tensor]) -> None:
-        weights["lm_head.weight"] = weights[embeddings_key(weights)] + 1
-
-    rewrite(folder, model_type, differ)
-    assert "tie_word_embeddings" in refusal(folder)
+    weights = stored(folder)
+    head = weights[embeddings_key(weights)] + difference
+    write_shards(folder, weights | {"lm_head.weight": head})
+    if difference:
+        assert "tie_word_embeddings" in refusal(folder)
+    else:
+        assert_output_layer_is_the_embeddings(folder)
 
 
 def test_tied_weights_without_embeddings_and_output_layer_are_missing(
     tmp_path: Path, model_type: str
 ) -> None:
     folder = checkpoint(tmp_path, model_type, tied=True)
-    rewrite(folder, model_type, lambda weights: weights.pop(embeddings_key(weights)))
+    rewrite(folder, lambda weights: weights.pop(embeddings_key(weights)))
     assert "embed_tokens.weight" in refusal(folder)
 
 
@@ -255,28 +240,19 @@ def test_weights_of_another_float_type_are_loaded_as_they_are(
     tmp_path: Path, dtype: torch.dtype
 ) -> None:
     folder = checkpoint(tmp_path, "qwen3")
-    stored = {key: one.to(dtype) for key, one in hub_weights(folder, "qwen3").items()}
-    write_shards(folder, stored)
+    kept = {key: one.to(dtype) for key, one in stored(folder).items()}
+    write_shards(folder, kept)
     loaded = open_base(str(folder)).network.state_dict()
-    assert all(torch.equal(loaded[key], one.float()) for key, one in stored.items())
+    assert all(torch.equal(loaded[key], one.float()) for key, one in kept.items())
 
 
 def test_weights_of_an_integer_or_8_bit_type_are_refused(tmp_path: Path) -> None:
     folder = checkpoint(tmp_path, "qwen3")
     key = "model.layers.0.mlp.up_proj.weight"
-    weights = hub_weights(folder, "qwen3")
+    weights = stored(folder)
     for dtype, name in ((torch.int8, "I8"), (torch.float8_e4m3fn, "F8_E4M3")):
         write_shards(folder, weights | {key: weights[key].to(dtype)})
         assert f"stores {key} as {name}" in refusal(folder)
-
-
-@pytest.mark.parametrize("method", ["fp8", "gptq", "awq", "bitsandbytes", "compressed-tensors"])
-def test_a_quantised_policy_is_refused_by_its_method(
-    tmp_path: Path, model_type: str, method: str
-) -> None:
-    folder = checkpoint(tmp_path, model_type)
-    change_json(folder / "config.json", quantization_config={"quant_method": method, "bits": 4})
-    assert f"is quantised ({method})" in refusal(folder)
 
 
 def test_buffers_that_are_computed_are_not_loaded_and_named(
@@ -284,57 +260,64 @@ def test_buffers_that_are_computed_are_not_loaded_and_named(
 ) -> None:
     folder = checkpoint(tmp_path, "qwen2")
     key = "model.layers.0.self_attn.rotary_emb.inv_freq"
-    rewrite(folder, "qwen2", lambda weights: weights.update({key: torch.ones(6)}))
+    rewrite(folder, lambda weights: weights.update({key: torch.ones(6)}))
     with caplog.at_level(logging.INFO):
         open_base(str(folder))
     assert f"not loaded: {key}" in caplog.text
 
 
-@pytest.mark.parametrize("folder_of", ["qwen2", "qwen3", "qwen2_5_vl"])
-def test_sliding_windows_are_refused(tmp_path: Path, folder_of: str) -> None:
-    folder = checkpoint(tmp_path, folder_of)
-    change_json(
-        folder / "config.json", use_sliding_window=True, sliding_window=8, max_window_layers=1
-    )
-    assert "sliding_attention" in refusal(folder)
-
-
-def test_a_rotary_embedding_that_changes_with_the_length_is_refused(tmp_path: Path) -> None:
-    folder = checkpoint(tmp_path, "qwen3")
-    change_json(folder / "config.json", rope_scaling={"rope_type": "dynamic", "factor": 2.0})
-    assert "'dynamic'" in refusal(folder)
-
-
-@pytest.mark.parametrize("stored_by", ["hub", "transformers"])
-def test_square_experts_are_loaded_where_their_layout_is_known(
-    tmp_path: Path, stored_by: str
+@pytest.mark.parametrize(
+    # 2 x 24 is the hidden size: a square gate_up.
+    ("width", "stored_by", "square"),
+    [(24, "hub", "gate_up_proj"), (48, "hub", "down_proj"), (24, "transformers", None)],
+)
+def test_square_experts_are_loaded_where_their_layout_is_known_and_else_refused(
+    tmp_path: Path, width: int, stored_by: str, square: str | None
 ) -> None:
     folder = checkpoint(tmp_path, "qwen3_vl_moe")
-    change_text(folder, moe_intermediate_size=24)  # 2 x 24 is the hidden size: a square gate_up
+    change_text(folder, moe_intermediate_size=width)
     weights = hub_weights(folder, "qwen3_vl_moe")
     if stored_by == "transformers":
         weights = {
             key: one.transpose(1, 2) if ".experts." in key else one for key, one in weights.items()
         }
-        write_shards(folder, weights)
-        loaded = open_base(str(folder)).network.state_dict()
-        assert all(torch.equal(loaded[key], one) for key, one in weights.items())
-    else:
-        write_shards(folder, weights)
-        assert "gate_up_proj is square" in refusal(folder)
+    write_shards(folder, weights)
+    if square is not None:
+        assert f"{square} is square" in refusal(folder)
+        return
+    loaded = open_base(str(folder)).network.state_dict()
+    assert all(torch.equal(loaded[key], one) for key, one in weights.items())
 
 
-def test_square_down_projections_stored_as_on_the_hub_are_refused(tmp_path: Path) -> None:
-    folder = checkpoint(tmp_path, "qwen3_vl_moe")
-    change_text(folder, moe_intermediate_size=48)
-    write_shards(folder, hub_weights(folder, "qwen3_vl_moe"))
-    assert "down_proj is square" in refusal(folder)
-
-
-def test_the_image_processor_of_another_policy_is_refused(tmp_path: Path) -> None:
-    folder = checkpoint(tmp_path, "qwen3_vl")
-    change_json(folder / "preprocessor_config.json", patch_size=14)
-    assert "its image processor has patch_size 14, config.json 16" in refusal(folder)
+@pytest.mark.parametrize(
+    ("of", "file", "changes", "expected"),
+    [
+        *[
+            (kind, CONFIG, SLIDING, "sliding_attention")
+            for kind in ("qwen2", "qwen3", "qwen2_5_vl")
+        ],
+        *[
+            (kind, CONFIG, {"quantization_config": {"quant_method": method, "bits": 4}}, method)
+            for kind, method in zip(ARCHITECTURES, METHODS, strict=True)
+        ],
+        ("qwen3", CONFIG, {"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}, "'dynamic'"),
+        (
+            "qwen3_vl",
+            "preprocessor_config.json",
+            {"patch_size": 14},
+            "patch_size 14, config.json 16",
+        ),
+        ("qwen3", "tokenizer_config.json", {"chat_template": None}, "no chat template"),
+    ],
+)
+def test_settings_that_are_not_supported_or_of_another_policy_are_refused_by_name(
+    tmp_path: Path, of: str, file: str, changes: dict[str, object], expected: str
+) -> None:
+    folder = checkpoint(tmp_path, of)
+    change_json(folder / file, **changes)
+    message = refusal(folder)
+    assert expected in message
+    assert ("is quantised (" in message) == (expected in METHODS)
 
 
 def test_the_tokenizer_of_another_policy_is_refused(tmp_path: Path) -> None:
@@ -349,12 +332,6 @@ def test_a_tokenizer_with_more_tokens_than_embeddings_is_refused(tmp_path: Path)
     change_text(folder, vocab_size=300)
     write_shards(folder, hub_weights(folder, "qwen3"))
     assert "tokens for 300 embeddings" in refusal(folder)
-
-
-def test_a_policy_without_a_chat_template_is_refused(tmp_path: Path) -> None:
-    folder = checkpoint(tmp_path, "qwen3")
-    change_json(folder / "tokenizer_config.json", chat_template=None)
-    assert "no chat template" in refusal(folder)
 
 
 def test_pickled_weights_are_not_loaded(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from producer.process_rewards.best_of_n import (
     Strategy,
     best_of_n,
     best_of_sizes,
-    choose,
     completion_score,
     pass_at_k,
     ranked,
@@ -40,7 +39,7 @@ def test_a_completion_s_score_by_hand(strategy: Strategy, score: float) -> None:
 def test_strategies_choose_differently(strategy: Strategy, chosen: int) -> None:
     scores = [(0.1, 0.99), (0.6, 0.6, 0.6), (0.5, 0.9, 0.9), (0.55, 0.8)]
     # Products 0.099, 0.216, 0.405, 0.44; means 0.545, 0.6, 0.767, 0.675.
-    assert choose([Candidate(score, is_right=False) for score in scores], strategy) == chosen
+    assert ranked([Candidate(score, is_right=False) for score in scores], strategy)[0] == chosen
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -53,12 +52,10 @@ def test_ties_go_to_the_first_and_what_has_no_score_is_last(strategy: Strategy) 
         4,
         0,
     ]
-    assert choose([Candidate((), is_right=True)] * 2, strategy) == 0
+    assert ranked([Candidate((), is_right=True)] * 2, strategy) == [0, 1]
 
 
 def test_wrong_arguments_are_refused() -> None:
-    with pytest.raises(ValueError, match="at least one completion"):
-        choose([], "min")
     for scores in ([1.5], [-0.1], [float("nan")]):
         with pytest.raises(ValueError, match="scores from 0 to 1"):
             completion_score(scores, "last")
@@ -98,7 +95,7 @@ def test_the_shares_are_those_over_all_subsets(candidates: list[Candidate], n: i
     found = best_of_n([candidates], n)
     subsets = [list(combination) for combination in combinations(candidates, n)]
     for strategy in STRATEGIES:
-        chosen = [subset[choose(subset, strategy)].is_right for subset in subsets]
+        chosen = [subset[ranked(subset, strategy)[0]].is_right for subset in subsets]
         assert found.by_strategy[strategy] == pytest.approx(mean(chosen))
         assert found.by_strategy[strategy] <= found.pass_at_n + 1e-9
     any_right = [any(item.is_right for item in subset) for subset in subsets]
@@ -123,7 +120,6 @@ def test_figures_are_means_over_questions_for_powers_of_two_and_all() -> None:
     assert found[-1] == BestOfN(6, dict.fromkeys(STRATEGIES, 0.5), 0.5)
     # One question is never right; the other with the share of subsets that have the first.
     assert [item.pass_at_n for item in found] == pytest.approx([1 / 12, 2 / 12, 4 / 12, 0.5])
-    assert [item.num_candidates for item in best_of_sizes(questions, [3, 1, 3])] == [1, 3]
 
 
 def test_a_plot_has_a_line_for_each_strategy_and_pass_at_n() -> None:

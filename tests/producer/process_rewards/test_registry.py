@@ -20,10 +20,10 @@ from producer.process_rewards.registry import (
     register_reward_manager,
     registry,
 )
-from producer.process_rewards.reward_batch import RewardBatch
-from producer.process_rewards.sql_reward import sql_reward_function
-from producer.process_rewards.step_and_outcome import StepAndOutcomeManager
-from producer.process_rewards.user_module import load_user_module, source_sha256
+from producer.process_rewards.row_sets import sql_reward_function
+from producer.process_rewards.step_and_outcome import RewardBatch, StepAndOutcomeManager
+from producer.process_rewards.user_module import load_user_module
+from producer.rewards.user_module import source_sha256
 
 # As in the README of RewardSQL's example, with a body where it has a comment.
 REWARDS = """

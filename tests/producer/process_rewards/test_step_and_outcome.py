@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 import torch
 
-from producer.process_rewards.reward_batch import RewardBatch
+from producer.process_rewards.cocte import TokenSpan, starts_of
 from producer.process_rewards.step_and_outcome import (
+    RewardBatch,
     RewardWeights,
     ScoredSteps,
     StepAndOutcomeManager,
     score_completion,
     token_rewards,
 )
-from producer.process_rewards.token_spans import TokenSpan, starts_of
 
 STEPS = ScoredSteps(("a", "b"), (TokenSpan(0, 2), TokenSpan(2, 3)), (0.5, 0.9))
 COMPLETION = "WITH a AS (SELECT 1)\n\nSELECT * FROM a"

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producer.process_rewards.cocte import Step, split_steps
-from producer.process_rewards.token_spans import starts_of, token_spans
+from producer.process_rewards.cocte import Step, split_steps, starts_of, token_spans
 
 COMPLETION = "Well: ```sql\nWITH a AS (SELECT 1)\n\nSELECT * FROM a\n```"
 

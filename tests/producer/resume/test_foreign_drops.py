@@ -4,8 +4,6 @@ import json
 import logging
 import os
 import socket
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import replace
@@ -20,12 +18,12 @@ from consumers.database.connection import connected
 from consumers.fold.operator_drops import store_drop
 from producer.emit import Emitter
 from producer.errors import MismatchError, StopRequestedError
-from producer.resume.foreign_drops import ForeignDrops
-from producer.resume.open_training import read_recorded_training
-from producer.resume.read_history import read_training_history
+from producer.resume.foreign_drops import fetch_drops
+from producer.resume.recorded_training import read_recorded_training
 from producer.resume.run_folder import find_run_folder
+from producer.resume.training_history import read_training_history
 from producer.rewards import REWARDS
-from producer.training.redo_command import redo
+from producer.training.redo import redo
 from producer.training.rescore import Scorer, rescore
 from producer.training.run import run
 from schemas.catalogue import topic_of
@@ -33,8 +31,8 @@ from schemas.ids import training_id
 from schemas.installation import Installation, read_installation
 from schemas.operator_drops import Drop, read_decisions, read_operator_drops, standing
 from tests.producer.resume.test_given_up import give_up
+from tests.support.forked_command import run_command
 from tests.support.kafka import KafkaService
-from tests.support.paths import ROOT
 from tests.support.small_run import small
 
 STREAM, VALUE = "rollout/01890a5d-ac96-774b-bcce-b302099a8057", b"what was given up"
@@ -54,19 +52,19 @@ def store(url: str, drop: Drop) -> None:
 
 @pytest.mark.services
 def test_what_is_in_the_database_is_fetched_once(on_kafka: Installation, migrated_url: str) -> None:
-    drops = ForeignDrops(on_kafka, {"DATABASE_URL": migrated_url})
-    assert not drops.fetch()
+    drops = partial(fetch_drops, on_kafka, {"DATABASE_URL": migrated_url})
+    assert not drops()
     store(migrated_url, GIVEN_UP)
-    assert drops.fetch()
+    assert drops()
     assert read_operator_drops(on_kafka.operator_drops_path).scope(STREAM, VALUE) == "record"
-    assert not drops.fetch()
+    assert not drops()
 
 
 @pytest.mark.services
 def test_a_database_without_tables_has_nothing_and_gets_nothing(
     on_kafka: Installation, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert not ForeignDrops(on_kafka, {"DATABASE_URL": database_url}).fetch()
+    assert not fetch_drops(on_kafka, {"DATABASE_URL": database_url})
     assert caplog.messages == []
     with connected(database_url, "test") as connection, connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'cua%'")
@@ -79,7 +77,7 @@ def test_a_database_that_does_not_answer_is_given_up_with_a_warning(
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"postgresql://a:b@127.0.0.1:{silent.getsockname()[1]}/c"
         began = time.monotonic()
-        assert not ForeignDrops(on_kafka, {"DATABASE_URL": url}, limit_s=2).fetch()
+        assert not fetch_drops(on_kafka, {"DATABASE_URL": url}, limit_s=2)
         assert time.monotonic() - began < 6
     assert any(
         "did not answer within 2 s" in message and "not for the tables" in message
@@ -94,7 +92,7 @@ def test_a_stop_is_heard_while_the_database_is_silent(on_kafka: Installation) ->
         threading.Timer(1, stop.set).start()
         began = time.monotonic()
         with pytest.raises(StopRequestedError):
-            ForeignDrops(on_kafka, {"DATABASE_URL": url}, stop=stop).fetch()
+            fetch_drops(on_kafka, {"DATABASE_URL": url}, stop=stop)
         assert time.monotonic() - began < 3
 
 
@@ -111,7 +109,7 @@ def test_a_database_that_is_away_is_named_without_its_password(
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     url = f"postgresql://a:secret@127.0.0.1:{port}/c"
-    assert not ForeignDrops(on_kafka, {"DATABASE_URL": url}).fetch()
+    assert not fetch_drops(on_kafka, {"DATABASE_URL": url})
     assert any("cannot connect to PostgreSQL" in message for message in caplog.messages)
     assert "secret" not in caplog.text
 
@@ -121,9 +119,9 @@ def test_without_a_server_nobody_is_asked(
 ) -> None:
     """The embedded database is the home's own; only on Kafka may another host have decided."""
     caplog.set_level(logging.INFO)
-    assert not ForeignDrops(installation, {}).fetch()
+    assert not fetch_drops(installation, {})
     assert caplog.messages == []
-    assert not ForeignDrops(on_kafka, {}).fetch()
+    assert not fetch_drops(on_kafka, {})
     assert any("no database is configured here" in message for message in caplog.messages)
 
 
@@ -229,15 +227,7 @@ def test_a_record_given_up_on_another_host_does_not_stop_a_trainer_here(
 
 
 def cua_project(environ: dict[str, str], *arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "consumers", *arguments],
-        env=environ,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = run_command("consumers", *arguments, environ=environ)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

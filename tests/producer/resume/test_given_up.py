@@ -18,8 +18,8 @@ from producer.errors import MismatchError
 from producer.log.stream_history import StreamHistory, read_streams_into
 from producer.log.writer import Record
 from producer.resume.open_training import open_training
-from producer.resume.read_history import read_training_history
 from producer.resume.resume_state import find_states, update_manifest
+from producer.resume.training_history import read_training_history
 from producer.training.run import run, utc_now
 from schemas.environment import EnvironmentCreationStarted, EnvironmentRequested
 from schemas.evaluation import EvaluationCreated, EvaluationStarted
@@ -139,7 +139,7 @@ def test_a_training_whose_rest_was_given_up_is_not_continued(installation: Insta
         records = [content for _, content in log.read_streams("cua.training", [subject], {})]
         give_up(installation, Drop("rest", subject, sha256(records[-1]).hexdigest(), None))
         history = read_training_history(emitter.log, own, start={}, since={})
-        assert history.training_stream(own).is_abandoned
+        assert history.own.is_abandoned
     with pytest.raises(MismatchError, match="--rest"):
         run(small(num_steps=2), installation=installation)
 

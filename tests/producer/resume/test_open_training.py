@@ -12,13 +12,8 @@ import pytest
 from producer.config import RunConfig, read_config
 from producer.emit import Emitter
 from producer.errors import CuaTrainError, StopRequestedError, UsageError
-from producer.resume.open_training import (
-    OpenedTraining,
-    Plan,
-    open_training,
-    plan_training,
-    read_recorded_training,
-)
+from producer.resume.open_training import OpenedTraining, Plan, open_training, plan_training
+from producer.resume.recorded_training import read_recorded_training
 from producer.resume.resume_state import find_states
 from producer.training.run import run, utc_now
 from schemas import ids

@@ -24,8 +24,7 @@ from producer.config import read_config
 from producer.emit import Emitter
 from producer.errors import StopRequestedError
 from producer.log.writer import Record
-from producer.resume.open_stream_markers import mark_open
-from producer.resume.orphans import end_abandoned
+from producer.resume.orphans import end_abandoned, mark_open
 from producer.training.run import utc_now
 from schemas import ids
 from schemas.catalogue import stream
@@ -34,11 +33,10 @@ from schemas.installation import Installation
 from schemas.operator_drops import Drop, value_hash
 from schemas.rollout import RolloutCreated
 from schemas.training import TrainingCreated
-from tests.producer.log.test_large_records import on_kafka
 from tests.producer.resume.test_given_up import give_up
 from tests.support.invariants import accepted
 from tests.support.kafka import KafkaService, free_port
-from tests.support.reading import installation_at
+from tests.support.reading import installation_at, installation_on
 
 ReadLog = Callable[[], list[dict[str, Any]]]
 SUBJECT = stream("training", ids.training_id("marked"))
@@ -73,7 +71,7 @@ import sys, time
 from pathlib import Path
 from producer.emit import Emitter
 from producer.errors import StopRequestedError
-from producer.resume.open_stream_markers import mark_open
+from producer.resume.orphans import mark_open
 from tests.producer.resume.test_orphans import CREATED, SUBJECT
 with Emitter.open() as emitter, mark_open(Path(sys.argv[1]), SUBJECT, emitter):
     emitter.stream(SUBJECT).emit(CREATED)
@@ -284,7 +282,7 @@ def copy_of(installation: Installation, home: Path) -> Installation:
 def test_a_copied_home_ends_nothing_that_the_original_may_still_write(
     tmp_path: Path, kafka: KafkaService
 ) -> None:
-    original = on_kafka(kafka, tmp_path / "original", f"t{uuid4().hex}.")
+    original = installation_on(kafka.bootstrap_servers, tmp_path / "original", f"t{uuid4().hex}.")
     killed_evaluation(original)
     copied = copy_of(original, tmp_path / "copied")
     with Emitter.open(copied) as emitter:

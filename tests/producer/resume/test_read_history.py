@@ -10,8 +10,7 @@ from producer.errors import MismatchError
 from producer.log.event_log import EventLog
 from producer.log.stream_history import StreamHistory
 from producer.log.writer import TopicPartition
-from producer.resume.read_history import read_training_history
-from producer.resume.training_history import TrainingHistory
+from producer.resume.training_history import TrainingHistory, read_training_history
 from schemas import ids
 from schemas.event import StreamPoint
 from schemas.operator_drops import Drops

@@ -17,15 +17,16 @@ import pytest
 
 from producer.emit import Emitter
 from producer.errors import CuaTrainError, StopRequestedError, TakenOverError
-from producer.resume.active_writer import add_writer, refuse_active_writer
-from producer.resume.open_training import open_training, read_recorded_training
+from producer.resume.open_training import open_training
+from producer.resume.recorded_training import read_recorded_training
 from producer.resume.resume_state import find_states
+from producer.resume.training_lock import add_writer, refuse_active_writer
 from producer.training.run import run, utc_now
 from schemas.installation import Installation
-from tests.producer.log.test_large_records import on_kafka
 from tests.support.invariants import violations
 from tests.support.kafka import KafkaService
 from tests.support.paths import ROOT
+from tests.support.reading import installation_on
 from tests.support.small_run import SMALL, small, watching
 
 ReadLog = Callable[[], list[dict[str, Any]]]
@@ -99,7 +100,8 @@ def test_a_training_that_lives_in_another_home_of_the_same_host_is_not_taken_wit
     tmp_path: Path, kafka: KafkaService
 ) -> None:
     prefix = f"t{uuid4().hex}."
-    first, second = (on_kafka(kafka, tmp_path / home, prefix) for home in ("a", "b"))
+    servers = kafka.bootstrap_servers
+    first, second = (installation_on(servers, tmp_path / home, prefix) for home in ("a", "b"))
     source = begin_and_die(first)
     with pytest.raises(CuaTrainError, match="--takeover") as error:
         run(small(num_steps=1), installation=second)

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from producer.errors import UsageError
-from producer.resume.open_stream_markers import markers_of_dead_processes
+from producer.resume.orphans import markers_of_dead_processes
 from producer.resume.training_lock import training_lock
 
 SUBJECT = f"evaluation/{UUID(int=1)}"

@@ -10,7 +10,7 @@ from producer.emit import Emitter
 from producer.environments.environment import Screenshot
 from producer.errors import StopRequestedError
 from producer.policy.policy import SampleRequest
-from producer.rollouts.token_records import total_prompt_images
+from producer.rollouts.events import total_prompt_images
 from producer.seeds import derived_seed
 from producer.task import Task
 from schemas.actions import Action, Click, Terminate, Type

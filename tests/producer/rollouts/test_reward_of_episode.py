@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from producer.agents.text_to_sql.environment import CompletionFacts
+from producer.agents.text_to_sql.environment import completion_facts
 from producer.emit import Emitter
 from producer.environments.worker import JobDone
 from producer.policy.policy import Completion, SampleRequest
@@ -21,12 +21,15 @@ from producer.rollouts.episode import Episode, EpisodeSettings
 from producer.rollouts.events import end_facts
 from producer.rollouts.plan import RolloutResult
 from producer.rollouts.requests import (
+    NO_GRADE,
+    CompletionReward,
     EpisodeAnswer,
+    Grade,
     Judged,
     Sample,
     Sampled,
+    StepScores,
 )
-from producer.rollouts.rubric import NO_GRADE, CompletionReward, Grade, StepScores
 from producer.rollouts.running import RunningEpisode
 from producer.validators.verdict import Verdict
 from schemas.actions import Action, Click, Terminate
@@ -176,7 +179,7 @@ def test_a_reward_that_raises_fails_the_attempt_and_blames_no_device(emitter: Em
 
 
 def test_a_scored_completion_is_recorded_with_the_mean_of_its_steps_scores() -> None:
-    facts = CompletionFacts("SELECT 1", Comparison("incorrect"))
+    facts = completion_facts("SELECT 1", Comparison("incorrect"))
     verdict = Verdict(False, "", None, None, facts=facts)
     of_an_entry = replace(plan(0), entry_row_id=UUID(int=1))
     steps = tuple(

@@ -60,7 +60,7 @@ def labelled(
     labeller = labeller or StepLabeller(completer, lambda tokens: list(range(len(tokens))))
     environment.open(task, 0)
     taken = TextToSqlCodec().parse(text, 0, 0)
-    verdict = environment.judge(task, Evidence((), taken, 1, completion_text=text))
+    verdict = environment.judge(task, Evidence((), taken, 1))
     tokens = SampledTokens(None, (), 0, tuple(range(len(text))), (0.0,) * len(text), "stop")
     completion = Completion(text, taken, tokens)
     scores = label_steps(labeller, EnvironmentWrapper(environment), task, completion, verdict)

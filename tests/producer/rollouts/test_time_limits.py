@@ -12,8 +12,7 @@ from producer.emit import Emitter
 from producer.environments.worker import JobDone
 from producer.policy.policy import Completion
 from producer.rollouts.episode import Episode
-from producer.rollouts.requests import Sampled
-from producer.rollouts.rubric import Grade, StepScores
+from producer.rollouts.requests import Grade, Sampled, StepScores
 from producer.rollouts.running import RunningEpisode
 from schemas.actions import Terminate
 from schemas.completion import StepScore

@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from producer.policy.policy import SampledTokens, SampleRequest
-from producer.rollouts.token_records import token_record, total_prompt_images
+from producer.rollouts.events import token_record, total_prompt_images
 from schemas.blobs import blob_ref
 from schemas.turn import Sampling, TurnTaken
 from schemas.wire import decode

@@ -289,7 +289,7 @@ class Dying:
         if self.num_executed > 1:
             message = f"the server is gone: {sql}"
             raise DatabaseFailedError(message)
-        return Rows(("1",), ((1,),), 0)
+        return Rows(("1",), ((1,),))
 
     def table_rows(self, table: str, columns: Sequence[str]) -> tuple[tuple[Cell, ...], ...]:
         message = f"the server is gone: {table} {columns}"

@@ -9,7 +9,7 @@ import pytest
 
 from producer.sql_execution import Limits, Setup, SqlRefusedError, open_throw_away
 from producer.sql_execution.children import CHILDREN, Child, ChildEndedError, Fields
-from producer.sql_execution.limits import MEGABYTE
+from producer.sql_execution.database import MEGABYTE
 from producer.sql_execution.sqlite import SqliteDatabase
 from tests.producer.sql_execution.hostile import TAKES_MINUTES
 
@@ -24,7 +24,9 @@ def child_of(database: SqliteDatabase) -> Child:
     return database._child
 
 
-@pytest.mark.parametrize("num_characters", [10, 1_000_000], ids=["small", "more than a pipe holds"])
+@pytest.mark.parametrize(
+    "num_characters", [10, 1_000_000], ids=["small", "more than a socket holds"]
+)
 def test_a_stopped_process_is_given_up_when_the_time_is_over(num_characters: int) -> None:
     child = Child(OWN_MEMORY)
     assert child.ask({"op": "close"}, 300) == {}
@@ -37,7 +39,7 @@ def test_a_stopped_process_is_given_up_when_the_time_is_over(num_characters: int
         os.kill(child.pid, 0)
 
 
-def test_a_request_larger_than_a_pipe_is_answered() -> None:
+def test_a_request_larger_than_a_sockets_buffer_is_answered() -> None:
     rows = [[number, "x" * 90] for number in range(20_000)]
     child = Child(OWN_MEMORY)
     setup = [

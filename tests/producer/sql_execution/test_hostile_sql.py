@@ -11,15 +11,17 @@ import pytest
 from producer.agents import AGENTS
 from producer.sql_execution import Limits, Setup, SqlRefusedError, open_throw_away
 from producer.sql_execution.children import CHILDREN, MAX_IDLE, Children
-from producer.sql_execution.limits import MEGABYTE
+from producer.sql_execution.database import MEGABYTE
 from producer.sql_execution.sqlite import BUSY, GRACE_S, SqliteDatabase
-from tests.producer.sql_execution.hostile import ALLOWED, HOSTILE
+from tests.producer.sql_execution.hostile import ALLOWED, HOSTILE, TAKES_MINUTES
 
 SETUP = (
     Setup("CREATE TABLE t (id INT, name TEXT)"),
     Setup("INSERT INTO t VALUES (?, ?)", ((1, "a"), (2, "b"), (3, None))),
 )
 LIMITS = Limits(time_s=3.0)
+SHORT = Limits(time_s=0.5)
+"""For the statement that takes all of its time."""
 
 
 def peak_bytes(pid: int) -> int:
@@ -30,8 +32,8 @@ def peak_bytes(pid: int) -> int:
 
 
 @pytest.fixture
-def database() -> Iterator[SqliteDatabase]:
-    database = open_throw_away(SETUP, LIMITS)
+def database(sql: str) -> Iterator[SqliteDatabase]:
+    database = open_throw_away(SETUP, SHORT if sql == TAKES_MINUTES else LIMITS)
     yield database
     database.close()
 
@@ -86,8 +88,7 @@ def test_a_child_makes_no_file_even_when_it_is_told_to(tmp_path: Path) -> None:
 
 def test_a_child_ends_when_its_parent_is_killed() -> None:
     child = CHILDREN.borrow(64 * MEGABYTE)
-    assert child._process.stdin is not None
-    child._process.stdin.close()
+    child._stream.close()
     assert child._process.wait(10) == 0
     child.kill()
     with pytest.raises(ProcessLookupError):

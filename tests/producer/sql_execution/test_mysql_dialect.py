@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from producer.agents.dbbench.data.setup import LIMITS, open_embedded
+from producer.agents.dbbench.data.table import LIMITS, open_embedded
 from producer.sql_execution import Cell, Database, SqlRefusedError
 from producer.sql_execution.mysql_dialect import NotMysqlError, translate
 from producer.sql_execution.mysql_functions import collation_key

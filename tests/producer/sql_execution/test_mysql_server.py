@@ -10,9 +10,13 @@ from time import monotonic
 import pytest
 
 from producer.sql_execution import DatabaseFailedError, Limits, Setup, SqlRefusedError
-from producer.sql_execution.mysql_admin import Administrator, administrator
+from producer.sql_execution.mysql_admin import (
+    Administrator,
+    ServerUrl,
+    administrator,
+    parse_server_url,
+)
 from producer.sql_execution.mysql_session import MysqlDatabase
-from producer.sql_execution.mysql_url import ServerUrl, parse_server_url
 from tests.support.mariadb import MariaDbServer
 from tests.support.paths import ROOT
 
@@ -47,7 +51,7 @@ def users(admin: Administrator) -> set[str]:
 def test_rows_come_as_sqlite_gives_them(database: MysqlDatabase) -> None:
     rows = database.execute("SELECT id, name, id / 3, SUM(id) OVER () FROM t ORDER BY id")
     assert rows.rows == ((1, "100%", 0.3333, 3), (2, None, 0.6667, 3))
-    assert database.execute("UPDATE t SET id = id + 1").num_affected == 2
+    assert database.execute("UPDATE t SET id = id + 1").rows == ()
     assert sorted(database.table_rows("t", ["id"])) == [(2,), (3,)]
 
 
@@ -136,7 +140,7 @@ import sys, time
 from producer.sql_execution import Limits
 from producer.sql_execution.mysql_admin import administrator
 from producer.sql_execution.mysql_session import MysqlDatabase
-from producer.sql_execution.mysql_url import parse_server_url
+from producer.sql_execution.mysql_admin import parse_server_url
 MysqlDatabase(administrator(parse_server_url(sys.argv[1])), (), Limits()).execute("SELECT 1")
 print("open", flush=True)
 time.sleep(600)

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from producer.agents.dbbench.data.setup import open_embedded
+from producer.agents.dbbench.data.table import open_embedded
 from producer.sql_execution import Database, SqlRefusedError
 from schemas.entry import Column, TableInfo
 

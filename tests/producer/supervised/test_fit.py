@@ -99,7 +99,7 @@ def test_a_fit_that_goes_on_from_a_state_has_the_bits_of_one_without_a_break(
     network = fresh()
     continued = Fit(network, EXAMPLES, CrossEntropy(), settings)
     continued.load_state(tmp_path)
-    assert continued.done == 3
+    assert continued.version == 3
     later: list[FitStep] = []
     continued.run(later.append)
     assert later == steps[3:]
@@ -130,7 +130,7 @@ def test_what_on_step_raises_ends_the_run_between_two_steps(network: PreTrainedM
     fit = Fit(network, EXAMPLES, CrossEntropy(), SETTINGS)
     with pytest.raises(KeyboardInterrupt):
         fit.run(stop)
-    assert fit.done == 2
+    assert fit.version == 2
     later: list[FitStep] = []
     fit.run(later.append)
     assert [step.number for step in later] == [3, 4, 5, 6]

@@ -1,13 +1,35 @@
-"""Figures on held-out items are the same on any machine."""
+"""Figures on held-out items: the area under the ROC curve, and the same on any machine."""
 
 import pytest
 from transformers import PreTrainedModel
 
-from producer.supervised.held_out import Figures, evaluate
+from producer.supervised.held_out import Figures, area_under_curve, evaluate
 from producer.supervised.objective import CrossEntropy
 from tests.producer.supervised.conftest import make_examples
 
 EXAMPLES = make_examples(10)
+
+
+@pytest.mark.parametrize(
+    ("scored", "expected"),
+    [
+        # Pairs (positive, negative) in the right order, of all pairs.
+        ([(0.1, False), (0.4, False), (0.35, True), (0.8, True)], 3 / 4),
+        ([(0.9, True), (0.1, False)], 1.0),
+        ([(0.1, True), (0.9, False)], 0.0),
+        # A tie counts one half: (0.5, 0.5) and (0.5, 0.1) of two pairs.
+        ([(0.5, True), (0.5, False), (0.1, False)], 0.75),
+        ([(0.3, True), (0.3, False), (0.3, True), (0.3, False)], 0.5),
+        # Of one class there are no pairs.
+        ([(0.1, True), (0.2, True)], None),
+        ([(0.1, False), (0.2, False)], None),
+        ([], None),
+    ],
+)
+def test_the_area_under_the_curve_is_the_share_of_pairs_in_the_right_order(
+    scored: list[tuple[float, bool]], expected: float | None
+) -> None:
+    assert area_under_curve(scored) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("is_bfloat16", [False, True])

@@ -9,9 +9,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from producer.errors import NotFoundError, UsageError
 from producer.policy.torch_policy.loading import open_base
-from producer.supervised.process_reward import MarkedSteps, StepCrossEntropy
-from producer.supervised.step_marks import StepMarks, label_tokens, mark_steps, step_texts
-from producer.supervised.step_scorer import StepScorer
+from producer.supervised.sequences import StepMarks, label_tokens, mark_steps, step_texts
+from producer.supervised.step_scorer import MarkedSteps, StepCrossEntropy, StepScorer
 from producer.text_policy.build import TextPolicySize, build_text_policy
 
 SIZE = TextPolicySize(dim=32, layers=2, heads=2, ffn=64)

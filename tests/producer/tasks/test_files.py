@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from producer.errors import UsageError
-from producer.tasks.files import tasks_from_file
+from producer.tasks.custom import tasks_from_file
 
 
 def write(folder: Path, name: str, content: bytes) -> Path:

@@ -6,7 +6,7 @@ import pytest
 
 from producer.agents.dbbench.data.tasks import task_of
 from producer.task import Task
-from producer.tasks.overlap import Overlap, content_of, instruction_of, overlaps
+from producer.tasks.overlap import Overlap, content_of, goal_of, instruction_of, overlaps
 from schemas.entry import Column, EntryContent, TableInfo
 
 
@@ -43,14 +43,16 @@ def counts(found: Overlap) -> tuple[int, int, int, int, int]:
 def test_phone_tasks_are_compared_by_what_they_ask_and_by_the_state_that_solves_them() -> None:
     train = [tap("a", "Turn Wi-Fi on."), tap("b", "Switch Wi-Fi on."), tap("c", "Off.", "False")]
     found = compared(train, [tap("x", "turn  wi-fi ON"), tap("y", "Connect.", "3")])
-    assert {*found} == {"task", "instruction", "goal"}
+    assert {*found} == {"task", "instruction", "goal", "target"}
     assert counts(found["task"]) == (3, 2, 0, 2, 0)
     assert counts(found["instruction"]) == (3, 2, 1, 2, 1)
     # Two of the training tasks have one goal.
     assert counts(found["goal"]) == (2, 2, 1, 2, 1)
     (example,) = found["goal"].examples
     assert (example.eval_task, example.train_task) == ("x", "a")
-    assert example.shared == "wifi_enabled True"
+    assert example.shared == "wifi_enabled true"
+    # One device query, whatever its answer should be.
+    assert counts(found["target"]) == (1, 1, 1, 2, 2)
 
 
 def test_a_task_under_another_name_is_the_same_task_and_with_another_setup_it_is_not() -> None:
@@ -90,3 +92,35 @@ def test_questions_are_compared_by_their_golds_names_too() -> None:
 @pytest.mark.parametrize("evaluation", [[], [tap("x", "Turn Wi-Fi on.")]])
 def test_nothing_is_shared_with_no_training_tasks(evaluation: list[Task]) -> None:
     assert all(overlap.num_shared == overlap.num_seen == 0 for overlap in overlaps([], evaluation))
+
+
+def test_targets_of_entries_are_tables_and_combine_with_the_skills_of_their_golds() -> None:
+    def skilled(name: str, table: str, *skills: str) -> Task:
+        task = entry(name, table, f"SELECT COUNT(*) FROM {table}")
+        assert task.entry is not None
+        return replace(task, entry=task.entry.model_copy(update={"skills": skills}))
+
+    train = [skilled("a", "cars", "insert"), skilled("b", "cars", "select", "where")]
+    found = compared(train, [skilled("x", "CARS", "insert"), skilled("y", "cars", "where")])
+    assert counts(found["target"]) == (1, 1, 1, 2, 2)
+    assert counts(found["combination"]) == (2, 2, 1, 2, 1)
+    assert found["combination"].examples[0].shared == "cars: insert"
+    asked = compared(train, [question("z", "How many?", "SELECT 1")])
+    assert counts(asked["target"]) == (1, 1, 0, 1, 0)
+    assert "combination" not in asked
+
+
+def test_joined_queries_are_one_goal_in_any_order() -> None:
+    task = tap("a", "Do both.")
+    first, second = (
+        goal_of(replace(task, validation_query=query, expected_result=expected))
+        for query, expected in [
+            ("wifi_enabled & current_app", "True & com.android.chrome"),
+            ("current_app&wifi_enabled", "com.android.chrome & TRUE"),
+        ]
+    )
+    assert first == second
+    assert (first.query, first.expected) == (
+        "current_app & wifi_enabled",
+        "com.android.chrome & true",
+    )

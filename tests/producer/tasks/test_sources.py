@@ -19,6 +19,15 @@ QUIET: dict[str, JsonValue] = {
 }
 
 
+def custom(*tasks: JsonValue, **more: JsonValue) -> dict[str, JsonValue]:
+    return {"source_type": "custom", "custom_tasks": [*tasks], **more}
+
+
+def quiet(**changes: JsonValue) -> dict[str, JsonValue]:
+    """A source of one task with changed fields."""
+    return custom({**QUIET, **changes})
+
+
 def ids(source: JsonValue) -> list[str]:
     return [task.task_id for task in load_tasks(source)]
 
@@ -34,7 +43,7 @@ def test_a_list_is_its_sources_one_after_the_other() -> None:
     assert ids(
         [
             {"source_type": "ids", "task_ids": ["train_04_open_chrome", "train_01_open_settings"]},
-            {"source_type": "custom", "custom_tasks": [QUIET]},
+            custom(QUIET),
         ]
     ) == [
         "train_04_open_chrome",
@@ -112,10 +121,10 @@ def test_a_file_holds_tasks_as_a_custom_source_does(tmp_path: Path, text: str) -
         ({"source_type": "ids", "task_ids": "x"}, r"tasks\.task_ids: \"x\" is not a list"),
         ({"source_type": "demo_all", "seed": "x"}, r"tasks\.seed: \"x\" is not an integer"),
         (
-            {"source_type": "custom", "custom_tasks": [{**QUIET, "max_steps": 10**12}]},
+            quiet(max_steps=10**12),
             r"max_steps: 1000000000000 is out of range; it must be at most 1,000,000",
         ),
-        ({"source_type": "custom", "custom_tasks": [3]}, r"custom_tasks\[0\]: 3 is not an object"),
+        (custom(3), r"custom_tasks\[0\]: 3 is not an object"),
         ({"source_type": "ids", "task_ids": ["train_99"]}, r"tasks\.task_ids: .*called 'train_99'"),
         (
             {"source_type": "ids", "task_ids": ["train_02_enable_wfi"]},
@@ -132,64 +141,46 @@ def test_a_file_holds_tasks_as_a_custom_source_does(tmp_path: Path, text: str) -
             r"tasks\[1\]\.file_path",
         ),
         (
-            {"source_type": "custom", "custom_tasks": [{**QUIET, "validation_query": "mood"}]},
+            quiet(validation_query="mood"),
             r"custom_tasks\[0\]\.validation_query: unknown device query 'mood'.*wifi_enabled",
         ),
         (
-            {"source_type": "custom", "custom_tasks": [{**QUIET, "validation_query": "wifi"}]},
+            quiet(validation_query="wifi"),
             r"unknown device query 'wifi'\. Did you mean 'wifi_\w+'\?",
         ),
         (
-            {"source_type": "custom", "custom_tasks": [{**QUIET, "turns": 3}]},
+            quiet(turns=3),
             r"custom_tasks\[0\]\.turns: unknown field\. The fields are task_id, .*max_steps",
         ),
+        (quiet(expected=None), r"custom_tasks\[0\]\.expected: "),
         (
-            {"source_type": "custom", "custom_tasks": [{**QUIET, "expected": None}]},
-            r"custom_tasks\[0\]\.expected: ",
-        ),
-        (
-            {"source_type": "custom", "custom_tasks": [{**QUIET, "expected": "silent"}]},
+            quiet(expected="silent"),
             r"custom_tasks\[0\]\.expected: media_volume answers a whole number from 0 to 100 perc",
         ),
         (
-            {"source_type": "custom", "custom_tasks": [{**QUIET, "expected": True}]},
+            quiet(expected=True),
             r"custom_tasks\[0\]\.expected: media_volume answers .*, never 'True'",
         ),
         (
-            {"source_type": "custom", "custom_tasks": [{**QUIET, "validation_config": {"a": "b"}}]},
+            quiet(validation_config={"a": "b"}),
             r"custom_tasks\[0\]\.validation_config: no query takes parameters; leave it out",
         ),
-        (
-            {"source_type": "custom", "custom_tasks": [{**QUIET, "max_steps": 0}]},
-            r"custom_tasks\[0\]\.max_steps",
-        ),
-        (
-            {"source_type": "custom", "custom_tasks": [{"task_id": "a"}]},
-            r"custom_tasks\[0\]\.description",
-        ),
-        (
-            {"source_type": "custom", "custom_tasks": [{"task_id": "a", "description": "b"}]},
-            r"have no validator: a; .*--judge agent",
-        ),
-        (
-            {"source_type": "custom", "custom_tasks": ["Open it"], "judge": "none"},
-            r"never judged \(judge none\)",
-        ),
-        ({"source_type": "custom", "custom_tasks": ["  "]}, r"custom_tasks\[0\]\.\w+: "),
-        (
-            {"source_type": "custom", "custom_tasks": ["a"], "judge": "me"},
-            r"tasks\.judge: 'me' is no judge; use agent, none, or the URL",
-        ),
+        (quiet(max_steps=0), r"custom_tasks\[0\]\.max_steps"),
+        (custom({"task_id": "a"}), r"custom_tasks\[0\]\.description"),
+        (custom({"task_id": "a", "description": "b"}), r"have no validator: a; .*--judge agent"),
+        (custom("Open it", judge="none"), r"never judged \(judge none\)"),
+        (custom("  "), r"custom_tasks\[0\]\.\w+: "),
+        (custom("a", judge="me"), r"tasks\.judge: 'me' is no judge; use agent, none, or the URL"),
         ({"source_type": "demo_all", "judge": "agent"}, r"tasks\.judge: only for .*custom, file"),
         (
-            {"source_type": "custom", "custom_tasks": ["a"], "judge": "agent", "judge_model": "x"},
+            custom("a", judge="agent", judge_model="x"),
             r"tasks\.judge_model: only with a judge that is the URL",
         ),
         ({"source_type": "demo_all", "training_name": "x"}, r"training_name: only for .*database"),
         (
             [
-                {"source_type": "custom", "custom_tasks": [QUIET]},
-                {"source_type": "custom", "custom_tasks": [{**QUIET, "expected": "1"}]},
+                custom(QUIET),
+                quiet(expected="1"),
             ],
             r"tasks: the task_id 'quiet' has two different definitions; give one of them another",
         ),
@@ -254,7 +245,7 @@ def test_a_judge_is_refused_that_is_none_or_whose_url_could_hold_a_secret(url: s
 
 
 def test_tasks_that_nobody_judges_are_kept_where_they_may_be() -> None:
-    source: JsonValue = {"source_type": "custom", "custom_tasks": ["Open it"], "judge": "none"}
+    source: JsonValue = custom("Open it", judge="none")
     (task,) = load_tasks(source, allow_unjudged=True)
     assert not task.is_judged
     assert len(load_tasks({"source_type": "demo_all"}, allow_unjudged=True)) == 93

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from producer.agents import AGENTS
 from producer.agents.android.demo_tasks import demo_tasks
 from producer.config.preset import held_out_source
-from producer.tasks.split import question_of, source_name, split_of
+from producer.tasks.overlap import overlaps, question_of, split_of
+from producer.tasks.sources import Source, source_name
 
 TRAINED = [task for task in demo_tasks() if task.split == "train"]
 
@@ -26,6 +28,25 @@ def test_a_training_evaluated_on_its_own_tasks_is_called_that(
 
 def test_some_of_the_trainings_tasks_are_mixed() -> None:
     assert split_of(TRAINED[:3], TRAINED[2:6], seeds_matter=True) == "mixed"
+
+
+@pytest.mark.parametrize(
+    ("environment", "source_type"),
+    [("desktop", "desktop"), ("miniwob", "miniwob"), ("android", "phone_goals")],
+)
+def test_held_out_tasks_share_nothing_with_training_tasks_in_instruction_or_goal(
+    environment: str, source_type: str
+) -> None:
+    """Also where the environment words its tasks, so that all have the same description."""
+    source = AGENTS[environment].task_sources[source_type]
+    trained, held_out = (
+        source.load(Source.model_validate({"source_type": source_type, "split": split}), "tasks")
+        for split in ("train", "held_out")
+    )
+    assert split_of(trained, held_out, seeds_matter=True) == "held_out"
+    assert split_of(trained, trained[:2], seeds_matter=True) == "training_tasks_unseen_seeds"
+    seen = {overlap.of: overlap.num_seen for overlap in overlaps(trained, held_out)}
+    assert {seen.get(of, 0) for of in ("task", "instruction", "goal")} == {0}
 
 
 def test_another_id_or_spelling_does_not_make_a_task_another_one() -> None:

@@ -2,7 +2,6 @@
 
 import shutil
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +9,18 @@ import pytest
 
 from producer.config import read_config
 from producer.errors import UsageError
+from producer.resume.resume_state import checkpoint_folder
 from producer.training.manual_evaluation import evaluate
-from producer.training.redo_command import redo
+from producer.training.redo import redo
 from producer.training.run import run
 from schemas.installation import Installation
-from tests.support.reading import installation_at
+from tests.producer.training.conftest import Trained
+from tests.support.reading import ReadLog, installation_at, of_type
 from tests.support.same_run import bits_of, differences
 from tests.support.small_run import small
-from tests.support.text_policy import build_answering_policy
 
 torch = pytest.importorskip("torch")
 
-ReadLog = Callable[[], list[dict[str, Any]]]
 SETTINGS: dict[str, Any] = {
     "environment": "text_to_sql",
     "train_type": "full",
@@ -43,50 +42,37 @@ SETTINGS: dict[str, Any] = {
 ELSEWHERE = {"model_name": "a/policy", "tasks": {"source_type": "demo_all"}}
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    folder = tmp_path_factory.mktemp("full")
-    return {**SETTINGS, **build_answering_policy(folder)}
-
-
-def of_type(events: list[dict[str, Any]], type_: str) -> list[dict[str, Any]]:
-    return [event["data"] for event in events if event["type"] == type_]
+@pytest.fixture
+def settings(answering: dict[str, Any], one_thread: None) -> dict[str, Any]:  # noqa: ARG001
+    return {**SETTINGS, **answering}
 
 
 def test_its_checkpoint_is_a_whole_policy_that_transformers_loads_and_a_run_begins_from(
-    installation: Installation, read_log: ReadLog, settings: dict[str, Any]
+    trained: Trained, read_log: ReadLog, settings: dict[str, Any]
 ) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    run(small(**settings, num_steps=2), installation=installation)
-    folder = Path(of_type(read_log(), "cua.checkpoint.saved")[-1]["path"])
-    assert of_type(read_log(), "cua.training.created")[0]["recipe"]["lora_rank"] is None
+    installation = trained(**settings, num_steps=2)
+    folder = checkpoint_folder(installation.runs_dir / "small", 0, 2)
+    assert of_type(read_log(), "training.created")[0]["recipe"]["lora_rank"] is None
     assert not (folder / "adapter_config.json").exists()
     assert not (folder / "training.json").exists()
     begun = AutoModelForCausalLM.from_pretrained(settings["model_name"]).state_dict()
-    trained = AutoModelForCausalLM.from_pretrained(folder).state_dict()
-    assert begun.keys() == trained.keys()
-    assert [name for name in begun if torch.equal(begun[name], trained[name])] == []
+    after_it = AutoModelForCausalLM.from_pretrained(folder).state_dict()
+    assert begun.keys() == after_it.keys()
+    assert [name for name in begun if torch.equal(begun[name], after_it[name])] == []
     assert AutoTokenizer.from_pretrained(folder).decode([1])
     after = {**settings, "training_name": "after", "model_name": str(folder)}
     assert run(small(**after, num_steps=1), installation=installation).status == "completed"
 
 
 def test_one_that_goes_on_has_the_bits_of_one_that_never_stopped(
-    settings: dict[str, Any], tmp_path: Path
+    trained: Trained, settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    for home, lengths in (("whole", (3,)), ("parts", (2, 3))):
-        for num_steps in lengths:
-            run(
-                small(**settings, num_steps=num_steps),
-                installation=installation_at(tmp_path / home),
-            )
-    ours, theirs = (bits_of(tmp_path / home, "small") for home in ("parts", "whole"))
+    run(small(**settings, num_steps=3), installation=installation_at(tmp_path / "whole"))
+    parts = trained(**settings, num_steps=2)
+    run(small(**settings, num_steps=3), installation=parts)
+    ours, theirs = bits_of(parts.home, "small"), bits_of(tmp_path / "whole", "small")
     assert any("step-000003/optimizer.pt" in "/".join(place) for place in ours)
     assert [
         difference for difference in differences(ours, theirs) if "step-000003" in difference
@@ -94,13 +80,13 @@ def test_one_that_goes_on_has_the_bits_of_one_that_never_stopped(
 
 
 def test_its_steps_are_trained_again_with_the_same_bits_and_a_lost_state_is_made_again(
-    installation: Installation, read_log: ReadLog, settings: dict[str, Any]
+    trained: Trained, read_log: ReadLog, settings: dict[str, Any]
 ) -> None:
-    run(small(**settings, num_steps=2), installation=installation)
+    installation = trained(**settings, num_steps=2)
     assert redo(installation, "small", 2, None, threading.Event()).is_equal
     shutil.rmtree(installation.runs_dir / "small" / "state")
     run(small(**settings, num_steps=3), installation=installation)
-    assert of_type(read_log(), "cua.training.step_superseded") == []
+    assert of_type(read_log(), "training.step_superseded") == []
 
 
 def test_prime_trains_a_reward_model_of_all_weights_beside_it(
@@ -109,14 +95,14 @@ def test_prime_trains_a_reward_model_of_all_weights_beside_it(
     prime = {**settings, "advantage": "prime", "prime_learning_rate": 1e-2, "kl_penalty_coef": 0.0}
     given = {name: one for name, one in prime.items() if name not in {"kl_in", "kl_estimator"}}
     run(small(**given, num_steps=2), installation=installation)
-    losses = [event["metrics"]["prime/loss"] for event in of_type(read_log(), "cua.step.finished")]
+    losses = [event["metrics"]["prime/loss"] for event in of_type(read_log(), "step.finished")]
     assert losses[0] == pytest.approx(0.6931472)
     assert losses[1] != losses[0]
     run(small(**given, num_steps=3), installation=installation)
 
 
-def test_it_is_evaluated_by_its_name(installation: Installation, settings: dict[str, Any]) -> None:
-    run(small(**settings, num_steps=1), installation=installation)
+def test_it_is_evaluated_by_its_name(trained: Trained, settings: dict[str, Any]) -> None:
+    installation = trained(**settings, num_steps=2)
     summary = evaluate({"eval_episodes": 2}, training_name="small", installation=installation)
     assert summary.episodes == 2
 

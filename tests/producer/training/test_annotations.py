@@ -13,17 +13,15 @@ from producer.emit import Emitter
 from producer.errors import NotFoundError
 from producer.log.local import LocalLog
 from producer.log.writer import Record
-from producer.training.annotations import annotate, read_annotations
-from producer.training.kept_trainings import list_kept
+from producer.training.kept_trainings import annotate, list_kept, read_annotations
 from producer.training.run import run
 from schemas import ids
 from schemas.annotation import TrainingAnnotated
 from schemas.catalogue import stream, topic_of
 from schemas.installation import Installation, read_installation
 from tests.support.kafka import KafkaService
+from tests.support.reading import ReadLog
 from tests.support.small_run import small, watching
-
-ReadLog = Callable[[], list[dict[str, Any]]]
 
 
 def tagged(tag: str) -> Callable[[TrainingAnnotated], TrainingAnnotated]:

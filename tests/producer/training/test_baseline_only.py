@@ -1,6 +1,5 @@
 """A training of which only the baseline was asked for is trained later under the same name."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -8,9 +7,8 @@ import pytest
 from producer.errors import UsageError
 from producer.training.run import run
 from schemas.installation import Installation
+from tests.support.reading import ReadLog
 from tests.support.small_run import small
-
-ReadLog = Callable[[], list[dict[str, Any]]]
 
 
 def types(read_log: ReadLog) -> list[str]:

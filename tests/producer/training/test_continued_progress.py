@@ -2,7 +2,6 @@
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,9 +9,8 @@ import pytest
 from producer.errors import StopRequestedError
 from producer.training.run import run
 from schemas.installation import Installation
+from tests.support.reading import ReadLog
 from tests.support.small_run import small
-
-ReadLog = Callable[[], list[dict[str, Any]]]
 
 
 def figures(events: list[dict[str, Any]]) -> dict[tuple[str, str], list[float]]:
@@ -37,7 +35,7 @@ def test_no_figure_falls_when_a_training_is_continued(
     stop_after: int,
 ) -> None:
     """Stopped at several places of evaluations and steps; no event is throttled away."""
-    monkeypatch.setattr("producer.training.progress_events.EVERY_S", 0.0)
+    monkeypatch.setattr("producer.training.progress.EVERY_S", 0.0)
     monkeypatch.setattr("producer.training.groups.PROGRESS_EVERY_S", 0.0)
     config = small(max_concurrent_rollouts=2)
 

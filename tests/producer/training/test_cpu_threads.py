@@ -1,27 +1,24 @@
 """The number of threads of a large policy is part of the result: recorded, and taken again."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from producer.agents.android.policy.build import build_policy
 from producer.errors import UsageError
-from producer.policy.compute_settings import ComputeSettings
+from producer.policy.compute_settings import ComputeSettings, PolicySettings
 from producer.training.run import run
 from schemas.installation import Installation
-from tests.producer.policy.conftest import SIZE, TEXTS
+from tests.support.reading import ReadLog
 from tests.support.small_run import one_step
 
 torch = pytest.importorskip("torch")
 
-from producer.algorithms.kl import kl_sample_train  # noqa: E402  # imports torch
-from producer.policy.torch_policy import threads  # noqa: E402  # imports torch
+from producer.algorithms.losses import kl_sample_train  # noqa: E402  # imports torch
+from producer.policy.torch_policy import cpu_parallel  # noqa: E402  # imports torch
 from producer.policy.torch_policy.open import open_in_process  # noqa: E402
-
-ReadLog = Callable[[], list[dict[str, Any]]]
 
 
 @pytest.fixture(autouse=True)
@@ -32,15 +29,9 @@ def _own_threads() -> Iterator[None]:
 
 
 @pytest.fixture
-def policy(tmp_path: Path) -> str:
-    build_policy(tmp_path / "policy", TEXTS, seed=0, size=SIZE)
-    return str(tmp_path / "policy")
-
-
-@pytest.fixture
 def _is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every network counts as a large one."""
-    monkeypatch.setattr(threads, "SMALL_WEIGHTS", 0)
+    monkeypatch.setattr(cpu_parallel, "SMALL_WEIGHTS", 0)
 
 
 def recorded_threads(events: list[dict[str, Any]]) -> list[int | None]:
@@ -57,11 +48,11 @@ def test_a_training_that_goes_on_elsewhere_has_the_threads_of_the_machine_that_b
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(threads, "_TORCHS", 3)
+    monkeypatch.setattr(cpu_parallel, "_TORCHS", 3)
     run(one_step(Path(policy)), installation=installation)
     assert torch.get_num_threads() == 3
-    monkeypatch.setattr(threads, "_TORCHS", 1)
-    monkeypatch.setattr(threads, "num_cores", lambda: 1)
+    monkeypatch.setattr(cpu_parallel, "_TORCHS", 1)
+    monkeypatch.setattr(cpu_parallel, "num_cores", lambda: 1)
     with caplog.at_level(logging.WARNING):
         run(one_step(Path(policy), num_steps=2), installation=installation)
     assert torch.get_num_threads() == 3
@@ -98,9 +89,9 @@ def test_the_bits_are_those_of_the_given_threads_whatever_torch_would_choose(
 
     def kl(given: int, torchs: int) -> float:
         """A mean over tokens, as a step has, once the policy is open."""
-        monkeypatch.setattr(threads, "_TORCHS", torchs)
+        monkeypatch.setattr(cpu_parallel, "_TORCHS", torchs)
         compute = ComputeSettings(cpu_threads=given)
-        open_in_process(policy, lora_rank=2, renderer_name="auto", seed=0, compute=compute)
+        open_in_process(PolicySettings(policy, lora_rank=2, compute=compute))
         return kl_sample_train(sampled_N, trained_N).v1
 
     found = {given: kl(given, 1) for given in (1, 2, 3)}

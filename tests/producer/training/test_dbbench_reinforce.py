@@ -5,10 +5,6 @@ stepped; and what it resumed restored nothing.
 """
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -21,14 +17,16 @@ from producer.agents.dbbench.data.generate import generate
 from producer.agents.dbbench.data.tasks import task_of
 from producer.algorithms.settings import UpdateSettings
 from producer.config import read_config
+from producer.policy.compute_settings import PolicySettings
 from producer.policy.learner import Trajectory
 from producer.policy.policy import SampleRequest, Turn
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.open import open_in_process
 from producer.task import Task
 from producer.training.run import run
-from producer.training.trajectories import update_settings
-from tests.support.reading import installation_at, read_all
+from producer.training.updates import update_settings
+from tests.support.forked_process import forked_training
+from tests.support.reading import installation_at, of_type, read_all
 from tests.support.same_run import bits_of, differences
 from tests.support.text_policy import RUN, SEED, SKILLS, build_knowing_policy, known_sessions
 from tests.support.turns import past_turn, trained_turn
@@ -46,17 +44,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def open_policy(folder: Path, dropout: float = 0.0) -> InProcessPolicy:
-    return open_in_process(
+    settings = PolicySettings(
         str(folder),
         lora_rank=CONFIG.lora_rank,
         lora_alpha=CONFIG.lora_alpha,
         target_modules=CONFIG.target_modules,
-        renderer_name="auto",
-        seed=0,
         screen_px=None,
-        text_format=CONFIG.agent.text_format(),
+        text_format=CONFIG.agent.text_format(CONFIG),
         lora_dropout=dropout,
     )
+    return open_in_process(settings)
 
 
 def tasks() -> list[Task]:
@@ -190,27 +187,18 @@ def read(home: Path) -> list[dict[str, Any]]:
 
 def kill_once_trained(home: Path, after: int, **changes: object) -> None:
     """SIGKILL after so many finished steps, in the midst of the next."""
-    command = [
-        *(sys.executable, "-m", "tests.support.slow_run"),
-        *(json.dumps({**RUN, **changes}), json.dumps({"acting_s": 0.3})),
-    ]
-    environ = {**os.environ, "CUA_HOME": str(home), "OMP_NUM_THREADS": "1"}
     deadline_s = time.monotonic() + TIMEOUT_S
-    with subprocess.Popen(command, env=environ, stderr=subprocess.DEVNULL) as process:
-        try:
-            while time.monotonic() < deadline_s and process.poll() is None:
-                process.send_signal(signal.SIGSTOP)
-                try:
-                    events = read(home)
-                except (OSError, ValueError):
-                    events = []  # the log is being made
-                done = [event for event in events if event["type"] == "cua.step.finished"]
-                if len(done) >= after:
-                    return
-                process.send_signal(signal.SIGCONT)
-                time.sleep(0.1)
-        finally:
-            process.kill()
+    with forked_training(home, {**RUN, **changes}, {"acting_s": 0.3}) as process:
+        while time.monotonic() < deadline_s and process.is_running():
+            process.halt()
+            try:
+                events = read(home)
+            except (OSError, ValueError):
+                events = []  # the log is being made
+            if len(of_type(events, "step.finished")) >= after:
+                return
+            process.go_on()
+            time.sleep(0.1)
     pytest.fail(f"the process ended before step {after}")
 
 
@@ -225,7 +213,7 @@ def test_a_killed_training_goes_on_with_the_bits_of_an_undisturbed_one(
     train(killed, **changes)
     assert differences(bits_of(whole, "small"), bits_of(killed, "small")) == []
     events = read(whole)
-    finished = [event["data"] for event in events if event["type"] == "cua.step.finished"]
+    finished = of_type(events, "step.finished")
     # Three sessions a step make one optimiser step: accumulation steps.
     assert [item["policy_version"] for item in finished] == [1, 2, 3, 4]
     assert {item["num_trajectories"] for item in finished} == {3}

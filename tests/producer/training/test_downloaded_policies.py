@@ -3,13 +3,13 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
 
 from tests.support.checkpoints import change_json, write_checkpoint
+from tests.support.forked_command import run_command
 from tests.support.hub_server import HubServer, hub_server
 
 TIMEOUT_S = 300.0
@@ -22,19 +22,10 @@ def run_policy(home: Path, hub: HubServer, *words: str) -> subprocess.CompletedP
     """`cua-train run` of the hub's policy, with a cache of its own."""
     environ = {**os.environ, "CUA_HOME": str(home / "cua"), "HF_HOME": str(home / "hf")}
     environ |= {"HF_ENDPOINT": hub.url, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        [
-            *(sys.executable, "-m", "producer", "run", "--no-monitor", "--skip-baseline"),
-            *("--model-name", f"{ORGANISATION}/{NAME}", "--tasks", TASKS, "--max-tokens", "4"),
-            *("--num-steps", "1", "--group-size", "2", "--groups-per-batch", "1"),
-            *("--eval-episodes", "1", "--max-turns", "1", *words),
-        ],
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=TIMEOUT_S,
-    )
+    settings = ("--model-name", f"{ORGANISATION}/{NAME}", "--tasks", TASKS, "--max-tokens", "4")
+    small = ("--num-steps", "1", "--group-size", "2", "--groups-per-batch", "1", "--max-turns", "1")
+    given = ("--no-monitor", "--skip-baseline", "--eval-episodes", "1", *settings, *small, *words)
+    return run_command("producer", "run", *given, environ=environ, timeout_s=TIMEOUT_S)
 
 
 def weights(folder: Path) -> dict[str, int]:

@@ -1,7 +1,6 @@
 """Evaluations record what their figures are of; a greedy one may have a sampled one next to it."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,15 +10,15 @@ from producer.training.manual_evaluation import evaluate
 from producer.training.run import run
 from producer.training.summary import comparison, last_evaluation
 from schemas.installation import Installation
+from tests.support.reading import ReadLog, of_type
 from tests.support.small_run import small
 
-ReadLog = Callable[[], list[dict[str, Any]]]
 TWO = {"source_type": "ids", "task_ids": ["train_02_enable_wifi", "train_04_open_chrome"]}
 
 
 def created(read_log: ReadLog) -> list[tuple[Any, ...]]:
     names = ("kind", "step", "temperature", "total_tasks", "split", "num_tasks", "task_source")
-    events = [event["data"] for event in read_log() if event["type"] == "cua.evaluation.created"]
+    events = of_type(read_log(), "evaluation.created")
     return [tuple(data[name] for name in names) for data in events]
 
 

@@ -3,41 +3,30 @@
 import json
 import shutil
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from producer.agents.android.policy.build import build_policy
 from producer.algorithms.settings import GaeSettings
 from producer.config import read_config
 from producer.errors import UsageError
-from producer.training.redo_command import redo
+from producer.resume.resume_state import checkpoint_folder
+from producer.training.redo import redo
 from producer.training.run import run
-from producer.training.trajectories import update_settings
-from schemas.installation import Installation
-from tests.producer.policy.conftest import SIZE, TEXTS
+from producer.training.updates import update_settings
+from tests.producer.training.conftest import Trained
+from tests.support.reading import ReadLog, of_type
 from tests.support.same_run import bits_of, differences
-from tests.support.small_run import small
+from tests.support.small_run import TINY, small
 from tests.support.update_settings import changed
 
 torch = pytest.importorskip("torch")
 
-ReadLog = Callable[[], list[dict[str, Any]]]
 SETTINGS: dict[str, Any] = {
-    "max_turns": 3,
-    "max_tokens": 8,
-    "skip_baseline": True,
-    "eval_every": 0,
-    "eval_episodes": 2,
-    "save_every": 2,
+    **TINY,
     "group_size": 1,
     "groups_per_batch": 6,
-    "renderer_name": "compact",
-    "reward": "tests.support.token_reward:by_tokens",
-    "learning_rate": 1e-2,
-    "lora_rank": 4,
     "advantage": "gae",
     "loss_fn": "ppo",
     "gae_gamma": 0.99,
@@ -48,28 +37,13 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
-@pytest.fixture
-def policy(tmp_path: Path) -> str:
-    build_policy(tmp_path / "policy", TEXTS, seed=0, size=SIZE)
-    return str(tmp_path / "policy")
-
-
-def of_type(events: list[dict[str, Any]], type_: str) -> list[dict[str, Any]]:
-    return [event["data"] for event in events if event["type"] == type_]
-
-
 def test_groups_of_one_are_trained_on_and_every_fact_of_the_values_is_recorded(
-    installation: Installation, read_log: ReadLog, policy: str
+    trained: Trained, read_log: ReadLog, policy: str
 ) -> None:
-    run(small(**SETTINGS, model_name=policy, num_steps=2), installation=installation)
+    installation = trained(**SETTINGS, model_name=policy, num_steps=2)
     events = read_log()
     samples = [
-        item for event in of_type(events, "cua.step.samples_chosen") for item in event["samples"]
+        item for event in of_type(events, "step.samples_chosen") for item in event["samples"]
     ]
     assert len(samples) == 12
     assert all(sample["used"] and sample["drop_reason"] is None for sample in samples)
@@ -82,12 +56,12 @@ def test_groups_of_one_are_trained_on_and_every_fact_of_the_values_is_recorded(
             0, abs=1e-4
         )
         assert len({item["advantage"] for item in own}) > 1
-    for finished in of_type(events, "cua.step.finished"):
+    for finished in of_type(events, "step.finished"):
         metrics = finished["metrics"]
         assert metrics["optim/value_loss"] > 0
         assert metrics["optim/value_gradient_norm"] > 0
         assert 0 <= metrics["optim/value_clip_fraction"] <= 1
-    first, second = (event["metrics"] for event in of_type(events, "cua.step.finished"))
+    first, second = (event["metrics"] for event in of_type(events, "step.finished"))
     assert (first["optim/value_mean"], second["optim/value_mean"] != 0) == (0.0, True)
     # Recorded after the update, which computes them; the transcript has them as well.
     types = [event["type"] for event in events]
@@ -97,19 +71,12 @@ def test_groups_of_one_are_trained_on_and_every_fact_of_the_values_is_recorded(
 
 
 def test_a_resumed_training_has_the_bits_of_an_undisturbed_one(
-    installation: Installation, policy: str, tmp_path: Path
+    trained: Trained, policy: str, tmp_path: Path
 ) -> None:
-    whole = Installation(
-        home=tmp_path / "other",
-        topic_prefix=installation.topic_prefix,
-        kafka_bootstrap_servers=None,
-        kafka_options=(),
-        blobs_url=str(tmp_path / "other" / "blobs"),
-    )
-    run(small(**SETTINGS, model_name=policy, num_steps=3), installation=whole)
-    run(small(**SETTINGS, model_name=policy, num_steps=2), installation=installation)
+    trained(**SETTINGS, model_name=policy, num_steps=3).home.rename(tmp_path / "whole")
+    installation = trained(**SETTINGS, model_name=policy, num_steps=2)
     run(small(**SETTINGS, model_name=policy, num_steps=3), installation=installation)
-    ours, theirs = bits_of(installation.home, "small"), bits_of(whole.home, "small")
+    ours, theirs = bits_of(installation.home, "small"), bits_of(tmp_path / "whole", "small")
     # The first process evaluated when it had finished, which the undisturbed one did not.
     assert [place for place in differences(ours, theirs) if "eval-2" not in place] == []
     both = ["/".join(place) for place in ours.keys() & theirs.keys()]
@@ -118,60 +85,42 @@ def test_a_resumed_training_has_the_bits_of_an_undisturbed_one(
 
 
 def test_every_step_is_trained_again_with_the_same_bits(
-    installation: Installation, read_log: ReadLog, policy: str
+    trained: Trained, read_log: ReadLog, policy: str
 ) -> None:
-    run(small(**SETTINGS, model_name=policy, num_steps=3), installation=installation)
+    installation = trained(**SETTINGS, model_name=policy, num_steps=3)
     for step, from_step in ((1, 0), (3, 2)):
         result = redo(installation, "small", step, None, threading.Event())
         assert (result.from_step, result.is_equal) == (from_step, True), step
     shutil.rmtree(installation.runs_dir / "small" / "state")
     run(small(**SETTINGS, model_name=policy, num_steps=4), installation=installation)
-    assert of_type(read_log(), "cua.training.step_superseded") == []
+    assert of_type(read_log(), "training.step_superseded") == []
 
 
 def test_a_changed_value_setting_is_found_by_redo(
-    installation: Installation, policy: str, monkeypatch: pytest.MonkeyPatch
+    trained: Trained, policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(small(**SETTINGS, model_name=policy, num_steps=2), installation=installation)
-    from producer.training import redo as redo_module
-
+    installation = trained(**SETTINGS, model_name=policy, num_steps=2)
     monkeypatch.setattr(
-        redo_module,
-        "update_settings",
+        "producer.training.redo.update_settings",
         lambda config, **at: changed(update_settings(config, **at), value_learning_rate=0.2),
     )
     assert not redo(installation, "small", 2, None, threading.Event()).is_equal
 
 
 def test_a_training_from_a_checkpoint_begins_with_its_value_head(
-    installation: Installation, read_log: ReadLog, policy: str
+    trained: Trained, read_log: ReadLog, policy: str
 ) -> None:
-    run(small(**SETTINGS, model_name=policy, num_steps=2), installation=installation)
-    folder = Path(of_type(read_log(), "cua.checkpoint.saved")[-1]["path"])
+    installation = trained(**SETTINGS, model_name=policy, num_steps=2)
+    folder = checkpoint_folder(installation.runs_dir / "small", 0, 2)
+    given = {**SETTINGS, "model_name": policy, "num_steps": 1, "load_checkpoint_path": folder}
     assert (folder / "value_head.safetensors").is_file()
-    run(
-        small(
-            **SETTINGS | {"training_name": "after"},
-            model_name=policy,
-            num_steps=1,
-            load_checkpoint_path=folder,
-        ),
-        installation=installation,
-    )
-    metrics = of_type(read_log(), "cua.step.finished")[-1]["metrics"]
+    run(small(**given, training_name="after"), installation=installation)
+    metrics = of_type(read_log(), "step.finished")[-1]["metrics"]
     assert metrics["optim/value_mean"] != 0
     (folder / "value_head.safetensors").write_bytes(b"no")
     before = read_log()
     with pytest.raises(UsageError, match=r"value_head\.safetensors is damaged"):
-        run(
-            small(
-                **SETTINGS | {"training_name": "damaged"},
-                model_name=policy,
-                num_steps=1,
-                load_checkpoint_path=folder,
-            ),
-            installation=installation,
-        )
+        run(small(**given, training_name="damaged"), installation=installation)
     assert read_log() == before
 
 

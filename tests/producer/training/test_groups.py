@@ -1,16 +1,20 @@
 """How the groups of a step come to their end when devices die."""
 
+import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from producer.config import read_config
 from producer.emit import Emitter, StreamWriter
 from producer.environments.environment import Environment
 from producer.errors import CuaTrainError
-from producer.rollouts.engine import RolloutEngine
-from producer.rollouts.episode import EpisodeSettings
+from producer.policy.learner import Learner
+from producer.resume.training_history import TrainingHistory
+from producer.rewards.named import binary
 from producer.rollouts.plan import (
     GroupOutcome,
     GroupPlan,
@@ -21,8 +25,9 @@ from producer.rollouts.plan import (
 )
 from producer.seeds import derived_seed
 from producer.tasks.statements import task_facts
-from producer.training.groups import GroupRunner, GroupSettings
-from producer.training.progress import ProgressTracker, Unit
+from producer.training.groups import GroupRunner
+from producer.training.progress import ProgressEvents, ProgressTracker, Unit
+from producer.training.session import Session
 from schemas import ids
 from schemas.base import Payload
 from schemas.catalogue import stream
@@ -58,61 +63,50 @@ def run_group(
     recalled: Recalled | None = None,
     begin_stream: Callable[[StreamWriter], None] = lambda _stream: None,
 ) -> tuple[GroupOutcome, list[Payload], list[RolloutPlan]]:
+    """The outcome, the events of the source, and the plans that were begun."""
     stated, validator = task_facts(WIFI)
-    source_stream = emitter.stream(stream("training", TRAINING))
-    begin_stream(source_stream)
+    own = emitter.stream(stream("training", TRAINING))
+    begin_stream(own)
     begun: list[RolloutPlan] = []
 
-    def make_engine(on_begin: Callable[[RolloutPlan], None]) -> RolloutEngine:
-        def begin(plan: RolloutPlan) -> None:
-            begun.append(plan)
-            on_begin(plan)
-
-        return RolloutEngine(
-            policy=ScriptedPolicy(click_then_stop),
-            make_environment=make,
-            settings=EpisodeSettings(
-                TRAINING, 12, 1800.0, 30.0, turn_cost=0.0, parse_error_cost=0.0
-            ),
-            max_concurrent=8,
-            emitter=emitter,
-            clock=lambda: datetime.now(UTC),
-            on_begin=begin,
-            check_stop=lambda: None,
-        )
+    def begin(plan: RolloutPlan) -> Environment:
+        begun.append(plan)
+        return make(plan)
 
     unit = Unit(GROUP_SIZE, 4, is_step=True)
-    runner = GroupRunner(
-        RolloutSource("step", STEP, "step-1", 0, 0, stream("training", TRAINING)),
-        [
-            GroupPlan(
-                0,
-                GROUP,
-                StatedTask(WIFI, stated.id, validator.id if validator else None),
-                (7,) * GROUP_SIZE,
-            )
-        ],
-        settings=GroupSettings(
-            "t",
-            0,
-            20,
-            1.0,
-            policy,
-            max_attempts=3,
-            min_group_size=min_group_size,
-            claim_epoch=1,
-        ),
-        recalled=recalled or Recalled(),
-        stream=source_stream,
-        make_engine=make_engine,
-        tracker=ProgressTracker(8, [unit]),
-        unit=unit,
-        on_progress=lambda: None,
+    config = read_config({"failure_policy": policy, "max_turns": 20})
+    session = Session(
+        config=config,
+        run_name="t",
+        training_id=TRAINING,
+        generation=0,
+        emitter=emitter,
+        stream=own,
+        learner=cast("Learner", ScriptedPolicy(click_then_stop)),
+        make_environment=begin,
+        history=TrainingHistory(training_id=TRAINING),
         clock=lambda: datetime.now(UTC),
+        stop=threading.Event(),
+        read_blob=lambda ref: ref.encode(),
+        progress=ProgressEvents(own, ProgressTracker(8, [unit])),
+        installation=read_installation({}),
+        reward=binary,
+    )
+    task = StatedTask(WIFI, stated.id, validator.id if validator else None)
+    runner = GroupRunner(
+        session,
+        RolloutSource("step", STEP, "step-1", 0, 0, own.subject),
+        [GroupPlan(0, GROUP, task, (7,) * GROUP_SIZE)],
+        stream=own,
+        unit=unit,
+        temperature=1.0,
+        min_group_size=min_group_size,
+        on_progress=lambda: None,
+        recalled=recalled,
     )
     (outcome,) = runner.run()
     emitter.flush()
-    events = emitter.log.read_back(source_stream.subject, {}).events
+    events = emitter.log.read_back(own.subject, {}).events
     return outcome, [event.payload for event in events], begun
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from producer.errors import CuaTrainError, UnreachableError, UsageError
-from producer.training.load_tasks import load_evaluation_tasks, load_run_tasks
+from producer.training.loaded import evaluation_tasks, load_run_tasks
 from producer.training.manual_evaluation import evaluate
 from producer.training.run import run
 from schemas.base import Payload
@@ -128,7 +128,7 @@ def test_episodes_that_nobody_judges_count_in_no_success_rate(installation: Inst
 )
 def test_what_cannot_be_judged_is_refused(changes: dict[str, object], reason: str) -> None:
     with pytest.raises(UsageError, match=reason):
-        load_run_tasks(small(**changes), {})
+        load_run_tasks(small(**changes))
 
 
 def test_a_judges_model_without_an_endpoint_is_refused() -> None:
@@ -137,7 +137,7 @@ def test_a_judges_model_without_an_endpoint_is_refused() -> None:
 
 
 def test_an_evaluation_may_leave_the_trainings_judge_without_work(server: ChatServer) -> None:
-    loaded = load_evaluation_tasks(small(judge=server.url), {}, is_judge_given=False)
+    loaded = evaluation_tasks(small(judge=server.url), given=())
     assert loaded.ask_model is None
 
 
@@ -156,4 +156,4 @@ def test_a_judge_that_is_given_for_an_evaluation_has_something_to_judge(
 def test_a_model_that_no_task_is_left_to_is_refused() -> None:
     own = {**CUSTOM, "judge": "http://h/v1", "judge_model": "mine"}
     with pytest.raises(UsageError, match="has nothing to judge"):
-        load_run_tasks(small(tasks=own, judge="http://h/v1", judge_model="other"), {})
+        load_run_tasks(small(tasks=own, judge="http://h/v1", judge_model="other"))

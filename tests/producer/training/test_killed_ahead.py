@@ -1,9 +1,6 @@
 """A training killed while it collects ahead of the step that it trains."""
 
 import json
-import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -20,6 +17,7 @@ from tests.producer.training.test_off_policy import (
     of_type,
     samples,
 )
+from tests.support.forked_process import forked_training
 from tests.support.invariants import violations
 from tests.support.reading import installation_at, read_all
 from tests.support.small_run import SMALL
@@ -29,15 +27,6 @@ pytest.importorskip("torch")
 TIMEOUT_S = 240.0
 NUM_STEPS = 3
 AT_MOST = 2
-
-
-def start(home: Path, settings: dict[str, Any], slow: dict[str, float]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "tests.support.slow_run"]
-    return subprocess.Popen(
-        [*command, json.dumps(settings), json.dumps(slow)],
-        env={**os.environ, "CUA_HOME": str(home), "OMP_NUM_THREADS": "1"},
-        stderr=subprocess.DEVNULL,
-    )
 
 
 def read(home: Path) -> list[dict[str, Any]]:
@@ -75,17 +64,14 @@ def kill_in_overlap(
 ) -> None:
     """SIGKILL while `step` is trained and a rollout of a later one is between two turns."""
     deadline_s = time.monotonic() + TIMEOUT_S
-    with start(home, settings, slow) as process:
-        try:
-            while time.monotonic() < deadline_s and process.poll() is None:
-                try:
-                    if trains_while_it_collects(read(home), step):
-                        return
-                except (OSError, ValueError):
-                    pass  # the log is being made
-                time.sleep(0.1)
-        finally:
-            process.kill()
+    with forked_training(home, settings, slow) as process:
+        while time.monotonic() < deadline_s and process.is_running():
+            try:
+                if trains_while_it_collects(read(home), step):
+                    return
+            except (OSError, ValueError):
+                pass  # the log is being made
+            time.sleep(0.1)
     pytest.fail(f"step {step} was never trained beside a rollout of a later one")
 
 

@@ -1,10 +1,6 @@
 """A training killed while episodes are under way has the bits of an undisturbed one."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -15,6 +11,7 @@ from producer.agents.android.policy.build import build_policy
 from producer.config import read_config
 from producer.training.run import run
 from tests.producer.policy.conftest import SIZE, TEXTS
+from tests.support.forked_process import forked_training
 from tests.support.reading import installation_at, read_all
 from tests.support.same_run import bits_of, differences
 from tests.support.small_run import SMALL
@@ -28,15 +25,6 @@ ENDS = {"cua.rollout.finished", "cua.rollout.failed", "cua.rollout.cancelled"}
 
 Place = tuple[str, ...]
 """Generation, step or evaluation, group and place."""
-
-
-def start(home: Path, settings: dict[str, Any], acting_s: float = 0.0) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "tests.support.slow_run"]
-    return subprocess.Popen(
-        [*command, json.dumps(settings), json.dumps({"acting_s": acting_s})],
-        env={**os.environ, "CUA_HOME": str(home), "OMP_NUM_THREADS": "1"},
-        stderr=subprocess.DEVNULL,
-    )
 
 
 def train(home: Path, settings: dict[str, Any]) -> None:
@@ -74,24 +62,24 @@ def replayed(events: list[dict[str, Any]]) -> set[Place]:
 def kill_between_turns(home: Path, settings: dict[str, Any], num_turns: int) -> set[Place]:
     """SIGKILL once so many turns are in the log, while an episode has further ones to take.
 
-    The process is halted while its log is read, so that what was read is what the kill leaves.
+    The process is halted while its log is read. What counts is read after the kill: a commit that
+    was being synced is not visible before, and recovered afterwards.
     """
     deadline_s = time.monotonic() + TIMEOUT_S
-    with start(home, settings, ACTING_S) as process:
-        try:
-            while time.monotonic() < deadline_s and process.poll() is None:
-                process.send_signal(signal.SIGSTOP)
-                try:
-                    events = read(home)
-                except (OSError, ValueError):
-                    events = []  # the log is being made
-                if len(turns_of(events)) >= num_turns and cut_off(events):
-                    return cut_off(events)
-                process.send_signal(signal.SIGCONT)
-                time.sleep(0.1)
-        finally:
-            process.kill()
-    pytest.fail(f"the process ended by itself, or had no episode under way at {num_turns} turns")
+    with forked_training(home, settings, {"acting_s": ACTING_S}) as process:
+        while time.monotonic() < deadline_s and process.is_running():
+            process.halt()
+            try:
+                events = read(home)
+            except (OSError, ValueError):
+                events = []  # the log is being made
+            if len(turns_of(events)) >= num_turns and cut_off(events):
+                break
+            process.go_on()
+            time.sleep(0.1)
+        else:
+            pytest.fail(f"it ended by itself, or had no episode under way at {num_turns} turns")
+    return cut_off(read(home))
 
 
 @pytest.mark.parametrize("policy", ["oracle", "torch"])
@@ -113,6 +101,7 @@ def test_kills_among_the_turns_of_a_step_change_no_bit(tmp_path: Path, policy: s
     all_turns = len(turns_of(read(whole)))
     cut = [kill_between_turns(killed, settings, int(part * all_turns)) for part in (0.2, 0.5)]
     train(killed, settings)
+    assert set.union(*cut)
     assert replayed(read(killed)) >= set.union(*cut)
     undisturbed = bits_of(whole, "small")
     assert {place[0] for place in undisturbed} >= {"turn", "reward", "sample", "cua.step.finished"}

@@ -3,8 +3,7 @@
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 from click.testing import CliRunner
@@ -15,9 +14,8 @@ from producer.training.manual_evaluation import evaluate
 from producer.training.run import run
 from schemas.installation import Installation
 from tests.support.invariants import accepted
+from tests.support.reading import ReadLog
 from tests.support.small_run import small
-
-ReadLog = Callable[[], list[dict[str, Any]]]
 
 
 @pytest.fixture

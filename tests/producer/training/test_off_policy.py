@@ -1,7 +1,6 @@
 """Rollouts collected while a step is trained: how old, what is recorded, what is faster."""
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -129,18 +128,23 @@ def test_without_it_every_sample_is_of_the_newest_version_and_no_step_overlaps(
     assert "sampling/staleness_max" not in of_type(events, "step.finished")[0]["data"]["metrics"]
 
 
-def test_slow_devices_cost_less_when_they_work_during_the_update(
-    installation: Installation,
+@pytest.mark.parametrize(("at_most", "is_collected"), [(None, False), (1, True)])
+def test_devices_work_during_the_update_only_off_policy(
+    installation: Installation, read_log: ReadLog, at_most: int | None, is_collected: bool
 ) -> None:
-    seconds = {}
-    for name, at_most in (("on", None), ("off", 1)):
-        config = small(**STEPS_ONLY, training_name=name, num_steps=6, max_steps_off_policy=at_most)
-        with Slow(opening_s=0.1, acting_s=0.05, update_s=0.6):
-            begun_s = time.monotonic()
-            run(config, installation=installation)
-            seconds[name] = time.monotonic() - begun_s
-    # Five updates of 0.6 s hide the rollouts beside them, or the other way round.
-    assert seconds["off"] < seconds["on"] - 0.7
+    config = small(**STEPS_ONLY, num_steps=4, max_steps_off_policy=at_most)
+    with Slow(opening_s=0.1, acting_s=0.05, update_s=0.6):
+        run(config, installation=installation)
+    events = read_log()
+    updates = {
+        event["data"]["step_id"]: [event["time"]]
+        for event in of_type(events, "step.samples_chosen")
+    }
+    for event in of_type(events, "step.finished"):
+        updates[event["data"]["step_id"]].append(event["data"]["training_ended_at"])
+    turns = [event["data"]["started_at"] for event in of_type(events, "rollout.turn_taken")]
+    during = [time for time in turns for begun, ended in updates.values() if begun < time < ended]
+    assert bool(during) is is_collected
 
 
 def test_an_evaluation_is_of_its_steps_weights_and_nothing_is_collected_beside_it(

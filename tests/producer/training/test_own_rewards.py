@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,18 +14,18 @@ from producer.errors import UsageError
 from producer.policy.policy import Completion, SampledTokens
 from producer.resume import resume_state
 from producer.rewards import RewardError
-from producer.rollouts.rubric import CompletionReward, StepScores
+from producer.rollouts.requests import CompletionReward, StepScores
 from producer.task import Task
 from producer.tasks.sources import load_tasks
-from producer.training.load_tasks import load_run_tasks
+from producer.training.loaded import load_run_tasks
 from producer.training.own_rewards import RewardCompletion, find_own_rewards, rewarding_with
 from producer.training.run import run
 from schemas.completion import StepScore
 from schemas.installation import Installation
+from tests.support.reading import ReadLog, of_type
 
 torch = pytest.importorskip("torch")
 
-ReadLog = Callable[[], list[dict[str, Any]]]
 REWARDS = """
 import torch
 from src.trainer.training_manager import register_reward_function, register_reward_manager
@@ -109,7 +108,7 @@ def given(data: Path, **more: Any) -> dict[str, Any]:
 
 
 def finished(read_log: ReadLog) -> list[dict[str, Any]]:
-    return [event["data"] for event in read_log() if event["type"] == "cua.rollout.finished"]
+    return of_type(read_log(), "rollout.finished")
 
 
 def test_a_reward_function_of_the_users_gives_the_rollouts_reward(
@@ -243,7 +242,7 @@ def test_a_reward_that_raises_fails_its_attempt_and_names_the_error(
     path = module(tmp_path, "rewards.py", text)
     config = read_config(given(data, reward_module=path, failure_policy="min_viable_group"))
     run(config, installation=installation)
-    failed = [event["data"] for event in read_log() if event["type"] == "cua.rollout.failed"]
+    failed = of_type(read_log(), "rollout.failed")
     assert {item["error_type"] for item in failed} == {"reward"}
     assert "ZeroDivisionError" in failed[0]["error_message"]
     told = [message for message in caplog.messages if failed[0]["error_message"] in message]
@@ -282,7 +281,7 @@ def rewarding(config: dict[str, Any]) -> RewardCompletion:
 
 def completed(data: Path) -> tuple[Task, Completion]:
     """The first question and an answer of five tokens."""
-    task = load_run_tasks(read_config(given(data)), {}).tasks[0]
+    task = load_run_tasks(read_config(given(data))).tasks[0]
     tokens = SampledTokens(None, (1, 2), 0, (3, 4, 5, 6, 7), (0.0,) * 5, "stop")
     return task, Completion("SELECT a FROM t", (), tokens)
 

@@ -1,9 +1,7 @@
 """Trainings of small policies in the hub's layout: whole ones train, others leave nothing."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from peft import PeftModel
@@ -14,9 +12,8 @@ from producer.errors import UsageError
 from producer.training.run import run
 from schemas.installation import Installation
 from tests.support.checkpoints import change_json, write_checkpoint
+from tests.support.reading import ReadLog, of_type
 from tests.support.small_run import one_step
-
-ReadLog = Callable[[], list[dict[str, Any]]]
 
 
 @pytest.mark.parametrize("model_type", ["qwen3_vl", "qwen3_vl_moe", "qwen2_5_vl"])
@@ -26,7 +23,7 @@ def test_every_architecture_with_a_tower_trains_and_its_adapter_loads_in_plain_p
     write_checkpoint(tmp_path / "policy", model_type)
     summary = run(one_step(tmp_path / "policy"), installation=installation)
     assert (summary.status, summary.steps) == ("completed", 1)
-    saved = [event["data"] for event in read_log() if event["type"] == "cua.checkpoint.saved"]
+    saved = of_type(read_log(), "checkpoint.saved")
     base = AutoModelForImageTextToText.from_pretrained(tmp_path / "policy")
     PeftModel.from_pretrained(base, saved[-1]["path"])
     created = next(event["data"] for event in read_log() if event["type"] == "cua.training.created")
@@ -98,7 +95,7 @@ def test_a_training_from_an_adapter_has_its_rank_and_continues_with_it(
     second = {name: value for name, value in given.recorded().items() if name in given.explicit}
     second.pop("lora_rank")
     run(read_config(second), installation=installation)
-    created = [event["data"] for event in read_log() if event["type"] == "cua.training.created"][-1]
+    created = of_type(read_log(), "training.created")[-1]
     assert created["recipe"]["lora_rank"] == 2
     assert created["config"]["lora_alpha"] == 3.0
     summary = run(read_config({**second, "num_steps": 2}), installation=installation)

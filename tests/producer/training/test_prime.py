@@ -1,10 +1,8 @@
 """The advantage prime: a training whose reward model learns the outcomes beside the policy."""
 
 import shutil
-import signal
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,22 +13,23 @@ from producer.algorithms.settings import PrimeSettings
 from producer.config import read_config
 from producer.errors import UsageError
 from producer.policy.learner import RolloutOutcome
+from producer.resume.resume_state import checkpoint_folder
 from producer.training import redo as redo_module
-from producer.training.redo_command import redo
+from producer.training.redo import redo
 from producer.training.run import run
-from producer.training.trajectories import trajectory, update_settings
-from schemas.installation import Installation
+from producer.training.updates import trajectory, update_settings
+from tests.producer.training.conftest import Trained
+from tests.support.forked_process import forked_training
+from tests.support.reading import ReadLog, of_type
 from tests.support.same_run import bits_of, differences
 from tests.support.small_run import small
-from tests.support.text_policy import build_answering_policy
 from tests.support.update_settings import changed
 
-from .test_killed_in_rollouts import TIMEOUT_S, read, start, train
+from .test_killed_in_rollouts import TIMEOUT_S, read, train
 from .test_token_credit import result
 
 torch = pytest.importorskip("torch")
 
-ReadLog = Callable[[], list[dict[str, Any]]]
 SETTINGS: dict[str, Any] = {
     "environment": "text_to_sql",
     "advantage": "prime",
@@ -56,28 +55,18 @@ GIVEN = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
-@pytest.fixture(scope="module")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    folder = tmp_path_factory.mktemp("prime")
-    return {**SETTINGS, **build_answering_policy(folder)}
-
-
-def of_type(events: list[dict[str, Any]], type_: str) -> list[dict[str, Any]]:
-    return [event["data"] for event in events if event["type"] == type_]
+@pytest.fixture
+def settings(answering: dict[str, Any], one_thread: None) -> dict[str, Any]:  # noqa: ARG001
+    return {**SETTINGS, **answering}
 
 
 def test_every_fact_of_the_reward_model_is_recorded_and_its_cross_entropy_falls(
-    installation: Installation, read_log: ReadLog, settings: dict[str, Any]
+    trained: Trained, read_log: ReadLog, settings: dict[str, Any]
 ) -> None:
-    run(small(**settings, num_steps=3), installation=installation)
+    trained(**settings, num_steps=3)
     events = read_log()
     samples = [
-        item for event in of_type(events, "cua.step.samples_chosen") for item in event["samples"]
+        item for event in of_type(events, "step.samples_chosen") for item in event["samples"]
     ]
     assert len(samples) == 48
     assert all(sample["used"] for sample in samples)
@@ -89,7 +78,7 @@ def test_every_fact_of_the_reward_model_is_recorded_and_its_cross_entropy_falls(
         assert sum(item["advantage"] * item["num_tokens"] for item in own) == pytest.approx(
             0, abs=1e-4
         )
-    metrics = [event["metrics"] for event in of_type(events, "cua.step.finished")]
+    metrics = [event["metrics"] for event in of_type(events, "step.finished")]
     losses = [metric["prime/loss"] for metric in metrics]
     # The reward model begins at the reference, where every sum of log-ratios is 0.
     assert losses[0] == pytest.approx(0.6931472)
@@ -103,27 +92,26 @@ def test_every_fact_of_the_reward_model_is_recorded_and_its_cross_entropy_falls(
 
 
 def test_a_training_that_was_killed_has_the_bits_of_an_undisturbed_one(
-    settings: dict[str, Any], tmp_path: Path
+    trained: Trained, settings: dict[str, Any], tmp_path: Path
 ) -> None:
+    whole = trained(**settings, num_steps=3).home
     given = {**settings, "training_name": "small", "num_steps": 3}
-    train(tmp_path / "whole", given)
     killed = tmp_path / "killed"
     deadline_s = time.monotonic() + TIMEOUT_S
-    with start(killed, given) as process:
-        while time.monotonic() < deadline_s and process.poll() is None:
-            process.send_signal(signal.SIGSTOP)
+    with forked_training(killed, given, {"update_s": 0.5}) as process:
+        while time.monotonic() < deadline_s and process.is_running():
+            process.halt()
             try:
-                steps = len(of_type(read(killed), "cua.step.created"))
+                steps = len(of_type(read(killed), "step.created"))
             except (OSError, ValueError):
                 steps = 0  # the log is being made
             if steps == 2:
                 break
-            process.send_signal(signal.SIGCONT)
+            process.go_on()
             time.sleep(0.05)
-        process.kill()
-    assert len(of_type(read(killed), "cua.step.finished")) == 1
+    assert len(of_type(read(killed), "step.finished")) == 1
     train(killed, given)
-    ours, theirs = bits_of(killed, "small"), bits_of(tmp_path / "whole", "small")
+    ours, theirs = bits_of(killed, "small"), bits_of(whole, "small")
     assert differences(ours, theirs) == []
     names = {"/".join(place) for place in theirs}
     for expected in ("prime_adapter.safetensors", "prime_optimizer.pt"):
@@ -132,12 +120,12 @@ def test_a_training_that_was_killed_has_the_bits_of_an_undisturbed_one(
 
 
 def test_every_step_is_trained_again_with_the_same_bits_and_another_setting_is_found(
-    installation: Installation,
+    trained: Trained,
     read_log: ReadLog,
     settings: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    run(small(**settings, num_steps=3), installation=installation)
+    installation = trained(**settings, num_steps=3)
     for step, from_step in ((1, 0), (3, 2)):
         again = redo(installation, "small", step, None, threading.Event())
         assert (again.from_step, again.is_equal) == (from_step, True), step
@@ -153,19 +141,19 @@ def test_every_step_is_trained_again_with_the_same_bits_and_another_setting_is_f
             assert not redo(installation, "small", 2, None, threading.Event()).is_equal, name
     shutil.rmtree(installation.runs_dir / "small" / "state")
     run(small(**settings, num_steps=4), installation=installation)
-    assert of_type(read_log(), "cua.training.step_superseded") == []
+    assert of_type(read_log(), "training.step_superseded") == []
 
 
 def test_a_training_from_a_checkpoint_begins_with_its_reward_model(
-    installation: Installation, read_log: ReadLog, settings: dict[str, Any]
+    trained: Trained, read_log: ReadLog, settings: dict[str, Any]
 ) -> None:
-    run(small(**settings, num_steps=2), installation=installation)
-    folder = Path(of_type(read_log(), "cua.checkpoint.saved")[-1]["path"])
+    installation = trained(**settings, num_steps=3)
+    folder = checkpoint_folder(installation.runs_dir / "small", 0, 3)
     after = small(
         **{**settings, "training_name": "after"}, num_steps=1, load_checkpoint_path=folder
     )
     run(after, installation=installation)
-    metrics = of_type(read_log(), "cua.step.finished")[-1]["metrics"]
+    metrics = of_type(read_log(), "step.finished")[-1]["metrics"]
     assert metrics["prime/loss"] != pytest.approx(0.6931472, abs=1e-6)
 
 

@@ -4,71 +4,36 @@ import json
 import logging
 import shutil
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from producer.agents.android.policy.build import build_policy
 from producer.algorithms.settings import UpdateSettings
 from producer.config import RunConfig
 from producer.errors import NotFoundError, StopRequestedError
-from producer.training.redo_command import redo
+from producer.training.redo import redo
 from producer.training.run import run
-from producer.training.trajectories import update_settings
+from producer.training.updates import update_settings
 from schemas.installation import Installation
-from tests.producer.policy.conftest import SIZE, TEXTS
+from tests.producer.training.conftest import Trained
+from tests.support.reading import ReadLog, installation_at, of_type
 from tests.support.same_run import bits_of, differences
 from tests.support.slow_run import Slow
-from tests.support.small_run import small, watching
+from tests.support.small_run import TINY, small, watching
 from tests.support.update_settings import changed
 
 torch = pytest.importorskip("torch")
 
-ReadLog = Callable[[], list[dict[str, Any]]]
-SETTINGS: dict[str, Any] = {
-    "max_turns": 3,
-    "max_tokens": 8,
-    "skip_baseline": True,
-    "eval_every": 0,
-    "eval_episodes": 2,
-    "save_every": 2,
-    "group_size": 3,
-    "groups_per_batch": 2,
-    "renderer_name": "compact",
-    # Rewards differ, although so small a policy solves nothing.
-    "reward": "tests.support.token_reward:by_tokens",
-    "learning_rate": 1e-2,
-    "lora_rank": 4,
-}
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
-@pytest.fixture
-def policy(tmp_path: Path) -> str:
-    build_policy(tmp_path / "policy", TEXTS, seed=0, size=SIZE)
-    return str(tmp_path / "policy")
-
-
-def state_of(installation: Installation, step: int) -> Path:
-    return installation.runs_dir / "small" / "state" / "generation-0" / f"step-{step:06d}"
-
-
-def of_type(events: list[dict[str, Any]], type_: str) -> list[dict[str, Any]]:
-    return [event["data"] for event in events if event["type"] == type_]
+SETTINGS: dict[str, Any] = {**TINY, "group_size": 3, "groups_per_batch": 2}
 
 
 def test_every_step_is_trained_again_with_the_same_bits(
-    installation: Installation, read_log: ReadLog, policy: str, tmp_path: Path
+    trained: Trained, read_log: ReadLog, policy: str, tmp_path: Path
 ) -> None:
-    run(small(**SETTINGS, model_name=policy, num_steps=3), installation=installation)
+    installation = trained(**SETTINGS, model_name=policy, num_steps=3)
     before = read_log()
-    finished = of_type(before, "cua.step.finished")
+    finished = of_type(before, "step.finished")
     assert any(item["policy_gradient_norm"] > 0 for item in finished), "nothing was trained"
     # States after steps 2 and 3 are kept; the checkpoint is that of step 2.
     for step, from_step, has_checkpoint in ((1, 0, None), (2, 0, True), (3, 2, True)):
@@ -79,7 +44,7 @@ def test_every_step_is_trained_again_with_the_same_bits(
         assert result.steps[-1].update.gradient_norm == finished[step - 1]["policy_gradient_norm"]
     output = tmp_path / "adapter"
     assert redo(installation, "small", 2, output, threading.Event()).is_equal
-    saved = of_type(before, "cua.checkpoint.saved")
+    saved = of_type(before, "checkpoint.saved")
     recorded = next(Path(item["path"]) for item in saved if item["step"] == 2)
     name = "adapter_model.safetensors"
     assert (output / name).read_bytes() == (recorded / name).read_bytes()
@@ -94,7 +59,7 @@ def test_a_step_whose_stale_groups_were_replaced_is_trained_again_with_the_same_
     stop = threading.Event()
 
     def is_half_collected() -> bool:
-        return len(of_type(read_log(), "cua.rollout.finished")) >= 2 * 2 * 3 + 3
+        return len(of_type(read_log(), "rollout.finished")) >= 2 * 2 * 3 + 3
 
     with (
         Slow(opening_s=0.3, update_s=0.2, until=is_half_collected),
@@ -103,7 +68,7 @@ def test_a_step_whose_stale_groups_were_replaced_is_trained_again_with_the_same_
     ):
         run(small(**settings, max_steps_off_policy=2), installation=installation, stop=stop)
     run(small(**settings, max_steps_off_policy=1), installation=installation)
-    dropped = of_type(read_log(), "cua.group.dropped")
+    dropped = of_type(read_log(), "group.dropped")
     assert any(item["reason"] == "stale" for item in dropped)
     for step in (1, 2, 3):
         result = redo(installation, "small", step, None, threading.Event())
@@ -111,16 +76,10 @@ def test_a_step_whose_stale_groups_were_replaced_is_trained_again_with_the_same_
 
 
 def test_a_lost_state_is_made_again_without_a_rollout_and_the_training_goes_on_as_if_it_were_there(
-    installation: Installation, read_log: ReadLog, policy: str, tmp_path: Path
+    trained: Trained, read_log: ReadLog, policy: str, tmp_path: Path
 ) -> None:
-    run(small(**SETTINGS, model_name=policy, num_steps=3), installation=installation)
-    undisturbed = Installation(
-        home=tmp_path / "other",
-        topic_prefix=installation.topic_prefix,
-        kafka_bootstrap_servers=None,
-        kafka_options=(),
-        blobs_url=str(tmp_path / "other" / "blobs"),
-    )
+    installation = trained(**SETTINGS, model_name=policy, num_steps=3)
+    undisturbed = installation_at(tmp_path / "other")
     shutil.copytree(installation.home, undisturbed.home)
     run(small(**SETTINGS, model_name=policy, num_steps=4), installation=undisturbed)
 
@@ -128,21 +87,21 @@ def test_a_lost_state_is_made_again_without_a_rollout_and_the_training_goes_on_a
     summary = run(small(**SETTINGS, model_name=policy, num_steps=4), installation=installation)
     assert summary.generation == 0
     events = read_log()
-    assert of_type(events, "cua.training.step_superseded") == []
-    created = of_type(events, "cua.rollout.created")
+    assert of_type(events, "training.step_superseded") == []
+    created = of_type(events, "rollout.created")
     assert len(created) == 4 * 2 * 3 + 2 * 2
     ours, theirs = bits_of(installation.home, "small"), bits_of(undisturbed.home, "small")
     assert differences(ours, theirs) == []
 
 
 def test_other_bits_begin_a_new_generation(
-    installation: Installation,
+    trained: Trained,
     read_log: ReadLog,
     policy: str,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    run(small(**SETTINGS, model_name=policy, num_steps=2), installation=installation)
+    installation = trained(**SETTINGS, model_name=policy, num_steps=2)
     shutil.rmtree(installation.runs_dir / "small" / "state")
 
     def other_temperature(config: RunConfig, *, generation: int, step: int) -> UpdateSettings:
@@ -154,19 +113,19 @@ def test_other_bits_begin_a_new_generation(
         summary = run(small(**SETTINGS, model_name=policy, num_steps=3), installation=installation)
     assert summary.generation == 1
     assert "is not bit for bit what was recorded" in caplog.text
-    assert len(of_type(read_log(), "cua.training.step_superseded")) == 2
+    assert len(of_type(read_log(), "training.step_superseded")) == 2
 
 
 def test_a_screenshot_that_is_gone_is_named_and_begins_a_new_generation(
-    installation: Installation, policy: str, caplog: pytest.LogCaptureFixture
+    trained: Trained, policy: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    run(small(**SETTINGS, model_name=policy, num_steps=1), installation=installation)
+    installation = trained(**SETTINGS, model_name=policy, num_steps=2)
     shutil.rmtree(installation.home / "blobs")
     with pytest.raises(NotFoundError, match="step 1 cannot be trained again"):
         redo(installation, "small", 1, None, threading.Event())
     shutil.rmtree(installation.runs_dir / "small" / "state")
     with caplog.at_level(logging.WARNING):
-        summary = run(small(**SETTINGS, model_name=policy, num_steps=2), installation=installation)
+        summary = run(small(**SETTINGS, model_name=policy, num_steps=3), installation=installation)
     assert summary.generation == 1
     assert "cannot be trained again" in caplog.text
 

@@ -1,61 +1,36 @@
 """remax: a greedy rollout beside each group's others, whose reward is their baseline."""
 
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from producer.agents.android.policy.build import build_policy
 from producer.config import read_config
 from producer.errors import StopRequestedError
 from producer.rewards import Outcome
 from producer.rollouts.plan import GroupOutcome, RolloutResult
-from producer.training.redo_command import redo
+from producer.training.redo import redo
 from producer.training.rescore import Scorer, rescore
 from producer.training.run import run, utc_now
 from producer.training.samples import select_samples
 from schemas.installation import Installation
-from tests.producer.policy.conftest import SIZE, TEXTS
+from tests.producer.training.conftest import Trained
 from tests.support.invariants import violations
+from tests.support.reading import ReadLog, installation_at, of_type
 from tests.support.same_run import bits_of, differences
 from tests.support.slow_run import Slow
-from tests.support.small_run import small, watching
+from tests.support.small_run import TINY, small, watching
 
 torch = pytest.importorskip("torch")
 
-ReadLog = Callable[[], list[dict[str, Any]]]
 SETTINGS: dict[str, Any] = {
+    **TINY,
     "advantage": "remax",
-    "max_turns": 3,
-    "max_tokens": 8,
-    "skip_baseline": True,
-    "eval_every": 0,
-    "eval_episodes": 2,
     "group_size": 3,
     "groups_per_batch": 2,
-    "renderer_name": "compact",
-    "reward": "tests.support.token_reward:by_tokens",
-    "learning_rate": 1e-2,
-    "lora_rank": 4,
     "num_steps": 2,
 }
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
-@pytest.fixture
-def policy(tmp_path: Path) -> str:
-    build_policy(tmp_path / "policy", TEXTS, seed=0, size=SIZE)
-    return str(tmp_path / "policy")
-
-
-def of_type(events: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
-    return [event["data"] for event in events if event["type"] == f"cua.{name}"]
 
 
 def check(events: list[dict[str, Any]], *, num_groups: int, group_size: int) -> None:
@@ -85,9 +60,9 @@ def check(events: list[dict[str, Any]], *, num_groups: int, group_size: int) -> 
 
 
 def test_each_group_is_compared_with_its_greedy_rollout_which_counts_in_nothing_else(
-    installation: Installation, read_log: ReadLog, policy: str
+    trained: Trained, read_log: ReadLog, policy: str
 ) -> None:
-    run(small(**SETTINGS, model_name=policy), installation=installation)
+    trained(**SETTINGS, model_name=policy)
     events = read_log()
     assert violations(events, num_steps=2, groups=2, group_size=4) == []
     check(events, num_groups=4, group_size=3)
@@ -122,9 +97,9 @@ def test_each_group_is_compared_with_its_greedy_rollout_which_counts_in_nothing_
 
 
 def test_scoring_again_leaves_the_greedy_rollouts_out(
-    installation: Installation, read_log: ReadLog, policy: str
+    trained: Trained, read_log: ReadLog, policy: str
 ) -> None:
-    run(small(**{**SETTINGS, "num_steps": 1}, model_name=policy), installation=installation)
+    installation = trained(**SETTINGS, model_name=policy)
     before = read_log()
     greedy = {
         item["rollout_id"]
@@ -137,8 +112,8 @@ def test_scoring_again_leaves_the_greedy_rollouts_out(
         for event in before
         if event["type"] == "cua.rollout.finished"
     }
-    assert len(greedy) == 2
-    assert len(ended) == 2 * 4 + 2
+    assert len(greedy) == 4
+    assert len(ended) == 2 * 2 * 4 + 2
 
     def by_turns(outcome: Outcome) -> float:
         return float(outcome.num_turns)
@@ -153,9 +128,9 @@ def test_scoring_again_leaves_the_greedy_rollouts_out(
 
     scored = {event["rollout_id"] for event in of_type(read_log(), "scoring.rollout_scored")}
     assert scored == ended.keys() - greedy
-    assert (summary.rollouts, summary.failed) == (8, 0)
+    assert (summary.rollouts, summary.failed) == (14, 0)
     own = [ended[item] for item in scored]
-    assert summary.success_rate == pytest.approx(sum(own) / 8)
+    assert summary.success_rate == pytest.approx(sum(own) / 14)
 
 
 def test_a_greedy_rollout_is_the_same_in_every_group_of_its_task_and_seed(
@@ -195,14 +170,7 @@ def test_cut_off_and_redone_it_has_the_same_bits(
     settings: dict[str, Any],
 ) -> None:
     config = small(**SETTINGS, **settings, model_name=policy, max_concurrent_rollouts=2)
-    home = tmp_path / "undisturbed"
-    undisturbed = Installation(
-        home=home,
-        topic_prefix=installation.topic_prefix,
-        kafka_bootstrap_servers=None,
-        kafka_options=(),
-        blobs_url=str(home / "blobs"),
-    )
+    undisturbed = installation_at(tmp_path / "undisturbed")
     run(config, installation=undisturbed)
     stop = threading.Event()
 

@@ -1,7 +1,6 @@
 """A training's rollouts are scored again as new facts beside the old ones."""
 
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,19 +13,16 @@ from producer.training.run import run, utc_now
 from producer.validators.model_judge import ModelJudge
 from schemas.ids import training_id
 from schemas.installation import Installation
+from tests.producer.training.conftest import Trained
 from tests.support.chat_server import ChatServer
+from tests.support.reading import ReadLog, of_type
 from tests.support.small_run import small
 
-ReadLog = Callable[[], list[dict[str, Any]]]
 BINARY = Scorer(reward_name="binary", reward=REWARDS["binary"], config={})
 
 
 def score_again(installation: Installation, scorer: Scorer) -> Rescored:
     return rescore(installation, "small", scorer, clock=utc_now, stop=threading.Event())
-
-
-def of_type(events: list[dict[str, Any]], type_: str) -> list[dict[str, Any]]:
-    return [event["data"] for event in events if event["type"] == type_]
 
 
 def finished_by_rollout(events: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -53,7 +49,7 @@ def test_the_rewards_own_settings_give_the_recorded_rewards_again(
     summary = score_again(installation, scorer)
     recorded = finished_by_rollout(before)
     assert len(recorded) == 2 * 3 + 2 * 4
-    scored = of_type(read_log(), "cua.scoring.rollout_scored")
+    scored = of_type(read_log(), "scoring.rollout_scored")
     assert {item["rollout_id"]: item["reward"] for item in scored} == {
         rollout: finished["reward"] for rollout, finished in recorded.items()
     }
@@ -62,9 +58,9 @@ def test_the_rewards_own_settings_give_the_recorded_rewards_again(
 
 
 def test_new_scores_are_events_of_their_own_stream_and_change_no_other(
-    installation: Installation, read_log: ReadLog
+    trained: Trained, read_log: ReadLog
 ) -> None:
-    run(small(num_steps=1), installation=installation)
+    installation = trained(num_steps=1)
     before = read_log()
     summaries = [score_again(installation, BINARY) for _ in range(2)]
     after = read_log()
@@ -73,17 +69,17 @@ def test_new_scores_are_events_of_their_own_stream_and_change_no_other(
     streams = {event["subject"] for event in after} - {event["subject"] for event in before}
     assert streams == {f"scoring/{summary.scoring_id}" for summary in summaries}
     assert len(streams) == 2
-    created = of_type(after, "cua.scoring.created")
+    created = of_type(after, "scoring.created")
     assert {item["training_id"] for item in created} == {str(training_id("small"))}
     assert {item["total_rollouts"] for item in created} == {14}
-    finished = of_type(after, "cua.scoring.finished")
+    finished = of_type(after, "scoring.finished")
     assert [(item["scored_rollouts"], item["failed_rollouts"]) for item in finished] == [
         (14, 0)
     ] * 2
 
 
-def test_turns_and_claims_reach_the_reward(installation: Installation, read_log: ReadLog) -> None:
-    run(small(num_steps=1), installation=installation)
+def test_turns_and_claims_reach_the_reward(trained: Trained, read_log: ReadLog) -> None:
+    installation = trained(num_steps=1)
     seen: list[Outcome] = []
 
     def spy(outcome: Outcome) -> float:
@@ -94,7 +90,7 @@ def test_turns_and_claims_reach_the_reward(installation: Installation, read_log:
     recorded = finished_by_rollout(read_log())
     rewards = {
         event["rollout_id"]: event["reward"]
-        for event in of_type(read_log(), "cua.scoring.rollout_scored")
+        for event in of_type(read_log(), "scoring.rollout_scored")
     }
     assert rewards == {
         rollout: finished["num_turns"] + 100.0 * finished["attempted_completion"]
@@ -107,9 +103,9 @@ def test_turns_and_claims_reach_the_reward(installation: Installation, read_log:
 
 
 def test_a_reward_that_fails_scores_the_others_and_says_why(
-    installation: Installation, read_log: ReadLog
+    trained: Trained, read_log: ReadLog
 ) -> None:
-    run(small(num_steps=1), installation=installation)
+    installation = trained(num_steps=1)
 
     def fussy(outcome: Outcome) -> float:
         if outcome.success:
@@ -117,7 +113,7 @@ def test_a_reward_that_fails_scores_the_others_and_says_why(
         return 1.0
 
     summary = score_again(installation, Scorer(reward_name="fussy", reward=fussy, config={}))
-    scored = of_type(read_log(), "cua.scoring.rollout_scored")
+    scored = of_type(read_log(), "scoring.rollout_scored")
     failed = [item for item in scored if item["reward"] is None]
     assert len(failed) == summary.failed == sum(item["success"] for item in scored)
     assert failed
@@ -140,7 +136,7 @@ def test_another_judge_decides_from_what_is_recorded(
     asked = server.requests[0]["messages"][1]["content"]
     assert [part["type"] for part in asked] == ["text", *["image_url"] * (len(asked) - 1)]
     assert 1 <= len(asked) - 1 <= 3
-    scored = of_type(read_log(), "cua.scoring.rollout_scored")
+    scored = of_type(read_log(), "scoring.rollout_scored")
     assert {item["details"]["reason"] for item in scored} == {"it looks right"}
     assert all(len(item["details"]["prompt_sha256"]) == 64 for item in scored)
 
@@ -153,7 +149,7 @@ def test_a_judge_without_a_verdict_leaves_rollouts_without_a_score(
     judged = replace(BINARY, judge=server.url, ask_model=ModelJudge(None, 5.0))
     summary = score_again(installation, judged)
     assert (summary.failed, summary.reward_mean, summary.success_rate) == (2, None, None)
-    scored = of_type(read_log(), "cua.scoring.rollout_scored")
+    scored = of_type(read_log(), "scoring.rollout_scored")
     assert {(item["reward"], item["success"]) for item in scored} == {(None, None)}
     assert all("HTTP 400" in item["error_message"] for item in scored)
 
@@ -176,5 +172,5 @@ def test_a_stopped_scoring_keeps_what_it_has(installation: Installation, read_lo
 
     with pytest.raises(StopRequestedError):
         rescore(installation, "small", replace(BINARY, reward=stop_at_the_second), stop=stop)
-    assert len(of_type(read_log(), "cua.scoring.rollout_scored")) == 2
-    assert of_type(read_log(), "cua.scoring.finished") == []
+    assert len(of_type(read_log(), "scoring.rollout_scored")) == 2
+    assert of_type(read_log(), "scoring.finished") == []

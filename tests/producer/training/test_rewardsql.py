@@ -4,9 +4,8 @@ import json
 import logging
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -15,15 +14,15 @@ from producer.agents.text_to_sql.data.layouts import read_questions
 from producer.agents.text_to_sql.data.tasks import database_statements, question_prompt
 from producer.cli import cli
 from producer.process_rewards.step_results import with_results
-from producer.supervised.step_marks import step_texts
+from producer.supervised.sequences import step_texts
 from producer.supervised.step_scorer import StepScorer
 from schemas.installation import Installation
+from tests.support.reading import ReadLog, of_type
 from tests.support.text_policy import build_answering_policy, build_step_scorer
 
 torch = pytest.importorskip("torch")
 pyarrow = pytest.importorskip("pyarrow")
 
-ReadLog = Callable[[], list[dict[str, Any]]]
 RECIPES = Path(__file__).parents[2] / "data/recipes/rewardsql"
 # What train_verl.py does before its `main`.
 TRAIN_VERL = """
@@ -205,7 +204,7 @@ def test_the_files_of_its_readme_train_with_its_flags(
     assert config["train_type"] == "full"
     assert config["core_function"] == "compute_weighted_grpo_advantage"
     assert (config["reward_port"], config["entropy_coef"]) == (5887, 0.001)
-    rewards = [event["data"] for event in read_log() if event["type"] == "cua.rollout.finished"]
+    rewards = of_type(read_log(), "rollout.finished")
     assert {reward["reward"] for reward in rewards} <= {0.0, 1.0}
     assert "ours of the same names are used" in caplog.text
     assert "not known" not in caplog.text
@@ -246,7 +245,7 @@ def test_a_copy_of_its_modules_in_the_working_folder_comes_before_ours(read_log:
         *WITHOUT_WANDB,
     )
     assert done.exit_code == 0, done.output
-    rewards = [event["data"] for event in read_log() if event["type"] == "cua.rollout.finished"]
+    rewards = of_type(read_log(), "rollout.finished")
     assert all(0 < reward["reward"] < 1 for reward in rewards)
 
 

@@ -4,7 +4,6 @@ import fcntl
 import json
 import shutil
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,8 @@ from schemas.ids import training_id
 from schemas.installation import Installation, read_installation
 from schemas.training import TrainingCreated, TrainingResumed
 from tests.support.invariants import violations
+from tests.support.reading import ReadLog, of_type
 from tests.support.small_run import small, watching
-
-ReadLog = Callable[[], list[dict[str, Any]]]
 
 
 def whole(events: list[dict[str, Any]], num_steps: int = 3) -> list[str]:
@@ -317,7 +315,7 @@ def test_the_samples_of_a_group_of_any_size_are_told_in_several_events(
     run(small(num_steps=1), installation=installation)
     events = read_log()
     assert whole(events, num_steps=1) == []
-    chosen = [event["data"] for event in events if event["type"] == "cua.step.samples_chosen"]
+    chosen = of_type(events, "step.samples_chosen")
     assert [len(item["samples"]) for item in chosen] == [2, 1, 2, 1]
     assert len({sample["rollout_id"] for item in chosen for sample in item["samples"]}) == 6
 
@@ -388,5 +386,5 @@ def test_other_settings_begin_a_new_generation_where_overwrite_is_asked_for(
     changed = small(num_steps=1, seed=5, behavior_if_log_dir_exists="overwrite")
     summary = run(changed, installation=installation)
     assert (summary.status, summary.generation) == ("completed", 1)
-    resumed = [event["data"] for event in read_log() if event["type"] == "cua.training.resumed"]
+    resumed = of_type(read_log(), "training.resumed")
     assert [(item["config"]["seed"], item["recipe"]["seed"]) for item in resumed] == [(5, 5)]

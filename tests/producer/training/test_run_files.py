@@ -3,7 +3,6 @@
 import json
 import logging
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,8 @@ from producer.resume.resume_state import EvaluationSummary
 from producer.training.run import run
 from producer.training.run_files import RunFiles, log_file
 from schemas.installation import Installation
+from tests.support.reading import ReadLog
 from tests.support.small_run import small, watching
-
-ReadLog = Callable[[], list[dict[str, Any]]]
 
 
 def lines(installation: Installation, name: str) -> list[dict[str, Any]]:

@@ -3,10 +3,8 @@
 import json
 import shutil
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,8 +12,8 @@ from producer.config import RunConfig, read_config
 from producer.errors import CuaTrainError, NotFoundError, UsageError
 from producer.training.run import run
 from schemas.installation import Installation
+from tests.support.reading import ReadLog
 
-ReadLog = Callable[[], list[dict[str, Any]]]
 OTHER = "'e1' has another table, database or gold"
 
 

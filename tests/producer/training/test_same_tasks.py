@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -11,14 +10,15 @@ import pytest
 from producer.config import RunConfig
 from producer.emit import Emitter
 from producer.errors import UsageError
-from producer.resume.open_training import open_training, read_recorded_training
+from producer.resume.open_training import open_training
+from producer.resume.recorded_training import read_recorded_training
 from producer.resume.same_tasks import check_same_tasks
 from producer.training.run import run, utc_now
 from schemas.installation import Installation
 from schemas.task import TaskStated
+from tests.support.reading import ReadLog
 from tests.support.small_run import small
 
-ReadLog = Callable[[], list[dict[str, Any]]]
 SETTINGS = {
     "task_id": "open",
     "description": "Open the Settings app.",

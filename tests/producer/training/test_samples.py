@@ -10,7 +10,7 @@ from producer.errors import UsageError
 from producer.rollouts.plan import GroupOutcome, RolloutResult
 from producer.training.metrics import environment_metrics, error_metrics
 from producer.training.samples import select_samples
-from producer.training.trajectories import learning_rate_of, update_settings
+from producer.training.updates import learning_rate_of, update_settings
 
 
 def result(reward: float, num_tokens: int = 10, **options: Any) -> RolloutResult:

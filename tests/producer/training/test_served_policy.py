@@ -7,18 +7,16 @@ from typing import Any
 
 import pytest
 
-from producer.config import read_config
+from producer.config import check_served, read_config
 from producer.errors import CuaTrainError, UnreachableError, UsageError
 from producer.policy.served import FORMATS
 from producer.resume.resume_state import EvaluationSummary
 from producer.training import manual_evaluation
-from producer.training.run import run
 from schemas.actions import Terminate
 from schemas.installation import Installation
 from tests.support.chat_server import ChatServer
-from tests.support.small_run import small
+from tests.support.reading import ReadLog, of_type
 
-ReadLog = Callable[[], list[dict[str, Any]]]
 Evaluate = Callable[..., EvaluationSummary]
 KEY = "sk-very-secret"
 TASKS = {"source_type": "ids", "task_ids": ["train_01_open_settings"]}
@@ -44,10 +42,6 @@ def evaluate(installation: Installation, server: ChatServer) -> Evaluate:
     return evaluated
 
 
-def of_type(events: list[dict[str, Any]], type_: str) -> list[dict[str, Any]]:
-    return [event["data"] for event in events if event["type"] == type_]
-
-
 @pytest.mark.parametrize("renderer", sorted(FORMATS))
 def test_every_turn_is_a_request_and_its_answer_an_action(
     evaluate: Evaluate,
@@ -61,7 +55,7 @@ def test_every_turn_is_a_request_and_its_answer_an_action(
     summary = evaluate(renderer_name=renderer, eval_episodes=3, max_tokens=9)
     assert (summary.episodes, summary.success) == (3, 0.0)
     events = read_log()
-    turns = of_type(events, "cua.rollout.turn_taken")
+    turns = of_type(events, "rollout.turn_taken")
     assert [turn["actions"][0]["action"]["type"] for turn in turns] == ["terminate"] * 3
     assert {turn["tokens"] for turn in turns} == {None}
     request = server.requests[0]
@@ -93,7 +87,7 @@ def test_a_failed_request_fails_the_attempt_and_another_attempt_is_made(
     server.reply_error(404, "no such model")
     server.reply("home()")
     assert evaluate(eval_episodes=2, max_attempts=2).episodes == 2
-    (failed,) = of_type(read_log(), "cua.rollout.failed")
+    (failed,) = of_type(read_log(), "rollout.failed")
     assert failed["error_type"] == "policy"
     assert "HTTP 404: no such model" in failed["error_message"]
 
@@ -104,7 +98,7 @@ def test_an_empty_answer_is_a_failure_and_no_action(
     server.reply(" \n")
     with pytest.raises(CuaTrainError):
         evaluate()
-    (failed,) = of_type(read_log(), "cua.rollout.failed")
+    (failed,) = of_type(read_log(), "rollout.failed")
     assert failed["error_message"].endswith("gave no completion: its answer is empty")
 
 
@@ -115,8 +109,8 @@ def test_a_server_that_only_fails_scores_nothing(
     with pytest.raises(CuaTrainError):
         evaluate(eval_episodes=3)
     events = read_log()
-    assert of_type(events, "cua.rollout.finished") == []
-    assert {event["error_type"] for event in of_type(events, "cua.rollout.failed")} == {"policy"}
+    assert of_type(events, "rollout.finished") == []
+    assert {event["error_type"] for event in of_type(events, "rollout.failed")} == {"policy"}
 
 
 def test_a_server_that_is_away_or_serves_another_name_is_refused_before_the_first_event(
@@ -130,21 +124,17 @@ def test_a_server_that_is_away_or_serves_another_name_is_refused_before_the_firs
     assert not installation.home.exists() or not list(installation.home.glob("log*"))
 
 
-def test_a_run_does_not_train_a_served_policy(
-    installation: Installation, server: ChatServer
-) -> None:
-    config = small(model_name="my-policy", base_url=server.url, tasks=TASKS, num_steps=1)
-    with pytest.raises(UsageError, match="can be evaluated, not trained; use cua-train evaluate"):
-        run(config, installation=installation)
-    assert server.requests == []
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"base_url": "localhost:8000"}, "base_url: 'localhost:8000' is no URL"),
         ({"base_url": "http://u:p@host/v1"}, "base_url: the URL must not hold a user"),
         ({"model_name": "demo"}, "model_name: give the name that the server"),
+        ({"base_url": "http://a,http://b"}, "base_url: an evaluation takes one server"),
+        ({"model_name": "oracle"}, "base_url: the policy `oracle` is sampled by no server"),
+        ({"train_type": "full"}, "train_type: the servers of base_url take new weights as LoRA"),
+        ({"adapters_dir": "/a"}, "adapters_dir: the policy is computed by the server"),
+        ({"base_url": None, "adapters_dir": "/a"}, "adapters_dir: only with a base_url"),
         ({"device": "cuda"}, "device: the policy is computed by the server"),
         ({"base_url": None, "renderer_name": "openai"}, "renderer_name: openai needs a base_url"),
     ],
@@ -152,9 +142,11 @@ def test_a_run_does_not_train_a_served_policy(
 def test_what_a_served_policy_cannot_have_is_refused(changes: dict[str, Any], message: str) -> None:
     fields = {"base_url": "http://host:1", "model_name": "m", "tasks": TASKS, **changes}
     with pytest.raises(UsageError, match=message):
-        read_config(fields)
+        check_served(read_config(fields))
 
 
 def test_the_url_of_a_server_has_a_normal_form() -> None:
     config = read_config({"base_url": "http://host:1/v1/", "model_name": "m", "tasks": TASKS})
     assert config.base_url == "http://host:1/v1"
+    several = read_config({"model_name": "m", "tasks": TASKS, "base_url": "http://a:1,http://b"})
+    assert several.base_urls == ("http://a:1/v1", "http://b/v1")

@@ -1,6 +1,5 @@
 """Settings whose effect is seen in what a training records."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,8 @@ from producer.environments.wrapper import BlankedEnvironment
 from producer.training.open_policy import open_policy
 from producer.training.run import run
 from schemas.installation import Installation
+from tests.support.reading import ReadLog, of_type
 from tests.support.small_run import one_step, small
-
-ReadLog = Callable[[], list[dict[str, Any]]]
-
-
-def of_type(events: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
-    return [event["data"] for event in events if event["type"] == f"cua.{name}"]
 
 
 @pytest.mark.parametrize(("save_every", "saved"), [(2, [0, 2, 4, 5]), (5, [0, 5]), (0, [5])])
@@ -103,8 +97,11 @@ def test_devices_are_blanked_where_it_is_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
-        ({"box_type": "linux"}, '"linux" is not one of android'),
-        ({"environment": "linux"}, '"linux" is not one of android, dbbench, text_to_sql'),
+        ({"box_type": "linux"}, "box_type: only of environment gbox"),
+        (
+            {"environment": "linux"},
+            '"linux" is not one of android, dbbench, text_to_sql, adb, gbox',
+        ),
         ({"wandb_name": "x"}, "wandb_name: needs a wandb_project"),
         ({"dbbench_database": "mysql://me@h:1"}, "dbbench_database: only of environment dbbench"),
         (

@@ -10,7 +10,7 @@ from producer.errors import UsageError
 from producer.rollouts.past_sessions import kept_sessions
 from producer.rollouts.plan import GroupOutcome, GroupPlan, RolloutResult, StatedTask
 from producer.task import Task
-from producer.training.skills import (
+from producer.training.batches import (
     check_skills,
     evaluates_after,
     skills_of,

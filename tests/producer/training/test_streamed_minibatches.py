@@ -2,76 +2,39 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
 
 import pytest
 
-from producer.agents.android.policy.build import build_policy
 from producer.config import read_config
 from producer.errors import StopRequestedError, UsageError
 from producer.policy.learner import Trajectory, UpdateResult
 from producer.policy.policy import SampledTokens
 from producer.rollouts.plan import GroupOutcome, GroupPlan, RolloutResult, StatedTask
-from producer.training.redo_command import redo
+from producer.training.redo import redo
 from producer.training.run import run
-from producer.training.streamed_step import StreamedStep, minibatches_of
+from producer.training.updates import StreamedStep, minibatches_of
 from schemas.installation import Installation
-from tests.producer.policy.conftest import SIZE, TEXTS
 from tests.support.invariants import violations
+from tests.support.reading import ReadLog, installation_at, of_type
 from tests.support.same_run import bits_of, differences
 from tests.support.scripted import plan
 from tests.support.slow_run import Slow
-from tests.support.small_run import small
+from tests.support.small_run import TINY, small
 from tests.support.turns import trained_turn
 
 torch = pytest.importorskip("torch")
 
-ReadLog = Callable[[], list[dict[str, Any]]]
 SETTINGS: dict[str, Any] = {
-    "max_turns": 3,
-    "max_tokens": 8,
-    "skip_baseline": True,
-    "eval_every": 0,
-    "eval_episodes": 2,
-    "save_every": 2,
+    **TINY,
     "group_size": 3,
     "groups_per_batch": 4,
-    "renderer_name": "compact",
-    # Rewards differ, although so small a policy solves nothing.
-    "reward": "tests.support.token_reward:by_tokens",
-    "learning_rate": 1e-2,
-    "lora_rank": 4,
     # One group after the other.
     "max_concurrent_rollouts": 3,
 }
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
-@pytest.fixture
-def policy(tmp_path: Path) -> str:
-    build_policy(tmp_path / "policy", TEXTS, seed=0, size=SIZE)
-    return str(tmp_path / "policy")
-
-
-def at_home(installation: Installation, home: Path) -> Installation:
-    return Installation(
-        home=home,
-        topic_prefix=installation.topic_prefix,
-        kafka_bootstrap_servers=None,
-        kafka_options=(),
-        blobs_url=str(home / "blobs"),
-    )
-
-
-def of_type(events: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
-    return [event["data"] for event in events if event["type"] == f"cua.{name}"]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +87,7 @@ def test_whatever_the_latencies_the_bits_are_the_same_and_so_they_are_from_the_l
     config = small(
         **SETTINGS, model_name=policy, num_steps=2, stream_minibatch=True, num_substeps=2
     )
-    slow = at_home(installation, tmp_path / "slow")
+    slow = installation_at(tmp_path / "slow")
     run(config, installation=installation)
     with Slow(opening_s=0.05, acting_s=0.02, update_s=0.3, seed=3):
         run(config, installation=slow)
@@ -138,7 +101,7 @@ def test_a_step_that_was_cut_off_goes_on_with_the_same_bits(
     installation: Installation, read_log: ReadLog, policy: str, tmp_path: Path
 ) -> None:
     config = small(**SETTINGS, model_name=policy, num_steps=2, stream_minibatch=True)
-    undisturbed = at_home(installation, tmp_path / "undisturbed")
+    undisturbed = installation_at(tmp_path / "undisturbed")
     run(config, installation=undisturbed)
     stop = threading.Event()
 

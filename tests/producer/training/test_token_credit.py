@@ -11,11 +11,10 @@ import pytest
 from producer.config import RunConfig, read_config
 from producer.errors import UsageError
 from producer.policy.policy import SampledTokens
-from producer.policy.torch_policy.in_process import token_starts
+from producer.policy.sequences import token_starts
 from producer.rollouts.plan import GroupOutcome, GroupPlan, RolloutResult, StatedTask
-from producer.training.samples import select_samples
-from producer.training.token_credit import advantages_of_tokens, rewards_of_tokens
-from producer.training.trajectories import trajectory
+from producer.training.samples import advantages_of_tokens, rewards_of_tokens, select_samples
+from producer.training.updates import trajectory
 from schemas.completion import StepScore
 from tests.support.scripted import WIFI, plan
 from tests.support.turns import trained_turn

@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
-from producer.agents.android.policy.recipe import ImitationPhase, WarmUpRecipe
-from producer.agents.android.policy.schedule import recorded_recipe, warm_up_plan, warm_up_steps
+from producer.agents.android.policy.recipe import (
+    ImitationPhase,
+    WarmUpRecipe,
+    warm_up_plan,
+    warm_up_steps,
+)
 from producer.emit import Emitter
 from producer.emit.emitter import now_utc
 from producer.emit.stream import StreamWriter
@@ -33,7 +37,7 @@ SHORT = WarmUpRecipe(
 
 def waiting_training(emitter: Emitter) -> StreamWriter:
     writer = emitter.stream(stream("training", ids.training_id("waiting")))
-    recipe = recorded_recipe("demo", SHORT)
+    recipe = warm_up_plan(SHORT).recipe("demo")
     writer.emit(TrainingCreated(run_name="waiting", recipe=recipe, total_steps=20, config={}))
     writer.emit(TrainingInitializing())
     return writer

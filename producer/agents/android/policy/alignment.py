@@ -17,20 +17,24 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from producer.agents.android.policy.examples import Example
-from producer.agents.android.policy.patch_labels import NO_LABEL
-from producer.agents.android.policy.schedule import SCREENS_PER_BATCH, learning_rate_factor
+from producer.agents.android.policy.examples import NO_LABEL, Example
+from producer.agents.android.policy.recipe import (
+    SCREENS_PER_BATCH,
+    WarmUpRecipe,
+    learning_rate_factor,
+)
 from producer.agents.android.policy.vocabulary import NUM_COORDINATES
+from producer.policy.torch_policy.render import Grid
 from producer.supervised.optimizers import accumulate_gradients, set_learning_rate
 
 SCREENS_PER_MICRO_BATCH = 16
 
 
-def encode_patches(visual: nn.Module, patches_SNC: Tensor, *, rows: int, columns: int) -> Tensor:
-    """The vision tower's features [S, N, D] of uint8 patches."""
+def encode_patches(visual: nn.Module, patches_SNC: Tensor, grid: Grid) -> Tensor:
+    """The vision tower's features [S, N, D] of uint8 patches, `grid` of them a screen."""
     num_screens, num_patches, _ = patches_SNC.shape
     pixels = patches_SNC.flatten(0, 1).float() / 127.5 - 1
-    grids = torch.tensor([[1, rows, columns]] * num_screens)
+    grids = torch.tensor([[1, grid.rows, grid.columns]] * num_screens)
     features: Tensor = visual(pixels, grid_thw=grids).pooler_output
     return features.view(num_screens, num_patches, -1)
 
@@ -39,10 +43,7 @@ def train_alignment(
     network: Any,
     processor: Any,
     examples: Sequence[Example],
-    *,
-    num_steps: int,
-    learning_rate: float,
-    seed: int,
+    recipe: WarmUpRecipe,
     on_step: Callable[[int, float], None],
 ) -> None:
     """Train the vision tower and the embeddings in place; `on_step` gets (steps done, loss)."""
@@ -51,26 +52,20 @@ def train_alignment(
     centers_SN2 = torch.cat([example.centers_IN2 for example in examples])
     grid = examples[0].grid
     embeddings_VD = network.get_input_embeddings().weight
-    coordinates = torch.tensor(
-        processor.tokenizer.convert_tokens_to_ids(
-            [str(number) for number in range(NUM_COORDINATES)]
-        )
-    )
+    numbers = [str(number) for number in range(NUM_COORDINATES)]
+    coordinates = torch.tensor(processor.tokenizer.convert_tokens_to_ids(numbers))
     parameters = [*network.model.visual.parameters(), embeddings_VD]
-    optimizer = torch.optim.AdamW(
-        parameters, lr=learning_rate, betas=(0.9, 0.98), weight_decay=0.01
-    )
-    generator = torch.Generator().manual_seed(seed)
+    num_steps, rate = recipe.alignment_steps, recipe.alignment_learning_rate
+    optimizer = torch.optim.AdamW(parameters, lr=rate, betas=(0.9, 0.98), weight_decay=0.01)
+    generator = torch.Generator().manual_seed(recipe.seed)
     network.train()
     for step in range(num_steps):
-        set_learning_rate(optimizer, learning_rate * learning_rate_factor(step, num_steps))
+        set_learning_rate(optimizer, rate * learning_rate_factor(step, num_steps))
         batch = torch.randint(0, len(patches_SNC), (SCREENS_PER_BATCH,), generator=generator)
         num_labelled = int((names_SNK[batch][..., 0] != NO_LABEL).sum())
 
         def loss_of(screens: Tensor, num_labelled: int = num_labelled) -> Tensor:
-            features_SND = encode_patches(
-                network.model.visual, patches_SNC[screens], rows=grid.rows, columns=grid.columns
-            )
+            features_SND = encode_patches(network.model.visual, patches_SNC[screens], grid)
             loss = alignment_loss(
                 features_SND.flatten(0, 1),
                 names_SNK[screens].flatten(0, 1),

@@ -1,12 +1,16 @@
 """Stage two of the warm-up: behaviour cloning of demonstrations and grounding sequences.
 
-The vision tower is frozen by now, so every screen is encoded once.
+The vision tower is frozen by now, so every screen is encoded once. In a grounding sequence a dozen
+named elements of one screen are clicked: clicking the right place is half of what an episode takes,
+and such a sequence has many more coordinates per token than an episode.
 
-Axes: B rows, T tokens, M target tokens, D dimensions, N patches, V vocabulary.
+Axes: I screens of an episode, B rows, T tokens, M target tokens, D dimensions, N patches, V
+vocabulary.
 """
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,11 +20,65 @@ from torch.nn import functional
 
 from producer.agents.android.policy.alignment import encode_patches
 from producer.agents.android.policy.examples import Example
-from producer.agents.android.policy.grounding import GroundingSampler, TrainingSequence
-from producer.agents.android.policy.recipe import ImitationPhase
-from producer.agents.android.policy.schedule import learning_rate_factor
+from producer.agents.android.policy.recipe import ImitationPhase, WarmUpRecipe, learning_rate_factor
 from producer.policy.torch_policy.cpu_parallel import parallel_map
+from producer.policy.torch_policy.render import Positions, Renderer, rope_positions
 from producer.supervised.optimizers import accumulate_gradients, make_optimizers, step_optimizers
+
+TARGETS_PER_SCREEN = 12
+GROUNDING_PROMPT = "find"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSequence:
+    """One sequence for behaviour cloning."""
+
+    tokens: Sequence[int]
+    loss_mask: Sequence[bool]
+    """Per token: whether it is a target."""
+    positions_3T: Positions
+    features_ND: Tensor
+    """Of all its screens, concatenated."""
+
+
+class GroundingSampler:
+    """Draws grounding sequences from examples."""
+
+    def __init__(self, processor: Any, image_token: int) -> None:
+        self._tokenizer = processor.tokenizer
+        self._image_token = image_token
+        self._renderer = Renderer(processor, image_token)
+
+    def sample(
+        self, example: Example, features_IND: Tensor, rng: random.Random
+    ) -> TrainingSequence:
+        """One screen of the example with up to `TARGETS_PER_SCREEN` of its elements.
+
+        The instruction lists their names, and the completion clicks each in that order.
+        """
+        screen = rng.choice(
+            [index for index, targets in enumerate(example.grounding_targets) if targets]
+        )
+        targets = example.grounding_targets[screen]
+        chosen = rng.sample(targets, min(TARGETS_PER_SCREEN, len(targets)))
+        words = (
+            word for target in chosen for word in self._tokenizer.convert_ids_to_tokens(target.name)
+        )
+        instruction = " ".join([GROUNDING_PROMPT, *words])
+        tokens = list(self._renderer.first_turn(instruction, example.grid))
+        loss_mask = [False] * len(tokens)
+        for target in chosen:
+            click, opening, x, comma, y, closing = self._tokenizer(
+                f"click({target.x},{target.y})", add_special_tokens=False
+            )["input_ids"]
+            arguments = [*target.name, x, comma, *target.name, y, closing]
+            tokens += [click, opening, *arguments]
+            loss_mask += [False, False, *[True] * len(arguments)]
+        positions_3T, _ = rope_positions(
+            tokens, image_token=self._image_token, grids=[example.grid]
+        )
+        return TrainingSequence(tokens, loss_mask, positions_3T, features_IND[screen])
+
 
 ROWS_PER_MICRO_BATCH = 6
 INITIAL_QK_NORM = 1.7
@@ -32,11 +90,7 @@ def train_imitation(
     network: Any,
     processor: Any,
     examples: Sequence[Example],
-    phases: Sequence[ImitationPhase],
-    *,
-    learning_rate: float,
-    muon_learning_rate: float,
-    seed: int,
+    recipe: WarmUpRecipe,
     on_step: Callable[[int, float], None],
 ) -> None:
     """Train the language model's layers in place; embeddings and vision tower stay frozen.
@@ -49,17 +103,16 @@ def train_imitation(
     parameters = _initialize_attention(network)
     optimizers = make_optimizers(
         parameters,
-        learning_rate=learning_rate,
-        muon_learning_rate=muon_learning_rate,
+        learning_rate=recipe.imitation_learning_rate,
+        muon_learning_rate=recipe.muon_learning_rate,
         weight_decay=0.01,
         betas=(0.9, 0.98),
     )
-    batches = _BatchSampler(
-        examples, features, GroundingSampler(processor, int(network.config.image_token_id)), seed
-    )
+    grounding = GroundingSampler(processor, int(network.config.image_token_id))
+    batches = _BatchSampler(examples, features, grounding, recipe.seed)
     network.train()
     done = 0
-    for phase in phases:
+    for phase in recipe.imitation_phases:
         for step in range(phase.num_steps):
             factor = learning_rate_factor(step, phase.num_steps)
             loss = _accumulate_gradients(network, parameters, batches.sample(phase))
@@ -134,10 +187,7 @@ def _encode_screens(network: Any, examples: Sequence[Example]) -> list[Tensor]:
     """Features [I, N, D] of every example's screens."""
 
     def encode(example: Example) -> Tensor:
-        grid = example.grid
-        return encode_patches(
-            network.model.visual, example.patches_INC, rows=grid.rows, columns=grid.columns
-        )
+        return encode_patches(network.model.visual, example.patches_INC, example.grid)
 
     with torch.no_grad():
         return list(parallel_map(encode, examples, network.device))

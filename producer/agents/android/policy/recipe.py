@@ -1,9 +1,13 @@
-"""The recipe of the default policy, and the folder name that identifies it. Imports no torch."""
+"""The default policy's recipe: its name, and the steps of its warm-up. Imports no torch."""
 
+import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from producer.agents.android.preset_tasks import PRESET_TASK_IDS
+from producer.agents.android.demo_tasks import PRESET_TASK_IDS
+from producer.agents.built_policy import WarmUpPlan, WarmUpStep
+from producer.algorithms import learning_rate
 from schemas.ids import content_hash
 
 VERSION: Final = 4
@@ -70,3 +74,44 @@ def _with_hashed_names(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(_with_hashed_names(item) for item in value)
     return value
+
+
+WARMUP_STEPS: Final = 20
+FINAL_FACTOR: Final = 0.05
+SCREENS_PER_BATCH: Final = 64
+"""Of alignment."""
+
+
+def learning_rate_factor(step: int, num_steps: int) -> float:
+    """Factor at optimiser step `step` (from 0): linear warm-up, then cosine to `FINAL_FACTOR`."""
+    return learning_rate.learning_rate_factor(
+        step, num_steps, warmup_steps=WARMUP_STEPS, final_factor=FINAL_FACTOR
+    )
+
+
+def warm_up_steps(recipe: WarmUpRecipe) -> Iterator[WarmUpStep]:
+    """Every step of the warm-up, in order."""
+    for step in range(recipe.alignment_steps):
+        factor = learning_rate_factor(step, recipe.alignment_steps)
+        rate = recipe.alignment_learning_rate * factor
+        yield WarmUpStep("alignment", SCREENS_PER_BATCH, rate)
+    for phase in recipe.imitation_phases:
+        stage = "imitation" if phase.episodes_per_batch else "grounding"
+        size = phase.episodes_per_batch + phase.grounding_per_batch
+        for step in range(phase.num_steps):
+            rate = recipe.imitation_learning_rate * learning_rate_factor(step, phase.num_steps)
+            yield WarmUpStep(stage, size, rate)
+
+
+def warm_up_plan(recipe: WarmUpRecipe | None = None) -> WarmUpPlan:
+    """As its training records it."""
+    recipe = recipe or WarmUpRecipe()
+    return WarmUpPlan(
+        steps=tuple(warm_up_steps(recipe)),
+        settings=json.loads(json.dumps(asdict(recipe))),
+        learning_rate=recipe.imitation_learning_rate,
+        max_turns=recipe.max_turns,
+        seed=recipe.seed,
+        box_type="android",
+        renderer_name="compact",
+    )

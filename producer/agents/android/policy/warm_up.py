@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 from producer.agents.android.demo_tasks import demo_tasks
+from producer.agents.android.goals import SOURCE_TYPE, every_goal_task
 from producer.agents.android.policy.alignment import train_alignment
 from producer.agents.android.policy.build import PolicySize, build_policy, image_processor
 from producer.agents.android.policy.demonstrations import demonstrate, task_seed_pairs
@@ -15,8 +16,7 @@ from producer.agents.android.policy.examples import (
     build_examples,
     encode_demonstrations,
 )
-from producer.agents.android.policy.grounding import GROUNDING_PROMPT
-from producer.agents.android.policy.imitation import train_imitation
+from producer.agents.android.policy.imitation import GROUNDING_PROMPT, train_imitation
 from producer.agents.android.policy.recipe import WarmUpRecipe
 from producer.agents.android.policy.vocabulary import element_label
 from producer.agents.built_policy import OnProgress, OnStep, OnWait
@@ -45,35 +45,25 @@ def ensure_demo_policy(
 
 
 def _make(folder: Path, recipe: WarmUpRecipe, on_step: OnStep) -> None:
-    tasks_by_id = {task.task_id: task for task in demo_tasks()}
-    tasks = [tasks_by_id[task_id] for task_id in recipe.task_ids]
+    known = {task.task_id: task for task in (*demo_tasks(), *every_goal_task())}
+    tasks = [known[task_id] for task_id in recipe.task_ids]
     episodes: list[EncodedEpisode] = []
     for chunk in _demonstrations(tasks, recipe):
         on_step(0, None)
         episodes += chunk
-    build_policy(folder, _texts(episodes), recipe.seed)
+    build_policy(folder, _texts(episodes, tasks), recipe.seed)
     network, processor = load_base(str(folder))
     examples = build_examples(episodes, processor, int(network.config.image_token_id))
     with torch.random.fork_rng():
         torch.manual_seed(recipe.seed)
-        train_alignment(
-            network,
-            processor,
-            examples,
-            num_steps=recipe.alignment_steps,
-            learning_rate=recipe.alignment_learning_rate,
-            seed=recipe.seed,
-            on_step=on_step,
-        )
+        train_alignment(network, processor, examples, recipe, on_step)
+        num_aligned = recipe.alignment_steps
         train_imitation(
             network,
             processor,
             examples,
-            recipe.imitation_phases,
-            learning_rate=recipe.imitation_learning_rate,
-            muon_learning_rate=recipe.muon_learning_rate,
-            seed=recipe.seed,
-            on_step=lambda done, loss: on_step(recipe.alignment_steps + done, loss),
+            recipe,
+            lambda done, loss: on_step(num_aligned + done, loss),
         )
     network.eval().requires_grad_(requires_grad=True)
     network.save_pretrained(folder)
@@ -95,9 +85,14 @@ def _demonstrations(tasks: Sequence[Task], recipe: WarmUpRecipe) -> Iterator[lis
     return parallel_map(make_chunk, starts, torch.device("cpu"))
 
 
-def _texts(episodes: Sequence[EncodedEpisode]) -> set[str]:
-    """Texts that the vocabulary covers: completions, labels on screens, every demo instruction."""
+def _texts(episodes: Sequence[EncodedEpisode], tasks: Sequence[Task]) -> set[str]:
+    """Texts that the vocabulary covers: completions, labels on screens, every demo instruction.
+
+    Instructions of two goals only where such a task is demonstrated: other policies keep theirs.
+    """
     texts = {task.description for task in demo_tasks()} | {GROUNDING_PROMPT}
+    if any(task.source_type == SOURCE_TYPE for task in tasks):
+        texts |= {task.description for task in every_goal_task()}
     for turn in (turn for episode in episodes for turn in episode.turns):
         texts.add(turn.text)
         for element in turn.elements:

@@ -1,32 +1,29 @@
-"""Generated entries: balanced over skills, with golds that were computed by running their SQL."""
+"""Entries and their golds: generated ones, balanced over skills; what is wrong with any."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
-from typing import Final
+from typing import Final, NamedTuple
 
 from producer.agents.dbbench.data.drafts import DRAFTS
-from producer.agents.dbbench.data.gold_sql import kind_of
-from producer.agents.dbbench.data.scene import Draft, Scene, column_names, fill
-from producer.agents.dbbench.data.setup import LIMITS, open_embedded
-from producer.agents.dbbench.data.skills import SKILLS, skills_of
+from producer.agents.dbbench.data.judging import is_right_answer
+from producer.agents.dbbench.data.scene import THEMES, Draft, Scene, Theme, column_names, fill
+from producer.agents.dbbench.data.skills import SKILLS, is_ordered, kind_of, skills_of
 from producer.agents.dbbench.data.splits import has_form_of_its_split
-from producer.agents.dbbench.data.table_hash import table_hash
-from producer.agents.dbbench.data.words import THEMES, Theme
+from producer.agents.dbbench.data.table import LIMITS, open_embedded, state_hash
 from producer.seeds import derived_seed
+from producer.sql_execution import Cell, Limits, SqlRefusedError
 from schemas.entry import Column, EntryContent, TableInfo
 
 MIN_ROWS: Final = 20
 MAX_ROWS: Final = 50
 MAX_ANSWER_ROWS: Final = 6
 """Of a gold: an answer that a small policy can write."""
+GOLD_LIMITS: Final = Limits(num_rows=10_000, result_characters=10_000_000)
+"""Of golds that are checked: their rows are not read."""
 
 
 def generate(
-    num_samples: int,
-    seed: int,
-    skills: Sequence[str] = SKILLS,
-    *,
-    themes: Sequence[Theme] = THEMES,
+    num_samples: int, seed: int, skills: Sequence[str] = SKILLS, *, themes: Sequence[Theme] = THEMES
 ) -> Iterator[EntryContent]:
     """As many entries, the skills in turn. The same seed gives the same entries.
 
@@ -67,23 +64,35 @@ def _table(theme: Theme, scene: Scene) -> TableInfo:
     )
 
 
+class Executed(NamedTuple):
+    """What a gold does to its entry's table."""
+
+    rows: tuple[tuple[Cell, ...], ...]
+    before: str
+    """The table's hash."""
+    after: str
+
+
+def execute_gold(table: TableInfo, sql: str, limits: Limits = LIMITS) -> Executed:
+    """On a database of its own. SqlRefusedError, DatabaseFailedError."""
+    database = open_embedded(table, limits)
+    try:
+        before = state_hash(database, table)
+        rows = database.execute(sql).rows
+        return Executed(rows, before, state_hash(database, table))
+    finally:
+        database.close()
+
+
 def with_gold(entry_id: str, draft: Draft, table: TableInfo) -> EntryContent | None:
     """The entry with the gold that its SQL gives; None where it decides nothing.
 
     SqlRefusedError, DatabaseFailedError.
     """
-    names = [column.name for column in table.columns]
-    database = open_embedded(table, LIMITS)
-    try:
-        before = table_hash(database.table_rows(table.name, names))
-        rows = database.execute(draft.sql).rows
-        after = table_hash(database.table_rows(table.name, names))
-    finally:
-        database.close()
+    rows, before, after = execute_gold(table, draft.sql)
     is_select = kind_of(draft.sql) == "select"
-    if is_select and not 0 < len(rows) <= MAX_ANSWER_ROWS:
-        return None
-    if not is_select and before == after:
+    decides = 0 < len(rows) <= MAX_ANSWER_ROWS if is_select else before != after
+    if not decides:
         return None
     return EntryContent(
         kind="dbbench",
@@ -95,3 +104,38 @@ def with_gold(entry_id: str, draft: Draft, table: TableInfo) -> EntryContent | N
         sql=draft.sql,
         skills=skills_of(draft.sql),
     )
+
+
+class Finding(NamedTuple):
+    """What is wrong with an entry."""
+
+    entry_id: str
+    reason: str
+
+
+def unsound(entries: Iterable[EntryContent]) -> Iterator[Finding]:
+    """The entries that their gold does not solve here, or that an empty answer or nothing solves.
+
+    DatabaseFailedError.
+    """
+    for entry in entries:
+        if (reason := _reason(entry)) is not None:
+            yield Finding(entry.entry_id, reason)
+
+
+def _reason(entry: EntryContent) -> str | None:  # one for each thing that is wrong
+    table, sql = entry.table_info, entry.sql
+    assert table is not None  # noqa: S101  # entries of DB Bench have both
+    assert sql is not None  # noqa: S101
+    try:
+        rows, before, after = execute_gold(table, sql, GOLD_LIMITS)
+    except SqlRefusedError as error:
+        return f"its SQL is refused: {error}"
+    if entry.answer_md5 is not None:
+        if after != entry.answer_md5:
+            return "its SQL gives another table"
+        return "doing nothing solves it" if before == after else None
+    gold = entry.answer_direct or ()
+    if not is_right_answer(str(list(rows)), gold, is_ordered=is_ordered(sql)):
+        return "its SQL gives other rows"
+    return None if gold else "an empty answer solves it"

@@ -1,12 +1,126 @@
-"""Whether an agent's rows are the gold's: by value, in order only where the gold's SQL orders."""
+r"""Whether an agent's final answer has the gold's rows: by value, in order where the gold orders.
+
+    [(1, 'Smith, John'), (2, NULL)]    two rows
+    [[3.5]]   (3.5)   3.5              one row of one value
+    Anna, 30                           one row of two
+
+Values are numbers, Decimal('3.50'), NULL or None, texts in single or double quotes, and words
+without quotes. Quotes in a text are doubled or escaped by a backslash.
+"""
 
 import math
-from collections.abc import Sequence
-from typing import Final
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 from pydantic import JsonValue
 
-from producer.agents.dbbench.data.answer_text import Literal, Row, UnreadableError, read_rows
+MAX_CHARACTERS: Final = 20_000
+MAX_DEPTH: Final = 3
+"""A list, a row, and a pair of brackets too many."""
+CLOSING: Final = {"[": "]", "(": ")"}
+NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+TOKEN: Final = re.compile(
+    r"""\s*(?:
+    (?P<mark>[\[\](),])
+    | Decimal\(\s*(?P<quote>['"]?)(?P<decimal>[^'"()]*)(?P=quote)\s*\)
+    | (?P<quoted>(?>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"))(?=\s*(?:[,)\]]|\Z))
+    | (?P<word>[^,\[\]()]+)
+    )""",
+    re.DOTALL | re.VERBOSE,
+)
+"""Quoted words may begin a text without quotes: a quoted value is one that ends there."""
+ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
+
+
+class Literal(NamedTuple):
+    """A value as it was written."""
+
+    readings: tuple[str, ...]
+    """What it may mean as a text: without quotes, with escapes resolved or left alone."""
+    is_quoted: bool
+
+    @property
+    def number(self) -> float | None:
+        """As a number; None: it is none."""
+        text = self.readings[0].strip()
+        return float(text) if NUMBER.fullmatch(text) else None
+
+    @property
+    def is_null(self) -> bool:
+        """Whether it is NULL."""
+        return not self.is_quoted and self.readings[0].lower() in {"null", "none"}
+
+
+Row = tuple[Literal, ...]
+
+
+class UnreadableError(ValueError):
+    """The text is no list of rows."""
+
+
+def read_rows(text: str) -> tuple[Row, ...]:
+    """The rows of an answer. UnreadableError."""
+    if len(text) > MAX_CHARACTERS:
+        raise UnreadableError
+    items = _items(_tokens(text.strip()), None, 0)
+    # One list or tuple around everything is the list of rows, or the only row.
+    if len(items) == 1 and isinstance(items[0], list):
+        items = items[0]
+    if any(isinstance(item, list) for item in items):
+        return tuple(_row(item) for item in items)
+    return (_row(items),) if items else ()
+
+
+def _row(items: "Literal | list[Any]") -> Row:
+    if isinstance(items, Literal) or not all(isinstance(item, Literal) for item in items):
+        raise UnreadableError
+    return tuple(items)
+
+
+def _tokens(text: str) -> Iterator[Literal | str]:
+    """Values, brackets and commas."""
+    for match in TOKEN.finditer(text):
+        if match["mark"]:
+            yield match["mark"]
+        elif match["quoted"]:
+            quote = match["quoted"][0]
+            inner = match["quoted"][1:-1].replace(quote * 2, quote)
+            yield Literal(_readings(inner), is_quoted=True)
+        else:
+            written = match["word"] or match["decimal"]
+            yield Literal((written.strip(),), is_quoted=False)
+
+
+def _items(tokens: Iterator[Literal | str], closing: str | None, depth: int) -> list[Any]:
+    """Values and lists up to the closing bracket, or to the end of the text."""
+    items: list[Any] = []
+    for token in tokens:
+        if token == closing:
+            return items
+        if isinstance(token, Literal):
+            items.append(token)
+        elif token in CLOSING and depth < MAX_DEPTH:
+            items.append(_items(tokens, CLOSING[token], depth + 1))
+        else:
+            raise UnreadableError
+        following = next(tokens, None)
+        if following == closing:
+            return items
+        if following != ",":
+            raise UnreadableError
+    if closing is not None:
+        raise UnreadableError
+    return items
+
+
+def _readings(inner: str) -> tuple[str, ...]:
+    resolved = re.sub(
+        r"\\(.)", lambda match: ESCAPES.get(match[1], match[1]), inner, flags=re.DOTALL
+    )
+    quotes_only = re.sub(r"""\\(['"])""", r"\1", inner)
+    return tuple(dict.fromkeys((resolved, quotes_only, inner)))
+
 
 TOLERANCE: Final = 1e-6
 """Of numbers, relative or absolute."""

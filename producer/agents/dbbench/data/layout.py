@@ -2,25 +2,52 @@
 
 `entry_dict.json` is an object of entries by their names; Parquet has a row for each. A field that
 is an object or a list may be given as JSON text instead, as the Parquet files do.
+A folder may be a data set of the Hugging Face hub, downloaded once, into the hub's own cache.
 """
 
 import ast
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from pydantic import JsonValue
 
-from producer.agents.dbbench.data.gold_sql import GoldUnreadableError, kind_of
-from producer.agents.dbbench.data.skills import SKILLS, skills_of
-from producer.agents.dbbench.data.table import column_type, table_rows
-from producer.agents.dbbench.data.table_hash import EMPTY
+from producer.agents.dbbench.data.skills import SKILLS, GoldUnreadableError, kind_of, skills_of
+from producer.agents.dbbench.data.table import EMPTY, column_type, table_rows
 from producer.durable import write_durably
-from producer.errors import NotFoundError, UsageError, did_you_mean
-from producer.sql_data.parquet import parquet_rows
-from producer.sql_data.strict_json import check_storable, read_strict, read_strict_file
+from producer.errors import NotFoundError, UnreachableError, UsageError, did_you_mean
+from producer.sql_data.data_files import check_storable, parquet_rows, read_strict, read_strict_file
 from schemas.entry import Column, EntryContent, TableInfo
+
+HUB_NAME: Final = re.compile(r"\w[\w.-]*/\w[\w.-]*")
+PATTERNS: Final = ("*db_bench*/*", "*db_bench*/**", "entry_dict.json")
+"""Files of DB Bench among those of other systems in LifelongAgentBench."""
+
+
+def is_hub_name(name: str) -> bool:
+    """Whether it is written OWNER/NAME."""
+    return HUB_NAME.fullmatch(name) is not None
+
+
+def downloaded(name: str) -> Path:
+    """The folder of the data set's files. UnreachableError; UsageError without the hub's client."""
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        message = f"{name}: data sets of the hub need huggingface_hub; install cua-train[train]"
+        raise UsageError(message) from error
+    try:
+        return Path(
+            snapshot_download(repo_id=name, repo_type="dataset", allow_patterns=list(PATTERNS))
+        )
+    except Exception as error:  # the client raises errors of its HTTP library, too
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        message = f"{name}: the hub's data set cannot be downloaded: {reason}"
+        raise UnreachableError(message) from error
+
 
 FILE_NAME: Final = "entry_dict.json"
 ID_FIELDS: Final = ("sample_index", "entry_id", "id")
@@ -38,8 +65,60 @@ READ_FIELDS: Final = frozenset({"instruction", "table_info", "answer_info", "ski
 Fields = Mapping[str, JsonValue]
 
 
-class _WrongFieldError(ValueError):
-    """Led by the field."""
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """A value in an entry, and where it is."""
+
+    where: str
+    value: JsonValue
+
+    def refuse(self, what: str) -> NoReturn:
+        """ValueError, led by the field."""
+        message = f"{self.where}: {what}"
+        raise ValueError(message)
+
+    def need(self, what: str) -> NoReturn:
+        """ValueError that says what is there instead."""
+        self.refuse(f"{what} is needed, not {str(self.value)[:60]!r}")
+
+    def text(self) -> str:
+        """A text that is not blank. ValueError."""
+        if not isinstance(self.value, str) or not self.value.strip():
+            self.need("a text")
+        return self.value
+
+    def object(self) -> "_Field":
+        """An object, or its JSON text. ValueError."""
+        found = self.parsed()
+        if not isinstance(found.value, dict):
+            found.need("an object")
+        return found
+
+    def items(self, what: str = "a list") -> "list[_Field]":
+        """Of a list, or of its JSON text. ValueError."""
+        found = self.parsed()
+        if not isinstance(found.value, list):
+            found.need(what)
+        return [_Field(f"{self.where}[{at}]", item) for at, item in enumerate(found.value)]
+
+    def get(self, name: str) -> "_Field":
+        """A field of an object; None: it is not there."""
+        assert isinstance(self.value, dict)  # noqa: S101  # of `object`
+        return _Field(f"{self.where}.{name}", self.value.get(name))
+
+    def parsed(self) -> "_Field":
+        """The value, or the value of its JSON text or Python literal."""
+        if not isinstance(self.value, str):
+            return self
+        try:
+            value = read_strict(self.value)
+        except (ValueError, RecursionError):
+            try:
+                value = read_strict(json.dumps(ast.literal_eval(self.value)))
+            except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+                self.refuse(f"{self.value[:60]!r} is no JSON")
+        check_storable(value, self.where)
+        return _Field(self.where, value)
 
 
 def read_entries(path: Path) -> list[EntryContent]:
@@ -122,168 +201,102 @@ def read_entry(name: str, fields: Fields) -> EntryContent:
     """One entry. ValueError, led by the field."""
     for field in READ_FIELDS & fields.keys():
         check_storable(fields[field], field)
-    answer = _object(fields, "answer_info")
-    sql = _text(answer, "sql", "answer_info.sql").strip()
+    answer = _Field("answer_info", fields.get("answer_info")).object()
+    sql = answer.get("sql").text().strip()
     try:
-        kind = kind_of(sql)
-        labels = skills_of(sql)
+        kind, labels = kind_of(sql), skills_of(sql)
     except GoldUnreadableError as error:
-        message = f"answer_info.sql: {error}"
-        raise _WrongFieldError(message) from error
-    direct, md5 = _direct(answer), _md5(answer)
+        answer.get("sql").refuse(str(error))
+    direct, md5 = _direct(answer.get("direct")), _md5(answer.get("md5"))
     if (direct is None) is (md5 is None):
-        message = "answer_info: exactly one of direct and md5 is needed"
-        raise _WrongFieldError(message)
+        answer.refuse("exactly one of direct and md5 is needed")
     if (kind == "select") is (direct is None):
-        wanted = "direct" if kind == "select" else "md5"
-        message = f"answer_info.{wanted}: it is missing, although the SQL is {kind.upper()}"
-        raise _WrongFieldError(message)
+        wanted = answer.get("direct" if kind == "select" else "md5")
+        wanted.refuse(f"it is missing, although the SQL is {kind.upper()}")
     return EntryContent(
         kind="dbbench",
         entry_id=name,
-        instruction=_text(fields, "instruction", "instruction"),
-        table_info=_table(fields),
+        instruction=_Field("instruction", fields.get("instruction")).text(),
+        table_info=_table(_Field("table_info", fields.get("table_info")).object()),
         answer_direct=direct,
         answer_md5=md5,
         sql=sql,
-        skills=_skills(fields, labels),
+        skills=_skills(_Field("skill_list", fields.get("skill_list"))) or labels,
     )
 
 
-def _json(value: JsonValue, field: str) -> JsonValue:
-    """The value, or the value of its JSON text or Python literal."""
-    if not isinstance(value, str):
-        return value
-    try:
-        parsed = read_strict(value)
-    except (ValueError, RecursionError):
-        try:
-            parsed = read_strict(json.dumps(ast.literal_eval(value)))
-        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
-            message = f"{field}: {value[:60]!r} is no JSON"
-            raise _WrongFieldError(message) from error
-    check_storable(parsed, field)
-    return parsed
-
-
-def _object(fields: Fields, field: str, where: str = "") -> Fields:
-    value = _json(fields.get(field), where + field)
-    if not isinstance(value, dict):
-        message = f"{where}{field}: an object is needed, not {str(value)[:60]!r}"
-        raise _WrongFieldError(message)
-    return value
-
-
-def _list(fields: Fields, field: str, where: str) -> list[JsonValue]:
-    value = _json(fields.get(field), where)
-    if not isinstance(value, list):
-        message = f"{where}: a list is needed, not {str(value)[:60]!r}"
-        raise _WrongFieldError(message)
-    return value
-
-
-def _text(fields: Fields, field: str, where: str) -> str:
-    value = fields.get(field)
-    if not isinstance(value, str) or not value.strip():
-        message = f"{where}: a text is needed, not {str(value)[:60]!r}"
-        raise _WrongFieldError(message)
-    return value
-
-
-def _direct(answer: Fields) -> tuple[tuple[JsonValue, ...], ...] | None:
-    given = answer.get("direct")
-    value = None if given is None or given == "" else _json(given, "answer_info.direct")
-    if value is None:
+def _direct(given: _Field) -> tuple[tuple[JsonValue, ...], ...] | None:
+    if given.value == "" or (given := given.parsed()).value is None:
         return None
-    where = "answer_info.direct"
-    if not isinstance(value, list):
-        message = f"{where}: a list of rows is needed, not {str(value)[:60]!r}"
-        raise _WrongFieldError(message)
-    rows = []
-    for number, given_row in enumerate(value):
-        row = _json(given_row, f"{where}[{number}]")
-        if not isinstance(row, list) or any(isinstance(cell, list | dict) for cell in row):
-            message = f"{where}[{number}]: a row of values is needed, not {str(row)[:60]!r}"
-            raise _WrongFieldError(message)
-        rows.append(tuple(row))
+    rows = [_row_of_values(item) for item in given.items("a list of rows")]
     if len({len(row) for row in rows}) > 1:
-        message = f"{where}: the rows have different numbers of values"
-        raise _WrongFieldError(message)
+        given.refuse("the rows have different numbers of values")
     return tuple(rows)
 
 
-def _md5(answer: Fields) -> str | None:
-    value = answer.get("md5")
+def _row_of_values(given: _Field) -> tuple[JsonValue, ...]:
+    row = tuple(cell.value for cell in given.items("a row of values"))
+    if any(isinstance(cell, list | dict) for cell in row):
+        given.need("a row of values")
+    return row
+
+
+def _md5(given: _Field) -> str | None:
+    value = given.value
     if value is None or (isinstance(value, str) and value in {"", "null"}):
         return None
     is_hash = isinstance(value, str) and (
         value == EMPTY or (len(value) == MD5_CHARACTERS and set(value) <= set("0123456789abcdef"))
     )
     if not is_hash:
-        message = f"answer_info.md5: 32 lower-case hex digits or {EMPTY!r} are needed"
-        raise _WrongFieldError(message)
+        given.refuse(f"32 lower-case hex digits or {EMPTY!r} are needed")
     return str(value)
 
 
-def _table(fields: Fields) -> TableInfo:
-    info = _object(fields, "table_info")
-    columns = []
-    given = _list(info, "column_info_list", "table_info.column_info_list")
-    for number, one in enumerate(given):
-        where = f"table_info.column_info_list[{number}]"
-        column = _json(one, where)
-        if not isinstance(column, dict):
-            message = f"{where}: an object is needed"
-            raise _WrongFieldError(message)
-        name, kind = _text(column, "name", f"{where}.name"), _text(column, "type", f"{where}.type")
-        try:
-            column_type(kind)
-        except ValueError as error:
-            message = f"{where}.type: {error}"
-            raise _WrongFieldError(message) from error
-        columns.append(Column(name=name, type=kind))
-        _check_name(name, f"{where}.name")
+def _table(info: _Field) -> TableInfo:
+    columns = [_column(item.object()) for item in info.get("column_info_list").items()]
     names = [column.name.lower() for column in columns]
     if not names or len(set(names)) < len(names):
-        message = "table_info.column_info_list: columns with different names are needed"
-        raise _WrongFieldError(message)
-    table_name = _text(info, "name", "table_info.name")
-    _check_name(table_name, "table_info.name")
-    if table_name.lower().startswith(RESERVED):
-        message = f"table_info.name: {table_name!r}: SQLite keeps names with {RESERVED} for itself"
-        raise _WrongFieldError(message)
-    rows = []
-    for number, one in enumerate(_list(info, "row_list", "table_info.row_list")):
-        row = _json(one, f"table_info.row_list[{number}]")
-        if not isinstance(row, list):
-            message = f"table_info.row_list[{number}]: a list is needed"
-            raise _WrongFieldError(message)
-        rows.append(tuple(row))
-    table = TableInfo(name=table_name, columns=tuple(columns), rows=tuple(rows))
+        info.get("column_info_list").refuse("columns with different names are needed")
+    name = _name(info.get("name"))
+    if name.lower().startswith(RESERVED):
+        what = f"{name!r}: SQLite keeps names with {RESERVED} for itself"
+        info.get("name").refuse(what)
+    rows = [tuple(cell.value for cell in row.items()) for row in info.get("row_list").items()]
+    table = TableInfo(name=name, columns=tuple(columns), rows=tuple(rows))
     try:
         table_rows(table)
     except ValueError as error:
         message = f"table_info.{error}"
-        raise _WrongFieldError(message) from error
+        raise ValueError(message) from error
     return table
 
 
-def _check_name(name: str, where: str) -> None:
+def _column(given: _Field) -> Column:
+    name, kind = given.get("name"), given.get("type")
+    try:
+        column_type(kind.text())
+    except ValueError as error:
+        kind.refuse(str(error))
+    return Column(name=_name(name), type=kind.text())
+
+
+def _name(given: _Field) -> str:
+    name = given.text()
     if len(name) > NAME_CHARACTERS:
-        message = f"{where}: it has {len(name)} characters; {NAME_CHARACTERS} are possible"
-        raise _WrongFieldError(message)
+        given.refuse(f"it has {len(name)} characters; {NAME_CHARACTERS} are possible")
+    return name
 
 
-def _skills(fields: Fields, labels: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of the file; those of the syntax tree where it has none."""
-    if fields.get("skill_list") is None:
-        return labels
-    given = _list(fields, "skill_list", "skill_list")
-    for skill in given:
+def _skills(given: _Field) -> tuple[str, ...]:
+    """Those of the file; empty where it has none."""
+    if given.value is None:
+        return ()
+    skills = [str(item.value) for item in given.items()]
+    for skill in skills:
         if skill not in SKILLS:
-            message = f"skill_list: {skill!r} is no skill.{did_you_mean(str(skill), SKILLS)}"
-            raise _WrongFieldError(message)
-    return tuple(sorted({str(skill) for skill in given})) or labels
+            given.refuse(f"{skill!r} is no skill.{did_you_mean(skill, SKILLS)}")
+    return tuple(sorted({*skills}))
 
 
 def entry_fields(entry: EntryContent) -> dict[str, JsonValue]:
@@ -311,19 +324,20 @@ def entry_fields(entry: EntryContent) -> dict[str, JsonValue]:
 
 def write_single_skill_tasks(groups: Mapping[str, Iterable[EntryContent]], path: Path) -> Path:
     """Write Agent-PEFT's single_skill_tasks.json: skill -> entries, each of that skill alone."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    content = {
+    content: dict[str, JsonValue] = {
         skill: [{**entry_fields(entry), "skill_list": [skill]} for entry in group]
         for skill, group in groups.items()
     }
-    write_durably(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
-    return path
+    return _write(content, path)
 
 
 def write_entries(entries: Iterable[EntryContent], folder: Path) -> Path:
     """Write entry_dict.json into a folder, made if need be, or a .json file; the file."""
-    path = folder if folder.suffix == ".json" else folder / FILE_NAME
+    content: dict[str, JsonValue] = {entry.entry_id: entry_fields(entry) for entry in entries}
+    return _write(content, folder if folder.suffix == ".json" else folder / FILE_NAME)
+
+
+def _write(content: dict[str, JsonValue], path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    content = {entry.entry_id: entry_fields(entry) for entry in entries}
     write_durably(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
     return path

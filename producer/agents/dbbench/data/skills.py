@@ -1,11 +1,82 @@
-"""The 22 skills of DB Bench, read from a statement's syntax tree."""
+"""What a statement says: its kind, whether it orders its rows, and its skills, of 22.
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+Groups of entries that need one skill serve to learn skills one after the other.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Final, Literal
 
 from sqlglot import expressions as exp
 
-from producer.agents.dbbench.data.gold_sql import parse
+from producer.errors import UsageError
+from schemas.entry import EntryContent
+
+try:
+    import sqlglot
+    from sqlglot import expressions as exp
+except ImportError as error:
+    MESSAGE = "DB Bench reads SQL with sqlglot, which is missing; install cua-train[sql]"
+    raise UsageError(MESSAGE) from error
+
+# It writes about dialects on its logger; what we cannot read, we refuse ourselves.
+logging.getLogger("sqlglot").setLevel(logging.ERROR)
+
+Kind = Literal["select", "insert", "update", "delete"]
+
+
+class GoldUnreadableError(ValueError):
+    """The SQL cannot be read, or is no SELECT, INSERT, UPDATE or DELETE."""
+
+
+@lru_cache(maxsize=4096)
+def parse(sql: str) -> exp.Expr:
+    """The syntax tree of one MySQL statement; not to be changed. GoldUnreadableError."""
+    try:
+        trees = [tree for tree in sqlglot.parse(sql, read="mysql") if tree is not None]
+    except Exception as error:  # a parser's bug on a data set's text is the text's mistake
+        message = f"it cannot be read as MySQL: {(str(error) or repr(error)).splitlines()[0]}"
+        raise GoldUnreadableError(message) from error
+    if len(trees) != 1:
+        message = f"it has {len(trees)} statements; one is needed"
+        raise GoldUnreadableError(message)
+    tree = trees[0]
+    while isinstance(tree, exp.Subquery | exp.Paren):
+        tree = tree.this
+    if isinstance(tree, exp.Select) and not tree.expressions:
+        message = "it selects nothing"
+        raise GoldUnreadableError(message)
+    return tree
+
+
+def kind_of(sql: str) -> Kind:
+    """What the statement does. GoldUnreadableError."""
+    tree = parse(sql)
+    match tree:
+        case exp.Query():
+            return "select"
+        case exp.Insert():
+            return "insert"
+        case exp.Update():
+            return "update"
+        case exp.Delete():
+            return "delete"
+        case _:
+            message = "it is no SELECT, INSERT, UPDATE or DELETE"
+            raise GoldUnreadableError(message)
+
+
+def is_ordered(sql: str) -> bool:
+    """Whether its rows have an order: an ORDER BY of the whole, not of a subquery.
+
+    A text that cannot be read has one if it contains ORDER BY.
+    """
+    try:
+        return parse(sql).args.get("order") is not None
+    except GoldUnreadableError:
+        return "order by" in " ".join(sql.lower().split())
+
 
 SKILLS: Final = (
     "select",
@@ -189,3 +260,61 @@ def _has_ancestor(node: exp.Expr, others: Sequence[exp.Expr]) -> bool:
             return True
         parent = parent.parent
     return False
+
+
+GROUPED: Final = frozenset({"group_by_single_column", "group_by_multiple_columns"})
+HAVING: Final = frozenset(
+    {"having_single_condition_with_aggregate", "having_multiple_conditions_with_aggregate"}
+)
+ORDERED: Final = frozenset({"order_by_single_column"})
+FILTERED: Final = frozenset({"where_single_condition"})
+NEEDED_BY: Final[dict[str, frozenset[str]]] = {
+    **dict.fromkeys(HAVING, GROUPED),
+    "having_aggregate_calculation": GROUPED | HAVING,
+    "limit_only": ORDERED,
+    "limit_and_offset": ORDERED,
+    "order_by_single_column": FILTERED,
+    "order_by_multiple_columns_same_direction": FILTERED,
+    "order_by_multiple_columns_different_directions": FILTERED,
+    "column_alias": FILTERED,
+    "table_alias": FILTERED,
+    "group_by_single_column": FILTERED,
+    "group_by_multiple_columns": FILTERED,
+    "subquery_single": FILTERED,
+    "subquery_multiple": FILTERED | {"where_multiple_conditions"},
+    "subquery_nested": FILTERED,
+}
+"""Target skill -> skills that its entries may need too; every target: a kind of statement."""
+
+
+def only_skill(entry: EntryContent) -> str | None:
+    """The skill of an entry that needs exactly one; None of others."""
+    return entry.skills[0] if len(entry.skills) == 1 else None
+
+
+def target_skill(entry: EntryContent) -> str | None:
+    """The one skill that an entry is about, besides its statement's kind and what that skill needs.
+
+    An entry with nothing but a kind is about it. None where there are several, or none.
+    """
+    skills = frozenset(entry.skills)
+    targets = [
+        skill
+        for skill in SKILLS
+        if skill in skills
+        and not skills - {skill} - NEEDED_BY.get(skill, frozenset()) - (KINDS - {skill})
+        and (skill not in KINDS or len(skills) == 1)
+    ]
+    return targets[0] if len(targets) == 1 else None
+
+
+def single_skill_groups(
+    entries: Iterable[EntryContent], *, by_target: bool = False
+) -> dict[str, list[EntryContent]]:
+    """Skill -> its entries, in the order of SKILLS; entries of several skills are left out."""
+    groups: dict[str, list[EntryContent]] = {skill: [] for skill in SKILLS}
+    for entry in entries:
+        skill = target_skill(entry) if by_target else only_skill(entry)
+        if skill is not None:
+            groups[skill].append(entry)
+    return groups

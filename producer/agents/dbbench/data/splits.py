@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, Literal
 
-from producer.agents.dbbench.data.scene import column_names
-from producer.agents.dbbench.data.words import THEMES
+from producer.agents.dbbench.data.scene import THEMES, column_names
 from producer.sql_data.gold_form import gold_form, is_held_out_form
 from schemas.entry import EntryContent
 

@@ -1,12 +1,17 @@
-"""An entry's table: its rows as the database holds them, by the types of its columns."""
+"""An entry's table: its rows by the types of its columns, what builds it, and its state's hash."""
 
+import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Final
 
 from pydantic import JsonValue
 
+from producer.sql_execution import Database, Limits, Setup, open_throw_away
+from producer.sql_execution.mysql_functions import COLLATION
+from producer.sql_execution.mysql_session import backticked
+from producer.sql_execution.sqlite import quoted
 from schemas.entry import TableInfo
 
 INT, TEXT = "INT", "TEXT"
@@ -75,3 +80,100 @@ def as_text(value: JsonValue) -> str | None:
         message = f"{value!r} is no text"
         raise ValueError(message)  # noqa: TRY004  # of a data set's file, not of our code
     return str(value)
+
+
+EMPTY: Final = "None"
+ROW_DIGITS: Final = 5
+
+
+def table_hash(rows: Iterable[Iterable[int | float | str | None]]) -> str:
+    """As DB Bench computes it in MySQL: 32 hex digits, whatever the order of the rows.
+
+        md5(group_concat(rowhash order by rowhash)) of substring(md5(concat_ws(',', columns)), 1, 5)
+
+    NULL is skipped in a row; `EMPTY` without any row.
+    """
+    hashes = sorted(map(row_hash, rows))
+    return _md5(",".join(hashes)) if hashes else EMPTY
+
+
+def row_hash(row: Iterable[int | float | str | None]) -> str:
+    """Five hex digits."""
+    return _md5(",".join(_text(value) for value in row if value is not None))[:ROW_DIGITS]
+
+
+def state_hash(database: Database, table: TableInfo) -> str:
+    """Of the table as it is now. DatabaseFailedError."""
+    return table_hash(database.table_rows(table.name, [column.name for column in table.columns]))
+
+
+def _text(value: float | str) -> str:
+    """As MySQL writes it: a whole number without a point."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _md5(text: str) -> str:
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+LIMITS = Limits(time_s=2.0, num_rows=200, result_characters=10_000, sql_characters=5_000)
+"""An observation has to fit into a prompt; a table has some fifty rows."""
+
+
+def open_embedded(table: TableInfo, limits: Limits = LIMITS) -> Database:
+    """The table in SQLite, whose statements are MySQL's. DatabaseFailedError.
+
+    ValueError for rows that do not fit their columns.
+    """
+    types = {column.name: column_type(column.type) for column in table.columns}
+    return open_throw_away(table_setup(table), limits, {table.name: types})
+
+
+def table_setup(table: TableInfo) -> tuple[Setup, ...]:
+    """CREATE TABLE and INSERT, with what MySQL's strict mode does to an INT."""
+    name = quoted(table.name)
+    columns = ", ".join(_column(column.name, column_type(column.type)) for column in table.columns)
+    places = ", ".join("?" * len(table.columns))
+    numbers = [quoted(column.name) for column in table.columns if column_type(column.type) == INT]
+    return (
+        Setup(f"CREATE TABLE {name} ({columns})"),
+        Setup(f"INSERT INTO {name} VALUES ({places})", table_rows(table)),
+        *(_rounding(name, numbers, event) for event in ("INSERT", "UPDATE") if numbers),
+    )
+
+
+def _column(name: str, kind: str) -> str:
+    column = quoted(name)
+    if kind != INT:
+        return f"{column} TEXT COLLATE {COLLATION}"
+    low, high = INT_RANGE
+    is_number = f"typeof({column}) IN ('integer', 'real')"
+    is_within = f"{column} > {low}.0 - 0.5 AND {column} < {high}.0 + 0.5"
+    return f"{column} INTEGER CHECK ({column} IS NULL OR ({is_number} AND {is_within}))"
+
+
+def _rounding(name: str, numbers: Sequence[str], event: str) -> Setup:
+    """A fraction that is stored in an INT is rounded, halves away from zero."""
+    rounded = ", ".join(f"{number} = CAST(round({number}) AS INTEGER)" for number in numbers)
+    is_fraction = " OR ".join(f"typeof(NEW.{number}) = 'real'" for number in numbers)
+    return Setup(
+        f"CREATE TRIGGER {quoted('round on ' + event.lower())} AFTER {event} ON {name}"
+        f" WHEN {is_fraction} BEGIN UPDATE {name} SET {rounded} WHERE rowid = NEW.rowid; END"
+    )
+
+
+def server_setup(table: TableInfo) -> tuple[Setup, ...]:
+    """The same for MySQL and MariaDB."""
+    columns = ", ".join(
+        f"{backticked(column.name)} {column_type(column.type)}" for column in table.columns
+    )
+    places = ", ".join(["%s"] * len(table.columns))
+    name = backticked(table.name).replace("%", "%%")
+    rows = table_rows(table)
+    insert = Setup(f"INSERT INTO {name} VALUES ({places})", rows)
+    return (
+        Setup(f"CREATE TABLE {backticked(table.name)} ({columns})"),
+        *((insert,) if rows else ()),
+    )

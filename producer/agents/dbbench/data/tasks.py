@@ -8,9 +8,9 @@ from typing import Final
 
 from producer.agents.dbbench.data.generate import generate
 from producer.agents.dbbench.data.layout import read_entries
+from producer.agents.dbbench.data.scene import THEMES
 from producer.agents.dbbench.data.skills import SKILLS
 from producer.agents.dbbench.data.splits import Split, of_split, split_of, split_of_table
-from producer.agents.dbbench.data.words import THEMES
 from producer.errors import UsageError, did_you_mean
 from producer.task import Task
 from schemas.entry import EntryContent

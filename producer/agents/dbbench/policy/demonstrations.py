@@ -10,12 +10,11 @@ from uuid import UUID
 
 from transformers import PreTrainedTokenizerBase
 
-from producer.agents.dbbench.codec import DbBenchCodec
+from producer.agents.dbbench.codec import DbBenchCodec, rows_text
 from producer.agents.dbbench.data.tasks import NUM_ROUNDS, task_of
-from producer.agents.dbbench.observation import rows_text
 from producer.environments.environment import TextObservation
-from producer.policy.gold_oracle import GoldOracle
 from producer.policy.policy import SampleRequest, Turn
+from producer.policy.scripted_learner import GoldOracle
 from producer.policy.torch_policy.render import Renderer
 from producer.seeds import derived_seed
 from producer.sql_execution import Rows
@@ -23,7 +22,7 @@ from producer.supervised.objective import Example
 from schemas.actions import ExecuteSql
 from schemas.entry import EntryContent
 
-NOT_GOLD: Final = rows_text(Rows((), ((0,),), 0))
+NOT_GOLD: Final = rows_text(Rows((), ((0,),)))
 """The database's answer to the query that the scripted policy executes by mistake, `SELECT 0`."""
 
 
@@ -60,7 +59,7 @@ def demonstrate(entry: EntryContent, *, noise: float = 0.0, seed: int = 0) -> De
         message = f"entry {entry.entry_id} has no gold"
         raise ValueError(message)
     shown = cast("tuple[tuple[int | float | str | None, ...], ...]", entry.answer_direct or ())
-    gold_rows = rows_text(Rows((), shown, 0))
+    gold_rows = rows_text(Rows((), shown))
     oracle = GoldOracle(DbBenchCodec(), noise=noise, seed=seed, asks_first=True)
     task, said = task_of(entry), None
     history: tuple[Turn, ...] = ()

@@ -8,7 +8,6 @@ from typing import Final
 from producer.agents.built_policy import WarmUpPlan, WarmUpStep
 from producer.algorithms.learning_rate import learning_rate_factor
 from schemas.ids import content_hash
-from schemas.training import Recipe
 
 VERSION: Final = 5
 """Raised when a change of the code makes another policy of the same recipe."""
@@ -49,7 +48,11 @@ def warm_up_plan(recipe: TextRecipe | None = None) -> WarmUpPlan:
     return WarmUpPlan(
         steps=tuple(_steps(recipe)),
         settings=json.loads(json.dumps(asdict(recipe))),
-        recipe=lambda policy: _recorded(policy, recipe),
+        learning_rate=recipe.learning_rate,
+        max_turns=NUM_ROUNDS,
+        seed=recipe.seed,
+        box_type="database",
+        renderer_name="dbbench",
     )
 
 
@@ -62,22 +65,3 @@ def _steps(recipe: TextRecipe) -> Iterator[WarmUpStep]:
             final_factor=recipe.final_factor,
         )
         yield WarmUpStep("imitation", recipe.batch_size, recipe.learning_rate * factor)
-
-
-def _recorded(policy: str, recipe: TextRecipe) -> Recipe:
-    return Recipe(
-        model_name=policy,
-        lora_rank=None,
-        learning_rate=recipe.learning_rate,
-        batch_size=recipe.batch_size,
-        group_size=1,
-        groups_per_batch=recipe.batch_size,
-        max_tokens=0,
-        temperature=0.0,
-        kl_penalty_coef=0.0,
-        num_substeps=1,
-        max_turns=NUM_ROUNDS,
-        seed=recipe.seed,
-        box_type="database",
-        renderer_name="dbbench",
-    )

@@ -9,10 +9,9 @@ from random import Random
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from producer.agents.built_policy import OnProgress, OnStep, OnWait
-from producer.agents.dbbench.data import words
 from producer.agents.dbbench.data.generate import generate
+from producer.agents.dbbench.data.scene import ALIASES, NAMES, OPERATORS, TABLE_ALIASES, THEMES
 from producer.agents.dbbench.data.splits import split_of
-from producer.agents.dbbench.data.words import THEMES
 from producer.agents.dbbench.policy.demonstrations import Demonstration, build_examples, demonstrate
 from producer.agents.dbbench.policy.recipe import TextRecipe
 from producer.codecs.compact import COMPACT_MARK
@@ -86,16 +85,16 @@ def build_unwarmed(folder: Path, recipe: TextRecipe, sessions: list[Demonstratio
 
 def pool_words() -> list[str]:
     """Every word that generated entries are made of, held-out tables' names included."""
-    themes = [
+    of_themes = [
         word
-        for theme in words.THEMES
+        for theme in THEMES
         for word in (
             *(theme.table, theme.noun),
             *(word for group in theme.groups for word in (group.name, *group.values)),
             *(number.name for number in theme.numbers),
         )
     ]
-    return [*themes, *words.NAMES, *words.ALIASES, *words.TABLE_ALIASES, *words.OPERATORS.values()]
+    return [*of_themes, *NAMES, *ALIASES, *TABLE_ALIASES, *OPERATORS.values()]
 
 
 def new_names() -> list[str]:
@@ -104,7 +103,7 @@ def new_names() -> list[str]:
     Names of held-out tables are among them: they are words that the policy knows, on tables with
     other columns. With tied embeddings a word that is never a target is taught never to be one.
     """
-    return sorted({*pool_words()} - {*words.TABLE_ALIASES, *words.OPERATORS.values()})
+    return sorted({*pool_words()} - {*TABLE_ALIASES, *OPERATORS.values()})
 
 
 def warm_up_sessions(recipe: TextRecipe, on_step: OnStep = lambda *_: None) -> list[Demonstration]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from producer.sql_execution.database_file import unfinished
+from producer.sql_execution.sqlite import unfinished
 
 PLAIN_NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 KEYWORD_NAMES: Final = (

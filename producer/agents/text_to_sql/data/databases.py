@@ -14,7 +14,7 @@ from producer.agents.text_to_sql.data.layouts import (
     database_file,
     question_files,
 )
-from producer.sql_execution.database_file import FileState, file_state
+from producer.sql_execution.sqlite import FileState, file_state
 
 SOURCE_TYPE = "text_to_sql"
 

@@ -1,171 +1,170 @@
 """What synthetic databases are about: four tables in the same four roles, in several domains.
 
 A maker has made things, people have used them. Names of tables and columns are drawn for each
-database, so that two databases of one domain have different schemas.
+database, so that two databases of one domain have different schemas. All words come from closed
+pools, so that a small policy knows all of them.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from random import Random
-from typing import Final
+from typing import Final, Literal, NamedTuple
 
-from producer.agents.text_to_sql.data.words import Pool
+Pool = Literal["person", "title", "place", "country", "genre", "colour", "material", "level"]
+
+VALUES: Final[dict[Pool, str]] = {
+    "person": (
+        "Ada Bela Carl Dora Emil Fina Gero Hana Ivan Jana Karl Lena Milo Nora Otto Pia Rolf Sara"
+        " Timo Ulla Vera Wim Yara Zeno"
+    ),
+    "title": (
+        "Acorn Beacon Canyon Dune Ember Fjord Grove Harbor Island Jungle Knoll Lagoon Meadow"
+        " Nebula Orchard Prairie Quarry Ridge Summit Tundra Valley Willow Zephyr Anchor Bridge"
+        " Castle Desert Engine Forest Garden Hollow Iron Jewel Kettle Lantern Marble Needle Ocean"
+        " Pebble River"
+    ),
+    "place": "Arden Borley Calder Denby Elton Farley Garton Hexley Inver Kelso Ludlow Marden",
+    "country": "Norway Chile Japan Kenya Canada Greece",
+    "genre": "crime travel science history poetry comedy",
+    "colour": "red blue green black white yellow",
+    "material": "wood steel glass cotton paper clay",
+    "level": "basic middle senior expert",
+}
+POOLS: Final[dict[Pool, tuple[str, ...]]] = {
+    pool: tuple(words.split()) for pool, words in VALUES.items()
+}
+"""Words that the rows of a column are drawn from."""
+SMALLEST, LARGEST = 1, 99
+"""Numbers in a column are between."""
 
 
-@dataclass(frozen=True, slots=True)
-class Category:
+class Category(NamedTuple):
     """A column of texts that repeat."""
 
-    names: tuple[str, ...]
+    names: str
     """One is drawn."""
     pool: Pool
 
 
-@dataclass(frozen=True, slots=True)
-class Domain:
-    """Words for the roles; one of each tuple is drawn for a database."""
+class Role(NamedTuple):
+    """A table and its column of texts that repeat."""
+
+    tables: str
+    """Names of which one is drawn."""
+    category: Category
+
+
+class Domain(NamedTuple):
+    """Words for the roles; one of several is drawn for a database."""
 
     name: str
-    maker: tuple[str, ...]
-    maker_category: Category
-    thing: tuple[str, ...]
-    thing_category: Category
-    thing_numbers: tuple[tuple[str, ...], tuple[str, ...]]
+    maker: Role
+    thing: Role
+    thing_numbers: tuple[str, str]
     """Two columns of numbers."""
-    person: tuple[str, ...]
-    person_category: Category
-    use: tuple[str, ...]
-    use_numbers: tuple[str, ...]
+    person: Role
+    use: str
+    use_number: str
 
 
 NUM_TABLES: Final = ((False, False), (True, False), (True, True), (True, True))
 """Whether there are uses and people: two, three and, as often as both, four tables."""
-COUNTRY: Final = Category(("country", "home"), "country")
-GENRE: Final = Category(("genre", "topic"), "genre")
-COLOUR: Final = Category(("colour", "tint"), "colour")
-MATERIAL: Final = Category(("material", "kind"), "material")
-LEVEL: Final = Category(("level", "grade"), "level")
-CITY: Final = Category(("city", "place"), "place")
-PRICE, AGE, RATING = ("price", "cost"), ("age", "years"), ("rating", "score")
-PAGES, HOURS = ("pages", "length"), ("hours", "duration")
-WEIGHT, AMOUNT, DAYS = ("weight",), ("amount", "quantity"), ("days", "fee")
+COUNTRY: Final = Category("country home", "country")
+GENRE: Final = Category("genre topic", "genre")
+COLOUR: Final = Category("colour tint", "colour")
+MATERIAL: Final = Category("material kind", "material")
+LEVEL: Final = Category("level grade", "level")
+CITY: Final = Category("city place", "place")
+PRICE, AGE, RATING, PAGES = "price cost", "age years", "rating score", "pages length"
+HOURS, WEIGHT, AMOUNT, DAYS = "hours duration", "weight", "amount quantity", "days fee"
 
 DOMAINS: Final = (
     Domain(
-        name="library",
-        maker=("author", "publisher"),
-        maker_category=COUNTRY,
-        thing=("book", "novel"),
-        thing_category=GENRE,
-        thing_numbers=(PRICE, PAGES),
-        person=("reader",),
-        person_category=CITY,
-        use=("loan",),
-        use_numbers=DAYS,
+        "library",
+        Role("author publisher", COUNTRY),
+        Role("book novel", GENRE),
+        (PRICE, PAGES),
+        Role("reader", CITY),
+        "loan",
+        DAYS,
     ),
     Domain(
-        name="shop",
-        maker=("maker", "brand"),
-        maker_category=COUNTRY,
-        thing=("product", "item"),
-        thing_category=COLOUR,
-        thing_numbers=(PRICE, WEIGHT),
-        person=("client", "buyer"),
-        person_category=LEVEL,
-        use=("purchase",),
-        use_numbers=AMOUNT,
+        "shop",
+        Role("maker brand", COUNTRY),
+        Role("product item", COLOUR),
+        (PRICE, WEIGHT),
+        Role("client buyer", LEVEL),
+        "purchase",
+        AMOUNT,
     ),
     Domain(
-        name="school",
-        maker=("teacher", "trainer"),
-        maker_category=CITY,
-        thing=("course", "lesson"),
-        thing_category=GENRE,
-        thing_numbers=(HOURS, RATING),
-        person=("student",),
-        person_category=LEVEL,
-        use=("enrolment",),
-        use_numbers=RATING,
+        "school",
+        Role("teacher trainer", CITY),
+        Role("course lesson", GENRE),
+        (HOURS, RATING),
+        Role("student", LEVEL),
+        "enrolment",
+        RATING,
     ),
     Domain(
-        name="farm",
-        maker=("farmer", "owner"),
-        maker_category=COUNTRY,
-        thing=("field", "crop"),
-        thing_category=MATERIAL,
-        thing_numbers=(WEIGHT, PRICE),
-        person=("buyer", "client"),
-        person_category=CITY,
-        use=("harvest",),
-        use_numbers=AMOUNT,
+        "farm",
+        Role("farmer owner", COUNTRY),
+        Role("field crop", MATERIAL),
+        (WEIGHT, PRICE),
+        Role("buyer client", CITY),
+        "harvest",
+        AMOUNT,
     ),
     Domain(
-        name="cinema",
-        maker=("director", "studio"),
-        maker_category=COUNTRY,
-        thing=("film", "movie"),
-        thing_category=GENRE,
-        thing_numbers=(HOURS, RATING),
-        person=("guest",),
-        person_category=CITY,
-        use=("ticket",),
-        use_numbers=PRICE,
+        "cinema",
+        Role("director studio", COUNTRY),
+        Role("film movie", GENRE),
+        (HOURS, RATING),
+        Role("guest", CITY),
+        "ticket",
+        PRICE,
     ),
     Domain(
-        name="hospital",
-        maker=("doctor", "nurse"),
-        maker_category=LEVEL,
-        thing=("clinic", "ward"),
-        thing_category=COLOUR,
-        thing_numbers=(AGE, RATING),
-        person=("patient",),
-        person_category=CITY,
-        use=("visit",),
-        use_numbers=DAYS,
+        "hospital",
+        Role("doctor nurse", LEVEL),
+        Role("clinic ward", COLOUR),
+        (AGE, RATING),
+        Role("patient", CITY),
+        "visit",
+        DAYS,
     ),
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Maker:
-    """The table that things refer to; also of people."""
+class Entity(NamedTuple):
+    """A table of makers, things or people."""
 
     table: str
     label: str
     """Column of unique names."""
     category: str
     pool: Pool
+    numbers: tuple[str, ...] = ()
+    """Columns of unique numbers; things have two."""
 
 
-@dataclass(frozen=True, slots=True)
-class Thing:
-    """The table that most questions ask about."""
-
-    table: str
-    label: str
-    category: str
-    pool: Pool
-    numbers: tuple[str, str]
-    """Columns of unique numbers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(NamedTuple):
     """The table between things and people."""
 
     table: str
     number: str
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+class Schema(NamedTuple):
     """The names of one database; two, three or four tables."""
 
     domain: str
-    maker: Maker
-    thing: Thing
+    maker: Entity
+    """Things refer to it."""
+    thing: Entity
+    """Most questions ask about it."""
     use: Use | None
     """None: two tables."""
-    person: Maker | None
+    person: Entity | None
     """None: two or three tables; uses then belong to things alone."""
 
     @property
@@ -180,29 +179,24 @@ def draw_schema(domain: Domain, random: Random, most_tables: int = 4) -> Schema:
 
     `most_tables`: 2 to 4; what is beyond is left out of the schema.
     """
+
+    def drawn(words: str) -> str:
+        return random.choice(words.split())
+
+    def entity(role: Role, labels: str = "name", numbers: Sequence[str] = ()) -> Entity:
+        table, label = drawn(role.tables), drawn(labels) if " " in labels else labels
+        category = drawn(role.category.names)
+        return Entity(table, label, category, role.category.pool, tuple(map(drawn, numbers)))
+
     has_use, has_person = random.choice(NUM_TABLES)
-    has_use = has_use and most_tables > 2  # noqa: PLR2004  # makers and things
-    has_person = has_person and most_tables > 3  # noqa: PLR2004  # and uses
-    maker = Maker(
-        random.choice(domain.maker),
-        "name",
-        random.choice(domain.maker_category.names),
-        domain.maker_category.pool,
-    )
-    thing = Thing(
-        random.choice(domain.thing),
-        random.choice(("title", "label")),
-        random.choice(domain.thing_category.names),
-        domain.thing_category.pool,
-        (random.choice(domain.thing_numbers[0]), random.choice(domain.thing_numbers[1])),
-    )
-    person = Maker(
-        random.choice(domain.person),
-        "name",
-        random.choice(domain.person_category.names),
-        domain.person_category.pool,
-    )
-    use = Use(random.choice(domain.use), random.choice(domain.use_numbers))
+    maker = entity(domain.maker)
+    thing = entity(domain.thing, "title label", domain.thing_numbers)
+    person = entity(domain.person)
+    use = Use(drawn(domain.use), drawn(domain.use_number))
     return Schema(
-        domain.name, maker, thing, use if has_use else None, person if has_person else None
+        domain.name,
+        maker,
+        thing,
+        use if has_use and most_tables > 2 else None,  # noqa: PLR2004  # makers and things
+        person if has_person and most_tables > 3 else None,  # noqa: PLR2004  # and uses
     )

@@ -17,9 +17,16 @@ from pathlib import Path
 from random import Random
 from typing import Final, Literal, NamedTuple
 
-from producer.agents.text_to_sql.data.domains import DOMAINS, Schema, draw_schema
+from producer.agents.text_to_sql.data.domains import (
+    DOMAINS,
+    LARGEST,
+    POOLS,
+    SMALLEST,
+    Pool,
+    Schema,
+    draw_schema,
+)
 from producer.agents.text_to_sql.data.templates import TEMPLATES, BirdDifficulty, Draft
-from producer.agents.text_to_sql.data.words import LARGEST, POOLS, SMALLEST, Pool
 from producer.agents.text_to_sql.data.wrong_answers import is_telling, row_set
 from producer.seeds import derived_seed
 from producer.sql_data.gold_form import gold_form, is_held_out_form

@@ -14,13 +14,42 @@ place in its file is its id. Every mistake is a UsageError that names the file a
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, cast
+from typing import Final, Literal, cast
 
-from producer.agents.text_to_sql.data.question import Question
-from producer.agents.text_to_sql.data.verl_prompts import ENDING, prompt_database, prompt_records
+from producer.agents.text_to_sql.data.verl_prompts import (
+    ENDING,
+    Place,
+    prompt_database,
+    prompt_records,
+)
 from producer.errors import NotFoundError, UsageError
-from producer.sql_data.strict_json import read_strict_file
+from producer.sql_data.data_files import read_strict_file
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question about one database, with its gold."""
+
+    question_id: int
+    """Unique in its file."""
+    db_id: str
+    """The data set's name of the database."""
+    database: Path
+    """Its file."""
+    question: str
+    evidence: str
+    """A hint given with the question; empty: none."""
+    sql: str
+    """The gold."""
+    difficulty: str | None
+    """As in the data set; None: unrated."""
+    cocte: str | None = None
+    """The gold in CoCTE form; None: not given."""
+    prompt: str | None = None
+    """What a policy is asked; None: made of the database's schema and the question."""
+
 
 DataSplit = Literal["train", "dev", "test"]
 DATA_SPLITS: Final[tuple[DataSplit, ...]] = ("train", "dev", "test")
@@ -36,17 +65,6 @@ FILE_NAME_BYTES: Final = 240
 """Of a database's name; no file system has longer names with a suffix."""
 
 
-class _Place(NamedTuple):
-    """Where an error is."""
-
-    file: Path
-    number: int
-    """Of the record, from 0."""
-
-    def problem(self, field: str, what: str) -> str:
-        return f"{self.file}[{self.number}].{field}: {what}"
-
-
 def read_questions(folder: Path, split: DataSplit) -> list[Question]:
     """The questions of a split. UsageError, NotFoundError."""
     files = question_files(folder, split)
@@ -55,7 +73,7 @@ def read_questions(folder: Path, split: DataSplit) -> list[Question]:
         records = prompt_records(file) if file.suffix == ENDING else _records(file)
         gold = _gold_field(file, records)
         for index, record in enumerate(records):
-            questions.append(_question(_Place(file, index), record, gold, split, len(questions)))
+            questions.append(_question(Place(file, index), record, gold, split, len(questions)))
     _refuse_repeats(questions, files)
     return questions
 
@@ -106,10 +124,7 @@ def database_file(file: Path, split: DataSplit, db_id: str) -> Path | None:
 
 
 def _has_split(folder: Path, split: DataSplit) -> bool:
-    names = {
-        *(f"{split}.json", f"{split}/{split}.json", f"{split}{ENDING}"),
-        *SPIDER_FILES[split],
-    }
+    names = {*(f"{split}.json", f"{split}/{split}.json", f"{split}{ENDING}"), *SPIDER_FILES[split]}
     return any((folder / name).is_file() for name in names)
 
 
@@ -141,23 +156,19 @@ def _gold_field(file: Path, records: Sequence[dict[str, object]]) -> str:
 
 
 def _question(
-    place: _Place, record: dict[str, object], gold: str, split: DataSplit, default_id: int
+    place: Place, record: dict[str, object], gold: str, split: DataSplit, default_id: int
 ) -> Question:
     db_id = _text(place, record, "db_id")
     is_plain = db_id not in {".", ".."} and not any(mark in db_id for mark in "/\\:")
     if not is_plain or len(db_id.encode()) > FILE_NAME_BYTES:
-        raise UsageError(place.problem("db_id", f"expected a plain name; found {_shown(db_id)}"))
+        place.refuse("db_id", f"expected a plain name; found {_shown(db_id)}")
     database = database_file(place.file, split, db_id)
     if database is None:
         looked = " or ".join(str(folder) for folder in database_folders(place.file, split))
-        raise UsageError(
-            place.problem("db_id", f"database {db_id!r} has no file {db_id}.sqlite in {looked}")
-        )
+        place.refuse("db_id", f"database {db_id!r} has no file {db_id}.sqlite in {looked}")
     question_id = record.get("question_id", default_id)
     if not isinstance(question_id, int) or isinstance(question_id, bool) or question_id < 0:
-        raise UsageError(
-            place.problem("question_id", f"expected a number; found {_shown(question_id)}")
-        )
+        place.refuse("question_id", f"expected a number; found {_shown(question_id)}")
     return Question(
         question_id=question_id,
         db_id=db_id,
@@ -171,29 +182,29 @@ def _question(
     )
 
 
-def _text(place: _Place, record: dict[str, object], field: str) -> str:
+def _text(place: Place, record: dict[str, object], field: str) -> str:
     value = record.get(field)
     if not isinstance(value, str) or not value.strip():
         found = _shown(value) if field in record else "nothing"
-        raise UsageError(place.problem(field, f"expected a text; found {found}"))
+        place.refuse(field, f"expected a text; found {found}")
     return _stored(place, field, value)
 
 
-def _optional_text(place: _Place, record: dict[str, object], field: str) -> str | None:
+def _optional_text(place: Place, record: dict[str, object], field: str) -> str | None:
     value = record.get(field)
     if value is not None and not isinstance(value, str):
-        raise UsageError(place.problem(field, f"expected a text; found {_shown(value)}"))
+        place.refuse(field, f"expected a text; found {_shown(value)}")
     return value if value is None else _stored(place, field, value)
 
 
-def _stored(place: _Place, field: str, value: str) -> str:
+def _stored(place: Place, field: str, value: str) -> str:
     """The text, which JSON may have given half of a character, or one that no database holds."""
     if "\0" in value:
-        raise UsageError(place.problem(field, "contains a NUL, which no database holds in a text"))
+        place.refuse(field, "contains a NUL, which no database holds in a text")
     try:
         value.encode()
-    except UnicodeEncodeError as error:
-        raise UsageError(place.problem(field, "contains text that is not valid Unicode")) from error
+    except UnicodeEncodeError:
+        place.refuse(field, "contains text that is not valid Unicode")
     return value
 
 

@@ -1,10 +1,10 @@
-"""Questions of a data set as tasks of one turn."""
+"""Questions of a data set as tasks of one turn; whether their golds can be executed."""
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from producer.agents.text_to_sql.data.database_schema import (
     UnreadableDatabaseError,
@@ -12,10 +12,12 @@ from producer.agents.text_to_sql.data.database_schema import (
     read_tables,
 )
 from producer.agents.text_to_sql.data.databases import SOURCE_TYPE, database_sha256
-from producer.agents.text_to_sql.data.layouts import DataSplit, read_questions
-from producer.agents.text_to_sql.data.question import Question
+from producer.agents.text_to_sql.data.layouts import DataSplit, Question, read_questions
 from producer.bounded_text import cut
 from producer.errors import NotFoundError, UsageError
+from producer.process_rewards.cocte import NotCocteError, read_cocte
+from producer.process_rewards.row_sets import GoldFailedError, RowSet, gold_rows
+from producer.sql_execution import DatabaseFailedError
 from producer.task import Task
 from schemas.entry import EntryContent
 
@@ -168,3 +170,37 @@ def _task(question: Question, split: DataSplit, statements: Sequence[str]) -> Ta
             difficulty=question.difficulty,
         ),
     )
+
+
+Problem = Literal["fails", "no_rows", "cocte"]
+
+
+class Finding(NamedTuple):
+    """What is wrong with a question's gold."""
+
+    question: Question
+    problem: Problem
+    """`fails`: it cannot be executed; `no_rows`: it has none, so that a query that finds nothing is
+    right; `cocte`: its gold in CoCTE form is in another form, or has other rows."""
+    message: str
+
+
+def findings(question: Question) -> Iterator[Finding]:
+    """What is wrong with a question; nothing of a sound one."""
+    try:
+        rows = gold_rows(question.database, question.sql)
+    except (GoldFailedError, DatabaseFailedError) as error:
+        yield Finding(question, "fails", str(error))
+        return
+    if not rows:
+        yield Finding(question, "no_rows", "the gold has no rows")
+    if question.cocte is not None and (message := _cocte_problem(question, question.cocte, rows)):
+        yield Finding(question, "cocte", message)
+
+
+def _cocte_problem(question: Question, cocte: str, rows: RowSet) -> str | None:
+    try:
+        found = gold_rows(question.database, read_cocte(cocte).sql)
+    except (NotCocteError, GoldFailedError, DatabaseFailedError) as error:
+        return str(error)
+    return None if found == rows else "the gold in CoCTE form has other rows than the gold"

@@ -8,19 +8,32 @@ or Spider would, next to the file.
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, NoReturn
 
 from producer.errors import UsageError
-from producer.sql_data.parquet import parquet_rows
-from producer.sql_execution.database_file import FileState, file_state
+from producer.sql_data.data_files import parquet_rows
+from producer.sql_execution.sqlite import FileState, file_state
 
 ENDING: Final = ".parquet"
 DATABASE_FIELDS: Final = ("database", "db_path", "database_path")
 
 
+class Place(NamedTuple):
+    """A record of a file."""
+
+    file: Path
+    number: int
+    """From 0."""
+
+    def refuse(self, field: str, what: str) -> NoReturn:
+        """UsageError that names file, record and field."""
+        message = f"{self.file}[{self.number}].{field}: {what}"
+        raise UsageError(message)
+
+
 def prompt_records(file: Path) -> list[dict[str, Any]]:
     """One record per row. UsageError names file, row and field."""
-    return [_record(file, number, row) for number, row in enumerate(parquet_rows(file))]
+    return [_record(Place(file, number), row) for number, row in enumerate(parquet_rows(file))]
 
 
 def prompt_database(file: Path, db_id: str) -> Path | None:
@@ -37,18 +50,18 @@ def _databases(file: Path, _state: FileState) -> dict[str, Path]:
         path = file.parent / Path(record["database"]).expanduser()
         if found.setdefault(record["db_id"], path) != path:
             what = f"{record['db_id']!r} has two files, {found[record['db_id']]} and {path}"
-            raise UsageError(_problem(file, number, "database", what))
+            Place(file, number).refuse("database", what)
         if not path.is_file():
-            raise UsageError(_problem(file, number, "database", f"there is no file {path}"))
+            Place(file, number).refuse("database", f"there is no file {path}")
     return found
 
 
-def _record(file: Path, number: int, row: dict[str, Any]) -> dict[str, Any]:
+def _record(place: Place, row: dict[str, Any]) -> dict[str, Any]:
     extra = row.get("extra_info") or {}
     reward_model = row.get("reward_model") or {}
     for name, value in (("extra_info", extra), ("reward_model", reward_model)):
         if not isinstance(value, dict):
-            raise UsageError(_problem(file, number, name, "expected fields with values"))
+            place.refuse(name, "expected fields with values")
 
     def named(*names: str) -> Any:  # noqa: ANN401  # whatever a row holds
         """The first of these that the row or its extra_info has."""
@@ -57,17 +70,17 @@ def _record(file: Path, number: int, row: dict[str, Any]) -> dict[str, Any]:
 
     if not isinstance(reward_model.get("ground_truth"), str):
         field, found = "reward_model.ground_truth", reward_model.get("ground_truth")
-        raise UsageError(_problem(file, number, field, f"expected SQL; found {found!r}"))
+        place.refuse(field, f"expected SQL; found {found!r}")
     database, db_id = named(*DATABASE_FIELDS), named("db_id")
     if database is not None and not isinstance(database, str):
-        raise UsageError(_problem(file, number, "database", f"expected a path; found {database!r}"))
+        place.refuse("database", f"expected a path; found {database!r}")
     if db_id is None and database is None:
         what = f"expected the database: db_id, or its path as one of {', '.join(DATABASE_FIELDS)}"
-        raise UsageError(_problem(file, number, "db_id", what))
-    prompt = _prompt(file, number, row.get("prompt"))
+        place.refuse("db_id", what)
+    prompt = _prompt(place, row.get("prompt"))
     index = named("index", "question_id")
     return {
-        "question_id": number if index is None else index,
+        "question_id": place.number if index is None else index,
         "db_id": db_id if db_id is not None else Path(str(database)).stem,
         "database": database,
         "question": named("question") or prompt,
@@ -77,7 +90,7 @@ def _record(file: Path, number: int, row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _prompt(file: Path, number: int, given: object) -> str:
+def _prompt(place: Place, given: object) -> str:
     """The words of the messages; a system prompt comes first."""
     if isinstance(given, str) and given.strip():
         return given
@@ -85,9 +98,5 @@ def _prompt(file: Path, number: int, given: object) -> str:
     roles = [message.get("role") if isinstance(message, dict) else None for message in messages]
     if roles not in (["user"], ["system", "user"]):
         what = f"expected a text, or messages of system and user; found roles {roles}"
-        raise UsageError(_problem(file, number, "prompt", what))
+        place.refuse("prompt", what)
     return "\n\n".join(str(message["content"]) for message in messages)
-
-
-def _problem(file: Path, number: int, field: str, what: str) -> str:
-    return f"{file}[{number}].{field}: {what}"

@@ -5,10 +5,9 @@ from uuid import UUID, uuid5
 import pytest
 
 from producer.agents.android.demo_tasks import demo_tasks
-from producer.agents.android.oracle_policy import NoisyOracle
 from producer.agents.android.shell_judge import judge
 from producer.agents.android.sim.device.sim import AndroidSim
-from producer.agents.android.sim.oracle.oracles import oracle_action
+from producer.agents.android.sim.oracle.oracles import NoisyOracle, oracle_action
 from producer.agents.android.sim.oracle.soundness import (
     MAX_RANDOM_SHARE,
     check_tasks,
@@ -16,10 +15,13 @@ from producer.agents.android.sim.oracle.soundness import (
     run_episode,
 )
 from producer.environments.environment import ActionRefusedError, Screenshot
+from producer.policy.policy import SampleRequest
 from producer.task import Task
-from producer.tasks.goals import goal_leakage
+from producer.tasks.overlap import goal_leakage
 
 JUDGED = [task for task in demo_tasks() if task.is_judged]
+SCREEN = Screenshot(b"", 360, 640)
+"""The oracle looks at the phone's state, not at its screens."""
 BY_ID = {task.task_id: task for task in demo_tasks()}
 
 
@@ -72,15 +74,13 @@ def test_a_task_that_is_solved_from_the_start_is_not_sound() -> None:
 
 def run_noisily(task: Task, seed: int, noise: float) -> tuple[bool, list[str]]:
     """An episode of three times the turns, so that following is what is tested and not luck."""
-    from producer.policy.policy import SampleRequest
-
     sim, episode = AndroidSim(), uuid5(UUID(int=0), f"{task.task_id}/{seed}")
-    shot: Screenshot = sim.open(task, seed)
+    sim.start(task, seed)
     policy = NoisyOracle(noise=noise, seed=1)
     policy.attach(episode, sim)
     texts = []
     for turn in range(3 * task.max_steps):
-        request = SampleRequest(episode, task, (), shot, 1.0, 16, 1000 * seed + turn)
+        request = SampleRequest(episode, task, (), SCREEN, 1.0, 16, 1000 * seed + turn)
         (completion,) = policy.sample([request])
         texts.append(completion.text)
         (taken,) = completion.actions
@@ -88,7 +88,7 @@ def run_noisily(task: Task, seed: int, noise: float) -> tuple[bool, list[str]]:
         if taken.action.type == "terminate":
             break
         try:
-            shot = sim.act(taken.action)
+            sim.perform(taken.action)
         except ActionRefusedError:
             continue
     policy.forget(episode)

@@ -3,8 +3,14 @@
 import pytest
 
 from producer.agents.android.demo_tasks import demo_tasks
-from producer.agents.android.queries import ACTIVITY_NAMES, QUERIES, find_query
-from producer.agents.android.query_descriptions import describe_wrong_answer
+from producer.agents.android.queries import (
+    ACTIVITY_NAMES,
+    QUERIES,
+    describe_unknown_query,
+    describe_wrong_answer,
+    find_queries,
+    find_query,
+)
 from producer.agents.android.sim.device.answers import ANSWERS, check_answer
 from producer.agents.android.sim.device.sim import AndroidSim
 from producer.agents.android.sim.oracle.oracles import oracle_action
@@ -70,6 +76,42 @@ def test_what_a_query_never_answers_is_refused_with_what_it_answers(
     )
 
 
+@pytest.mark.parametrize(
+    ("expected", "reason"),
+    [
+        ("True & 255", None),
+        ("True", "expected: 1 answer ('True') for 2 queries ('wifi_enabled & brightness_level'); "),
+        ("True & 1 & 2", "3 answers ('True & 1 & 2') for 2 queries"),
+        ("True & 256", "brightness_level answers a whole number from 0 to 255, never '256'"),
+    ],
+)
+def test_joined_queries_need_an_answer_each(expected: str, reason: str | None) -> None:
+    wrong = describe_wrong_answer("wifi_enabled & brightness_level", expected)
+    assert wrong is None if reason is None else wrong is not None and reason in wrong
+
+
+def test_a_query_that_is_joined_with_itself_is_refused() -> None:
+    assert describe_wrong_answer("wifi_enabled & wifi_enabled", "True & False") == (
+        "validation_query: wifi_enabled occurs twice"
+    )
+
+
+@pytest.mark.parametrize("name", ["&", "wifi_enabled &", "wifi_enabled && airplane_mode"])
+def test_an_empty_part_of_joined_queries_is_named(name: str) -> None:
+    assert find_queries(name) is None
+    assert describe_unknown_query(name) == f"{name!r} has an empty query before or after &"
+
+
+def test_no_query_at_all_is_named() -> None:
+    assert describe_unknown_query(" ") == "no device query is given"
+
+
+def test_of_joined_queries_the_unknown_one_is_named() -> None:
+    assert find_queries("wifi_enabled & wifi_enable") is None
+    reason = describe_unknown_query("wifi_enabled & wifi_enable")
+    assert reason.startswith("unknown device query 'wifi_enable'. Did you mean 'wifi_enabled'?")
+
+
 @pytest.mark.parametrize("name", ["setting_wifi_on", "setting_local/x", "app_running_my app"])
 def test_a_parameter_that_no_device_understands_names_no_query(name: str) -> None:
     assert find_query(name) is None
@@ -131,7 +173,7 @@ def _asking() -> list[tuple[str, str]]:
 def test_no_accepted_answer_breaks_the_oracle(query: str, expected: str) -> None:
     sim = AndroidSim()
     task = Task("t", "T", "Do it.", None, None, 20, query, expected)
-    sim.open(task, 0)
+    sim.start(task, 0)
     try:
         for _ in range(8):
             sim.perform(oracle_action(task, sim)[1])

@@ -1,6 +1,10 @@
-"""The phone's shell prints what a device prints, and its changes show on the screen."""
+"""The phone's shell prints what a device prints, and its changes show on the screen.
+
+A phone fails where it is not running, or its set-up fails; it has a name once it is open.
+"""
 
 from collections.abc import Callable
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -9,8 +13,9 @@ from hypothesis import strategies as st
 
 from producer.agents.android.sim.device.sim import AndroidSim
 from producer.agents.android.sim.oracle.navigator import SWIPES
+from producer.environments.environment import EnvironmentFailedError
 from producer.task import Task
-from schemas.actions import OpenApp, SystemButton, Type
+from schemas.actions import OpenApp, SystemButton, Type, Wait
 
 NO_TASK = Task("none", "none", "Look around.", None, None, 10, None, None)
 
@@ -91,8 +96,7 @@ PAGES = st.sampled_from(["display", "sound", "apps", "wifi"])
 
 @settings(max_examples=150)
 @given(
-    commands=st.lists(st.lists(WORDS, min_size=1, max_size=6).map(" ".join), max_size=6),
-    page=PAGES,
+    commands=st.lists(st.lists(WORDS, min_size=1, max_size=6).map(" ".join), max_size=6), page=PAGES
 )
 def test_no_command_breaks_the_phone_or_its_screens(commands: list[str], page: str) -> None:
     sim = AndroidSim()
@@ -131,3 +135,32 @@ def test_uninstalling_removes_icons_cards_and_the_package(
     assert "testapp" not in phone.shell("pm list packages")
     assert all("com.example.testapp" not in cells.values() for cells in phone.phone.home_cells)
     assert "com.example.testapp" not in phone.phone.recents
+
+
+def test_a_phone_that_is_closed_fails_in_every_call_but_close() -> None:
+    sim = AndroidSim()
+    sim.open(NO_TASK, 0)
+    sim.close()
+    sim.close()
+    for call in (lambda: sim.act(Wait()), lambda: sim.shell("ls"), sim.screenshot):
+        with pytest.raises(EnvironmentFailedError, match="not running"):
+            call()
+
+
+def test_a_setup_command_that_fails_fails_the_environment_and_names_the_command() -> None:
+    setup = ("settings put global wifi_on 1", "settngs put a b")
+    task = replace(NO_TASK, setup=setup)
+    sim = AndroidSim()
+    with pytest.raises(EnvironmentFailedError, match="settngs put a b"):
+        sim.open(task, 0)
+    with pytest.raises(EnvironmentFailedError, match="not running"):
+        sim.act(Wait())
+
+
+def test_the_provider_names_each_phone_differently_and_only_once_it_is_open() -> None:
+    first, second = AndroidSim(), AndroidSim()
+    assert first.provider_id == ""
+    first.open(NO_TASK, 7)
+    second.open(NO_TASK, 7)
+    assert first.provider_id.startswith("sim-7-")
+    assert first.provider_id != second.provider_id

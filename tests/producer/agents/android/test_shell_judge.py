@@ -1,5 +1,7 @@
 """A verdict depends on the shell's output alone."""
 
+from dataclasses import replace
+
 import pytest
 
 from producer.agents.android.demo_tasks import demo_tasks
@@ -13,44 +15,24 @@ BY_ID = {task.task_id: task for task in demo_tasks()}
 
 
 @pytest.mark.parametrize(
-    ("task_id", "solving", "undoing"),
+    ("task_id", "setting", "solving", "undoing"),
     [
-        ("train_02_enable_wifi", "settings put global wifi_on 1", "settings put global wifi_on 0"),
-        (
-            "train_03_max_brightness",
-            "settings put system screen_brightness 255",
-            "settings put system screen_brightness 254",
-        ),
-        (
-            "train_35_timeout_30s",
-            "settings put system screen_off_timeout 30000",
-            "settings put system screen_off_timeout 300000",
-        ),
-        (
-            "train_61_enable_dark_theme",
-            "settings put secure ui_night_mode 2",
-            "settings put secure ui_night_mode 1",
-        ),
-        (
-            "train_57_disable_location",
-            "settings put secure location_mode 0",
-            "settings put secure location_mode 3",
-        ),
-        (
-            "train_60_change_system_language",
-            "settings put system system_locales en-GB",
-            "settings put system system_locales fr-FR",
-        ),
+        ("train_02_enable_wifi", "global wifi_on", "1", "0"),
+        ("train_03_max_brightness", "system screen_brightness", "255", "254"),
+        ("train_35_timeout_30s", "system screen_off_timeout", "30000", "300000"),
+        ("train_61_enable_dark_theme", "secure ui_night_mode", "2", "1"),
+        ("train_57_disable_location", "secure location_mode", "0", "3"),
+        ("train_60_change_system_language", "system system_locales", "en-GB", "fr-FR"),
     ],
 )
 def test_settings_put_turns_the_verdict_and_turns_it_back(
-    task_id: str, solving: str, undoing: str
+    task_id: str, setting: str, solving: str, undoing: str
 ) -> None:
     sim = AndroidSim()
-    sim.open(BY_ID[task_id], 0)
+    sim.start(BY_ID[task_id], 0)
     verdicts = []
-    for command in (undoing, solving, undoing):
-        sim.shell(command)
+    for value in (undoing, solving, undoing):
+        sim.shell(f"settings put {setting} {value}")
         verdicts.append(judge(BY_ID[task_id], sim.shell).success)
     assert verdicts == [False, True, False]
 
@@ -64,6 +46,34 @@ def test_a_verdict_says_what_was_asked_expected_and_found() -> None:
         "128",
     )
     assert verdict.details == {"commands": ["settings get system screen_brightness"]}
+
+
+@pytest.mark.parametrize(
+    ("wifi", "brightness", "success"),
+    [("0", "255", True), ("1", "255", False), ("0", "128", False), ("1", "128", False)],
+)
+def test_of_joined_queries_each_has_to_give_its_own_answer(
+    wifi: str, brightness: str, success: bool
+) -> None:
+    task = replace(
+        BY_ID["train_03_max_brightness"],
+        validation_query="wifi_enabled & brightness_level",
+        expected_result="false & 255",
+    )
+    printed = {
+        "settings get global wifi_on": wifi,
+        "settings get system screen_brightness": brightness,
+    }
+    verdict = judge(task, printed.__getitem__)
+    assert verdict.success is success
+    assert verdict.actual == f"{wifi != '0'} & {brightness}"
+    assert verdict.details == {"commands": list(printed)}
+
+
+def test_an_answer_to_one_query_may_have_the_mark_that_joins_several() -> None:
+    task = replace(BY_ID["train_52_add_contact_from_phone"], expected_result="Ada & Co")
+    assert judge(task, lambda _command: "Row: 0 display_name=Ada & Co\n").success
+    assert not judge(task, lambda _command: "Row: 0 display_name=Ada&Co\n").success
 
 
 PIXEL_WINDOW = """WINDOW MANAGER DISPLAY CONTENTS (dumpsys window displays)
@@ -128,7 +138,7 @@ PIXEL_AUDIO = """- STREAM_RING:
 def test_queries_read_what_real_devices_print(query: str, printed: str, answer: str) -> None:
     found = find_query(query)
     assert found is not None
-    assert found.read([printed]) == answer
+    assert found.read(printed) == answer
 
 
 def test_a_task_without_a_validator_cannot_be_judged() -> None:

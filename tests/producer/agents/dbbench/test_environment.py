@@ -10,10 +10,7 @@ from pydantic import JsonValue
 from producer.agents.dbbench.codec import DbBenchCodec
 from producer.agents.dbbench.environment import DbBenchEnvironment
 from producer.codecs.codec import CONTEXT_FULL, parse_error
-from producer.environments.environment import (
-    ActionRefusedError,
-    EnvironmentFailedError,
-)
+from producer.environments.environment import ActionRefusedError, EnvironmentFailedError
 from producer.rollouts.requests import Act
 from producer.task import Task
 from producer.validators.verdict import Evidence, Verdict

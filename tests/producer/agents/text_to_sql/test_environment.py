@@ -18,10 +18,7 @@ from producer.agents.text_to_sql.codec import TextToSqlCodec
 from producer.agents.text_to_sql.data.databases import data_folders, database_sha256, find_database
 from producer.agents.text_to_sql.environment import TextToSqlEnvironment
 from producer.codecs.codec import parse_error
-from producer.environments.environment import (
-    ActionRefusedError,
-    EnvironmentFailedError,
-)
+from producer.environments.environment import ActionRefusedError, EnvironmentFailedError
 from producer.task import Task
 from producer.tasks.sources import load_tasks
 from producer.validators.verdict import Evidence, Verdict

@@ -6,13 +6,12 @@ Raises ActionRefusedError for actions a phone cannot do; the phone is then uncha
 from collections.abc import Callable
 
 from producer.agents.android.sim.screens import scene
-from producer.agents.android.sim.screens.widget import HEIGHT_PX, WIDTH_PX
-from producer.agents.android.sim.state.effects import (
-    Effect,
-    LaunchApp,
+from producer.agents.android.sim.screens.widget import (
+    HEIGHT_PX,
+    WIDTH_PX,
+    Command,
     MoveSlider,
-    OpenNotification,
-    ShowOverlay,
+    Widget,
 )
 from producer.agents.android.sim.state.phone import VOLUME_STEPS, Phone
 from producer.environments.environment import ActionRefusedError
@@ -43,6 +42,8 @@ def perform(phone: Phone, action: Action) -> None:
             phone.launch(action.package)
         case actions.ExecuteSql():
             _refuse("a phone executes no SQL")
+        case actions.Move():
+            _refuse("a phone has no pointer; click instead")
         case actions.Wait() | actions.Screenshot() | actions.Answer() | actions.Terminate():
             pass
         case _:
@@ -51,74 +52,63 @@ def perform(phone: Phone, action: Action) -> None:
 
 def _touch(
     phone: Phone,
-    action: (
-        actions.Click
-        | actions.DoubleClick
-        | actions.LongPress
-        | actions.Drag
-        | actions.Swipe
-        | actions.Scroll
-        | actions.Move
-    ),
+    action: actions.Click
+    | actions.DoubleClick
+    | actions.LongPress
+    | actions.Drag
+    | actions.Swipe
+    | actions.Scroll,
 ) -> None:
     match action:
-        case actions.Click():
+        case actions.Click(x=x, y=y):
             if action.button != "left":
                 _refuse(f"a touch screen has no {action.button} button; use the left one")
-            _tap(phone, action.x, action.y)
-        case actions.DoubleClick():
-            _tap(phone, action.x, action.y)
-            _tap(phone, action.x, action.y)
-        case actions.LongPress():
-            _long_press(phone, action.x, action.y)
-        case actions.Drag():
-            (x, y), (to_x, to_y) = action.path[0], action.path[-1]
-            _move(phone, x, y, to_x, to_y)
-        case actions.Swipe():
-            _move(phone, action.x, action.y, action.to_x, action.to_y)
-        case actions.Scroll():
-            _require_on_screen(action.x, action.y)
-            _pan(phone, action.x, action.y, -action.scroll_x, -action.scroll_y)
-        case actions.Move():
-            _refuse("a phone has no pointer; click instead")
+            _tap(phone, x, y)
+        case actions.DoubleClick(x=x, y=y):
+            _tap(phone, x, y)
+            _tap(phone, x, y)
+        case actions.LongPress(x=x, y=y):
+            if (widget := _touched(phone, x, y)) is not None and widget.long_press is not None:
+                widget.long_press.apply(phone, x)
+        case actions.Drag(path=path):
+            _move(phone, path[0], path[-1])
+        case actions.Swipe(x=x, y=y):
+            _move(phone, (x, y), (action.to_x, action.to_y))
+        case actions.Scroll(x=x, y=y):
+            _require_on_screen(x, y)
+            _pan(phone, x, y, -action.scroll_x, -action.scroll_y)
 
 
 def _refuse(message: str) -> None:
     raise ActionRefusedError(message)
 
 
-def _require_on_screen(*coordinates: int) -> None:
-    for x, y in zip(coordinates[::2], coordinates[1::2], strict=True):
-        if not (0 <= x < WIDTH_PX and 0 <= y < HEIGHT_PX):
-            _refuse(f"({x}, {y}) is outside the screen of {WIDTH_PX} x {HEIGHT_PX} px")
+def _require_on_screen(x: int, y: int) -> None:
+    if not (0 <= x < WIDTH_PX and 0 <= y < HEIGHT_PX):
+        _refuse(f"({x}, {y}) is outside the screen of {WIDTH_PX} x {HEIGHT_PX} px")
 
 
-def _apply(phone: Phone, effect: Effect | None, x: int) -> None:
-    if effect is not None:
-        effect.apply(phone, x)
+def _touched(phone: Phone, x: int, y: int) -> Widget | None:
+    """The topmost widget there."""
+    _require_on_screen(x, y)
+    return scene(phone).at(x, y)
 
 
 def _tap(phone: Phone, x: int, y: int) -> None:
-    _require_on_screen(x, y)
-    widget = scene(phone).at(x, y)
-    _apply(phone, widget.effect if widget else None, x)
+    if (widget := _touched(phone, x, y)) is not None and widget.effect is not None:
+        widget.effect.apply(phone, x)
 
 
-def _long_press(phone: Phone, x: int, y: int) -> None:
-    _require_on_screen(x, y)
-    widget = scene(phone).at(x, y)
-    _apply(phone, widget.long_press_effect if widget else None, x)
-
-
-def _move(phone: Phone, x: int, y: int, to_x: int, to_y: int) -> None:
-    _require_on_screen(x, y, to_x, to_y)
-    widget = scene(phone).at(x, y)
+def _move(phone: Phone, start: tuple[int, int], end: tuple[int, int]) -> None:
+    widget = _touched(phone, *start)
+    _require_on_screen(*end)
+    dx, dy = end[0] - start[0], end[1] - start[1]
     if widget is not None and isinstance(widget.effect, MoveSlider):
-        widget.effect.apply(phone, to_x)
-    elif max(abs(to_x - x), abs(to_y - y)) < TOUCH_SLOP_PX:
-        _tap(phone, x, y)
+        widget.effect.apply(phone, end[0])
+    elif max(abs(dx), abs(dy)) < TOUCH_SLOP_PX:
+        _tap(phone, *start)
     else:
-        _pan(phone, x, y, to_x - x, to_y - y)
+        _pan(phone, *start, dx, dy)
 
 
 def _pan(phone: Phone, x: int, y: int, dx: int, dy: int) -> None:
@@ -152,19 +142,20 @@ def _scroll(phone: Phone, dy: int) -> None:
 
 def _pan_overlay(phone: Phone, x: int, y: int, dx: int, dy: int) -> None:
     widget = scene(phone).at(x, y)
+    effect = widget.effect if widget is not None else None
+    touched, arguments = effect if isinstance(effect, Command) else (None, ())
     match phone.overlay:
-        case "recents" if dy != 0:
+        case "recents" if dy:
             _scroll(phone, dy)
-        case "recents" if dx != 0 and widget is not None and isinstance(widget.effect, LaunchApp):
-            phone.recents.remove(widget.effect.package)
-            phone.stop(widget.effect.package)
+        case "recents" if dx and touched == Phone.launch:
+            (package,) = arguments
+            phone.recents.remove(package)
+            phone.stop(package)
             phone.overlay = "recents"
-        case "notifications" if (
-            dx != 0 and widget is not None and isinstance(widget.effect, OpenNotification)
-        ):
-            phone.notifications.pop(widget.effect.index)
-        case "notifications" if dy != 0:
-            ShowOverlay("quick_settings" if dy > 0 else None).apply(phone, x)
+        case "notifications" if dx and touched == Phone.open_notification:
+            phone.notifications.pop(*arguments)
+        case "notifications" if dy:
+            phone.overlay = "quick_settings" if dy > 0 else None
         case "quick_settings" if dy < 0:
             phone.overlay = None
         case _:
@@ -199,7 +190,7 @@ def _press_keys(phone: Phone, keys: tuple[str, ...]) -> None:
 
 def _erase(phone: Phone) -> None:
     if phone.focus is not None:
-        phone.fields[phone.focus] = phone.fields.get(phone.focus, "")[:-1]
+        phone.erase(phone.focus)
 
 
 def _type(phone: Phone, text: str) -> None:
@@ -207,7 +198,7 @@ def _type(phone: Phone, text: str) -> None:
         _refuse("no text field has the focus; tap one first")
         return
     line, newline, _ = text.partition("\n")
-    phone.fields[phone.focus] = phone.fields.get(phone.focus, "") + line
+    phone.write(phone.focus, line)
     if newline:
         phone.submit()
 

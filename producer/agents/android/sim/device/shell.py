@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from producer.agents.android.sim.device import dumps
 from producer.agents.android.sim.device.gestures import perform
@@ -13,6 +13,8 @@ from producer.environments.environment import ActionRefusedError
 from schemas.actions import Swipe
 
 NAMESPACES = ("global", "system", "secure")
+FOLDERS = ("/sdcard", "/sdcard/Pictures", "/sdcard/Pictures/Screenshots", "/sdcard/DCIM/Camera")
+CONTACTS_URI = "content://com.android.contacts/contacts"
 
 
 class Printed(NamedTuple):
@@ -22,6 +24,10 @@ class Printed(NamedTuple):
     """Stdout and stderr."""
     status: int = 0
     """Exit status; 0 on success."""
+
+
+class _FailedError(Exception):
+    """What a command prints, and its exit status."""
 
 
 def run(phone: Phone, command: str) -> Printed:
@@ -35,104 +41,101 @@ def run(phone: Phone, command: str) -> Printed:
     handler = COMMANDS.get(words[0])
     if handler is None:
         return Printed(f"/system/bin/sh: {words[0]}: inaccessible or not found\n", 127)
-    return handler(phone, words[1:])
+    try:
+        return Printed(handler(phone, words[1:]))
+    except _FailedError as failed:
+        return Printed(*failed.args)
 
 
-def _settings(phone: Phone, words: Sequence[str]) -> Printed:
+def _fail(text: str, status: int = 1) -> NoReturn:
+    message = f"{text}\n" if text else ""
+    raise _FailedError(message, status)
+
+
+def _settings(phone: Phone, words: Sequence[str]) -> str:
     match words:
         case ["get", namespace, key] if namespace in NAMESPACES:
-            return Printed(phone.get(namespace, key) + "\n")
+            return phone.get(namespace, key) + "\n"
         case ["put", namespace, key, value] if namespace in NAMESPACES:
             phone.put(namespace, key, value)
-            return Printed("")
+            return ""
         case ["delete", namespace, key] if namespace in NAMESPACES:
             removed = phone.settings.get(namespace, {}).pop(key, None)
-            return Printed(f"Deleted {int(removed is not None)} rows\n")
+            return f"Deleted {int(removed is not None)} rows\n"
         case ["list", namespace] if namespace in NAMESPACES:
-            return Printed(
-                "".join(
-                    f"{key}={value}\n"
-                    for key, value in sorted(phone.settings.get(namespace, {}).items())
-                )
-            )
+            stored = sorted(phone.settings.get(namespace, {}).items())
+            return "".join(f"{key}={value}\n" for key, value in stored)
         case _:
-            return Printed(f"Invalid command: settings {' '.join(words)}\n", 255)
+            _fail(f"Invalid command: settings {' '.join(words)}", 255)
 
 
-def _dumpsys(phone: Phone, words: Sequence[str]) -> Printed:
+def _dumpsys(phone: Phone, words: Sequence[str]) -> str:
     match words:
         case ["window", *_]:
-            return Printed(dumps.window(phone))
+            return dumps.window(phone)
         case ["activity", "activities"]:
-            return Printed(dumps.activities(phone))
+            return dumps.activities(phone)
         case ["audio"]:
-            return Printed(dumps.audio(phone))
+            return dumps.audio(phone)
         case ["notification", *_]:
-            return Printed(dumps.notification(phone))
+            return dumps.notification(phone)
         case ["wallpaper"]:
-            return Printed(dumps.wallpaper(phone))
+            return dumps.wallpaper(phone)
         case _:
-            return Printed(f"Can't find service: {' '.join(words)}\n", 1)
+            _fail(f"Can't find service: {' '.join(words)}")
 
 
-def _pm(phone: Phone, words: Sequence[str]) -> Printed:
+def _pm(phone: Phone, words: Sequence[str]) -> str:
     match words:
         case ["list", "packages", *rest]:
-            return Printed(
-                "".join(
-                    f"package:{name}\n"
-                    for name in sorted(phone.installed)
-                    if all(part in name for part in rest)
-                )
-            )
+            names = sorted(phone.installed)
+            listed = [name for name in names if all(part in name for part in rest)]
+            return "".join(f"package:{name}\n" for name in listed)
         case ["uninstall", package] if package in phone.installed:
             phone.uninstall(package)
-            return Printed("Success\n")
+            return "Success\n"
         case ["install-existing", package] if package in BY_PACKAGE:
             phone.installed.add(package)
-            return Printed(f"Package {package} installed for user: 0\n")
+            return f"Package {package} installed for user: 0\n"
         case _:
-            return Printed(f"Failure [not installed: {' '.join(words)}]\n", 1)
+            _fail(f"Failure [not installed: {' '.join(words)}]")
 
 
-def _am(phone: Phone, words: Sequence[str]) -> Printed:
+def _am(phone: Phone, words: Sequence[str]) -> str:
     match words:
         case ["force-stop", package]:
             phone.stop(package)
-            return Printed("")
+            return ""
         case ["start", "-n", target]:
             package, _, name = target.partition("/")
-            full = name.removeprefix(package)
-            if package == SETTINGS:
-                pages = [page.name for page in PAGES.values() if page.activity == full]
-                page = pages[0] if pages else None
-            else:
-                page = (
-                    "main"
-                    if package in phone.installed and full == BY_PACKAGE[package].activity
-                    else None
-                )
+            page = _page_of(phone, package, name.removeprefix(package))
             if page is None:
-                return Printed(
-                    f"Error type 3\nError: Activity class {{{target}}} does not exist.\n", 1
-                )
+                _fail(f"Error type 3\nError: Activity class {{{target}}} does not exist.")
             phone.launch(package, page)
-            return Printed(f"Starting: Intent {{ cmp={target} }}\n")
+            return f"Starting: Intent {{ cmp={target} }}\n"
         case _:
-            return Printed(f"Unknown command: am {' '.join(words)}\n", 255)
+            _fail(f"Unknown command: am {' '.join(words)}", 255)
 
 
-def _monkey(phone: Phone, words: Sequence[str]) -> Printed:
+def _page_of(phone: Phone, package: str, activity: str) -> str | None:
+    """The page that the activity shows; None: there is no such activity."""
+    if package == SETTINGS:
+        return next((page.name for page in PAGES.values() if page.activity == activity), None)
+    is_main = package in phone.installed and activity == BY_PACKAGE[package].activity
+    return "main" if is_main else None
+
+
+def _monkey(phone: Phone, words: Sequence[str]) -> str:
     """`monkey -p PACKAGE 1`: start an app without knowing its activity."""
     match words:
         case ["-p", package, *_] if package in phone.installed:
             phone.launch(package, "root" if package == SETTINGS else "main")
-            return Printed("Events injected: 1\n")
+            return "Events injected: 1\n"
         case _:
-            return Printed("** No activities found to run, monkey aborted.\n", 252)
+            _fail("** No activities found to run, monkey aborted.", 252)
 
 
-def _input(phone: Phone, words: Sequence[str]) -> Printed:
+def _input(phone: Phone, words: Sequence[str]) -> str:
     keys: dict[str, Callable[[], None]] = {
         "KEYCODE_HOME": phone.home,
         "3": phone.home,
@@ -144,190 +147,155 @@ def _input(phone: Phone, words: Sequence[str]) -> Printed:
     match words:
         case ["keyevent", name] if name in keys:
             keys[name]()
-            return Printed("")
-        case ["swipe", *points] if len(points) >= 4 and all(  # noqa: PLR2004  # x1 y1 x2 y2
-            point.isdecimal() for point in points
-        ):  # x1 y1 x2 y2
-            x, y, to_x, to_y = (int(point) for point in points[:4])
+        case ["swipe", x, y, to_x, to_y, *rest] if all(
+            word.isdecimal() for word in (x, y, to_x, to_y, *rest)
+        ):
             try:
-                perform(phone, Swipe(x=x, y=y, to_x=to_x, to_y=to_y))
+                perform(phone, Swipe(x=int(x), y=int(y), to_x=int(to_x), to_y=int(to_y)))
             except ActionRefusedError as error:
-                return Printed(f"Error: {error}\n", 1)
-            return Printed("")
+                _fail(f"Error: {error}")
         case ["text", text] if phone.focus is not None:
-            phone.fields[phone.focus] = phone.fields.get(phone.focus, "") + text.replace("%s", " ")
-            return Printed("")
+            phone.write(phone.focus, text.replace("%s", " "))
         case _:
-            return Printed(f"Error: Unknown command: input {' '.join(words)}\n", 1)
+            _fail(f"Error: Unknown command: input {' '.join(words)}")
+    return ""
 
 
-def _cmd(phone: Phone, words: Sequence[str]) -> Printed:  # noqa: PLR0911  # one answer per service
+def _cmd(phone: Phone, words: Sequence[str]) -> str:
     match words:
-        case ["wifi", "status"]:
-            is_on = phone.get("global", "wifi_on") != "0"
-            joined = (
-                f'Wifi is connected to "{phone.connected}"'
-                if phone.connected
-                else "Wifi is not connected"
-            )
-            return Printed(
-                f"Wifi is {'enabled' if is_on else 'disabled'}\n" + (f"{joined}\n" if is_on else "")
-            )
-        case ["wifi", "list-networks"]:
+        case ["wifi", *rest]:
+            return _wifi(phone, rest)
+        case ["appops", "get", package, "POST_NOTIFICATION"] if package in phone.installed:
+            is_blocked = package in phone.blocked_notifications
+            return f"POST_NOTIFICATION: {'ignore' if is_blocked else 'allow'}\n"
+        case ["appops", "set", package, "POST_NOTIFICATION", "allow" | "ignore" as mode] if (
+            package in phone.installed
+        ):
+            blocked = phone.blocked_notifications
+            (blocked.discard if mode == "allow" else blocked.add)(package)
+        case ["notification", "post", "-t", title, tag, text] if tag:
+            phone.notifications.insert(0, Notification("com.android.email", title, text))
+            return f"posting:\n  Notification(tag={tag})\n"
+        case ["media_session", "volume", "--stream", "3", "--set", index] if (
+            index.isdecimal() and int(index) <= VOLUME_STEPS
+        ):
+            phone.put("volume", "music", index)
+            return f"[V] will set volume to index={index}\n"
+        case ["statusbar", "collapse"]:
+            phone.overlay = None
+        case ["statusbar", "expand-notifications"]:
+            phone.overlay = "notifications"
+        case _:
+            _fail(f"cmd: Can't find service: {' '.join(words)}", 20)
+    return ""
+
+
+def _wifi(phone: Phone, words: Sequence[str]) -> str:
+    match words:
+        case ["status"]:
+            if phone.get("global", "wifi_on") == "0":
+                return "Wifi is disabled\n"
+            joined = f'connected to "{phone.connected}"' if phone.connected else "not connected"
+            return f"Wifi is enabled\nWifi is {joined}\n"
+        case ["list-networks"]:
             rows = "".join(
                 f"{number}            {name}                 wpa2-psk\n"
                 for number, name in enumerate(phone.saved_networks)
             )
-            return Printed(
-                "Network Id      SSID                         Security type\n" + rows
-                if rows
-                else "No networks\n"
-            )
-        case ["appops", "get", package, "POST_NOTIFICATION"] if package in phone.installed:
-            return Printed(
-                "POST_NOTIFICATION:"
-                f" {'ignore' if package in phone.blocked_notifications else 'allow'}\n"
-            )
-        case [
-            "appops",
-            "set",
-            package,
-            "POST_NOTIFICATION",
-            "allow" | "ignore" as mode,
-        ] if package in phone.installed:
-            (
-                phone.blocked_notifications.discard
-                if mode == "allow"
-                else phone.blocked_notifications.add
-            )(package)
-            return Printed("")
-        case ["notification", "post", "-t", title, tag, text] if tag:
-            phone.notifications.insert(0, Notification("com.android.email", title, text))
-            return Printed(f"posting:\n  Notification(tag={tag})\n")
-        case [
-            "media_session",
-            "volume",
-            "--stream",
-            "3",
-            "--set",
-            index,
-        ] if index.isdecimal() and int(index) <= VOLUME_STEPS:
-            phone.put("volume", "music", index)
-            return Printed(f"[V] will set volume to index={index}\n")
-        case ["statusbar", "collapse"]:
-            phone.overlay = None
-            return Printed("")
-        case ["statusbar", "expand-notifications"]:
-            phone.overlay = "notifications"
-            return Printed("")
+            head = "Network Id      SSID                         Security type\n"
+            return head + rows if rows else "No networks\n"
         case _:
-            return Printed(f"cmd: Can't find service: {' '.join(words)}\n", 20)
+            _fail(f"cmd: Can't find service: wifi {' '.join(words)}".rstrip(), 20)
 
 
-def _pidof(phone: Phone, words: Sequence[str]) -> Printed:
-    running = [
-        str(4000 + sum(map(ord, package)) % 5000) for package in words if package in phone.stacks
-    ]
-    return Printed(" ".join(running) + "\n") if running else Printed("", 1)
+def _pidof(phone: Phone, words: Sequence[str]) -> str:
+    running = [package for package in words if package in phone.stacks]
+    if not running:
+        _fail("")
+    return " ".join(str(4000 + sum(map(ord, package)) % 5000) for package in running) + "\n"
 
 
-def _ls(phone: Phone, words: Sequence[str]) -> Printed:
+def _ls(phone: Phone, words: Sequence[str]) -> str:
     paths = [word for word in words if not word.startswith("-")]
     if not paths:
-        return Printed("acct  data  dev  etc  proc  sdcard  storage  system  vendor\n")
+        return "acct  data  dev  etc  proc  sdcard  storage  system  vendor\n"
     folder = _resolve(paths[0]).rstrip("/")
-    names = sorted(
-        {
-            name.removeprefix(folder + "/").partition("/")[0]
-            for name in phone.files
-            if name.startswith(folder + "/")
-        }
-    )
     if folder in phone.files:
-        return Printed(paths[0] + "\n")
-    if not names and folder not in {
-        "/sdcard",
-        "/sdcard/Pictures",
-        "/sdcard/Pictures/Screenshots",
-        "/sdcard/DCIM/Camera",
-    }:
-        return Printed(f"ls: {paths[0]}: No such file or directory\n", 1)
-    return Printed("".join(f"{name}\n" for name in names))
+        return paths[0] + "\n"
+    inside = [name for name in phone.files if name.startswith(folder + "/")]
+    if not inside and folder not in FOLDERS:
+        _fail(f"ls: {paths[0]}: No such file or directory")
+    names = {name.removeprefix(folder + "/").partition("/")[0] for name in inside}
+    return "".join(f"{name}\n" for name in sorted(names))
 
 
-def _test(phone: Phone, words: Sequence[str]) -> Printed:
+def _test(phone: Phone, words: Sequence[str]) -> str:
     match words:
         case ["-e" | "-f", path]:
-            return Printed("", int(_resolve(path) not in phone.files))
+            if _resolve(path) not in phone.files:
+                _fail("")
+            return ""
         case _:
-            return Printed("test: syntax error\n", 2)
+            _fail("test: syntax error", 2)
 
 
-def _rm(phone: Phone, words: Sequence[str]) -> Printed:
-    for word in words:
-        if not word.startswith("-"):
-            phone.files -= {
-                name
-                for name in phone.files
-                if name == _resolve(word) or name.startswith(_resolve(word).rstrip("/") + "/")
-            }
-    return Printed("")
+def _rm(phone: Phone, words: Sequence[str]) -> str:
+    for path in (_resolve(word) for word in words if not word.startswith("-")):
+        inside = path.rstrip("/") + "/"
+        phone.files -= {name for name in phone.files if name == path or name.startswith(inside)}
+    return ""
 
 
-def _du(phone: Phone, words: Sequence[str]) -> Printed:
+def _du(phone: Phone, words: Sequence[str]) -> str:
     """`du -sk /data/data/PACKAGE/cache`: size in KiB."""
     match words:
         case ["-sk", path] if (
             path.startswith("/data/data/") and path.split("/")[3] in phone.cache_kib
         ):
-            return Printed(f"{phone.cache_kib[path.split('/')[3]]}\t{path}\n")
+            return f"{phone.cache_kib[path.split('/')[3]]}\t{path}\n"
         case _:
-            return Printed(f"du: {' '.join(words)}: No such file or directory\n", 1)
+            _fail(f"du: {' '.join(words)}: No such file or directory")
 
 
-def _content(phone: Phone, words: Sequence[str]) -> Printed:
+def _content(phone: Phone, words: Sequence[str]) -> str:
     """`content query --uri content://com.android.contacts/contacts`: names, oldest first."""
     match words:
-        case ["query", "--uri", "content://com.android.contacts/contacts", *_]:
-            return Printed(
-                "".join(
-                    f"Row: {number} display_name={name}\n"
-                    for number, name in enumerate(phone.contacts)
-                )
-                or "No result found.\n"
-            )
+        case ["query", "--uri", uri, *_] if uri == CONTACTS_URI:
+            rows = enumerate(phone.contacts)
+            shown = "".join(f"Row: {number} display_name={name}\n" for number, name in rows)
+            return shown or "No result found.\n"
         case _:
-            return Printed(f"[ERROR] Unsupported operation: {' '.join(words)}\n", 1)
+            _fail(f"[ERROR] Unsupported operation: {' '.join(words)}")
 
 
-def _wpa_cli(phone: Phone, words: Sequence[str]) -> Printed:
+def _wpa_cli(phone: Phone, words: Sequence[str]) -> str:
     if list(words) != ["disconnect"]:
-        return Printed("Unknown command\n", 1)
+        _fail("Unknown command")
     phone.connected = None
-    return Printed("OK\n")
+    return "OK\n"
 
 
-def _uiautomator(phone: Phone, words: Sequence[str]) -> Printed:
+def _uiautomator(phone: Phone, words: Sequence[str]) -> str:
     if list(words) != ["dump", "/dev/tty"]:
-        return Printed("Usage: uiautomator dump /dev/tty\n", 1)
-    return Printed(dumps.view_tree(phone))
+        _fail("Usage: uiautomator dump /dev/tty")
+    return dumps.view_tree(phone)
 
 
-def _screencap(phone: Phone, words: Sequence[str]) -> Printed:
+def _screencap(phone: Phone, words: Sequence[str]) -> str:
     """`screencap -p FILE`."""
     match words:
         case ["-p", path]:
             phone.files.add(_resolve(path))
-            return Printed("")
+            return ""
         case _:
-            return Printed("usage: screencap [-hp] FILENAME\n", 1)
+            _fail("usage: screencap [-hp] FILENAME")
 
 
 def _resolve(path: str) -> str:
     return path.replace("/storage/emulated/0", "/sdcard", 1)
 
 
-COMMANDS: dict[str, Callable[[Phone, Sequence[str]], Printed]] = {
+COMMANDS: dict[str, Callable[[Phone, Sequence[str]], str]] = {
     "settings": _settings,
     "dumpsys": _dumpsys,
     "pm": _pm,

@@ -4,21 +4,14 @@ Deterministic: the same task, seed and actions give the same screens, byte for b
 """
 
 import secrets
-import time
 
 from PIL import Image
 
 from producer.agents.android.shell_judge import JudgedByShell
 from producer.agents.android.sim.device import gestures, shell
-from producer.agents.android.sim.painting import render
+from producer.agents.android.sim.painting import render_image, render_png
 from producer.agents.android.sim.screens import scene
-from producer.agents.android.sim.screens.widget import (
-    HEIGHT_PX,
-    WIDTH_PX,
-    Element,
-    Scene,
-    Widget,
-)
+from producer.agents.android.sim.screens.widget import HEIGHT_PX, WIDTH_PX, Element, Scene, Widget
 from producer.agents.android.sim.state.phone import Phone
 from producer.agents.android.sim.state.variation import fresh_phone
 from producer.environments.environment import EnvironmentFailedError, Screenshot
@@ -32,32 +25,17 @@ MIN_SHARE_VISIBLE = 0.4
 class AndroidSim(JudgedByShell):
     """One simulated phone for one episode.
 
-    Not thread-safe. Blocks only for `hang_s`. After a failure every call except `close` raises
-    EnvironmentFailedError. `close` is idempotent.
-
-    Failure injection for tests: `fail_on_open` fails in `open`; `fail_after_actions=n` fails in
-    action n + 1; `hang_after_actions=n` blocks in action n + 1 for `hang_s` seconds, then goes on.
+    Not thread-safe. Never blocks. Before `open`, after a set-up that failed and after `close` every
+    other call raises EnvironmentFailedError. `close` is idempotent.
     """
 
     env_type = "android_sim"
     box_type = "android"
     is_simulated = True
 
-    def __init__(
-        self,
-        *,
-        fail_on_open: bool = False,
-        fail_after_actions: int | None = None,
-        hang_after_actions: int | None = None,
-        hang_s: float = 0.0,
-    ) -> None:
-        self._fail_on_open = fail_on_open
-        self._fail_after_actions = fail_after_actions
-        self._hang_after_actions = hang_after_actions
-        self._hang_s = hang_s
+    def __init__(self) -> None:
         self._phone: Phone | None = None
         self._provider_id = ""
-        self._num_actions = 0
 
     @property
     def provider_id(self) -> str:
@@ -68,10 +46,7 @@ class AndroidSim(JudgedByShell):
     def phone(self) -> Phone:
         """The true state, for oracles and tests. EnvironmentFailedError if not running."""
         if self._phone is None:
-            message = (
-                "the simulated phone is not running: open() was not called, or the phone was closed"
-                " or failed"
-            )
+            message = "the simulated phone is not running: it was not opened, or was closed"
             raise EnvironmentFailedError(message)
         return self._phone
 
@@ -85,12 +60,8 @@ class AndroidSim(JudgedByShell):
 
     def start(self, task: Task, seed: int) -> None:
         """`open` without rendering a screenshot."""
-        if self._fail_on_open:
-            message = "the simulated phone did not start (fail_on_open)"
-            raise EnvironmentFailedError(message)
         self._phone = fresh_phone(seed)
         self._provider_id = f"sim-{seed}-{secrets.token_hex(4)}"
-        self._num_actions = 0
         for command in task.setup:
             printed = shell.run(self._phone, command)
             if printed.status != 0:
@@ -107,17 +78,7 @@ class AndroidSim(JudgedByShell):
 
     def perform(self, action: Action) -> None:
         """`act` without rendering a screenshot."""
-        phone = self.phone
-        if self._num_actions == self._hang_after_actions:
-            time.sleep(self._hang_s)
-        if self._num_actions == self._fail_after_actions:
-            self._phone = None
-            message = (
-                f"the simulated phone died after {self._num_actions} actions (fail_after_actions)"
-            )
-            raise EnvironmentFailedError(message)
-        self._num_actions += 1
-        gestures.perform(phone, action)
+        gestures.perform(self.phone, action)
 
     def shell(self, command: str) -> str:
         """The output of a shell command. EnvironmentFailedError."""
@@ -129,31 +90,29 @@ class AndroidSim(JudgedByShell):
 
     def screenshot(self) -> Screenshot:
         """The current screen as PNG."""
-        return Screenshot(
-            png=render.render_png(scene(self.phone)), width_px=WIDTH_PX, height_px=HEIGHT_PX
-        )
+        return Screenshot(png=render_png(scene(self.phone)), width_px=WIDTH_PX, height_px=HEIGHT_PX)
 
     def picture(self) -> Image.Image:
         """The current screen as an RGB image: the pixels of `screenshot` without encoding a PNG."""
-        return render.render_image(scene(self.phone))
+        return render_image(scene(self.phone))
 
     def visible_elements(self) -> list[Element]:
         """Ground truth: the widgets that are visible and can be touched.
 
         For supervised warm-up and oracles; not available to policies in rollouts.
         """
-        shown = scene(self.phone)
+        drawn = scene(self.phone)
         return [
             element
-            for index, widget in enumerate(shown.widgets)
-            if (element := _element(shown, index, widget)) is not None
+            for index, widget in enumerate(drawn.widgets)
+            if (element := _element(drawn, index, widget)) is not None
         ]
 
 
-def _element(shown: Scene, index: int, widget: Widget) -> Element | None:
+def _element(drawn: Scene, index: int, widget: Widget) -> Element | None:
     if not widget.name or widget.effect is None:
         return None
-    look, above = widget.look, shown.widgets[index + 1 :]
+    look, above = widget.look, drawn.widgets[index + 1 :]
     top, bottom = _visible_part(widget, above)
     if (bottom - top) < MIN_SHARE_VISIBLE * look.height:
         return None

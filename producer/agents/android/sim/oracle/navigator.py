@@ -5,9 +5,14 @@ Methods return None if the phone is already there. They do not change the phone 
 
 from producer.agents.android.sim.device.sim import AndroidSim
 from producer.agents.android.sim.screens import scene
-from producer.agents.android.sim.screens.widget import HEIGHT_PX, WIDTH_PX, Element
+from producer.agents.android.sim.screens.widget import (
+    HEIGHT_PX,
+    SLIDER_LEFT,
+    SLIDER_RIGHT,
+    WIDTH_PX,
+    Element,
+)
 from producer.agents.android.sim.state.apps import BY_PACKAGE, LAUNCHER, SETTINGS
-from producer.agents.android.sim.state.effects import MoveSlider
 from producer.agents.android.sim.state.settings_tree import PARENTS
 from schemas.actions import Action, Click, Swipe, SystemButton
 
@@ -64,9 +69,7 @@ class Navigator:
     def slide(self, name: str, share: float) -> Action:
         """Tap a slider at this share (0-1) of its track; 0 and 1 are tapped past the ends."""
         widget = next(widget for widget in scene(self.phone).widgets if widget.name == name)
-        slider = widget.effect
-        assert isinstance(slider, MoveSlider)  # noqa: S101  # callers name sliders
-        x = slider.left_px + round(share * (slider.right_px - slider.left_px))
+        x = SLIDER_LEFT + round(share * (SLIDER_RIGHT - SLIDER_LEFT))
         if share in {0, 1}:
             x += 8 if share else -8
         return Click(x=x, y=widget.y + 46)

@@ -102,14 +102,14 @@ class Episode:
 def run_episode(task: Task, seed: int, agent: Agent) -> Episode:
     """Run one episode on a new phone. A refused action costs a turn."""
     sim = AndroidSim()
-    sim.open(task, seed)
+    sim.start(task, seed)
     turns, has_terminated = 0, False
     while turns < task.max_steps and not has_terminated:
         action = agent(task, sim)
         turns += 1
         has_terminated = action.type == "terminate"
         try:
-            sim.act(action)
+            sim.perform(action)
         except ActionRefusedError:
             continue
     is_solved = judge(task, sim.shell).success

@@ -5,13 +5,7 @@ Stateless: a strategy chooses from the phone's current state, so it recovers fro
 
 from collections.abc import Callable
 
-from producer.agents.android.sim.oracle.navigator import (
-    BACK,
-    HOME,
-    RECENTS,
-    SWIPES,
-    Navigator,
-)
+from producer.agents.android.sim.oracle.navigator import BACK, HOME, RECENTS, SWIPES, Navigator
 from producer.agents.android.sim.state.apps import (
     BY_PACKAGE,
     CHROME,
@@ -22,7 +16,7 @@ from producer.agents.android.sim.state.apps import (
     TEST_APP,
 )
 from producer.agents.android.sim.state.phone import MAX_BRIGHTNESS
-from producer.agents.android.sim.state.settings_tree import PAGE_OF
+from producer.agents.android.sim.state.settings_tree import ACTIVITY_PAGES, PAGE_OF
 from producer.task import Task
 from schemas.actions import Action, KeyPress, Terminate, Type, Wait
 
@@ -82,21 +76,6 @@ def _search_app(nav: Navigator, package: str, label: str) -> Action:
         if nav.phone.focus == "drawer_search"
         else nav.tap("drawer_search") or HOME
     )
-
-
-ACTIVITY_PAGES: dict[str, str] = {
-    "battery": "battery",
-    "wifi_settings": "wifi",
-    "bluetooth_settings": "bluetooth",
-    "display_settings": "display",
-    "sound_settings": "sound",
-    "language_input_settings": "language",
-    "date_time_settings": "date_time",
-    "storage_settings": "storage",
-    "screen_lock_settings": "screen_lock",
-    "developer_options_settings": "developer",
-    "location_settings": "location",
-}
 
 
 def _activity(nav: Navigator, task: Task) -> Action:
@@ -213,8 +192,8 @@ def _open_screenshot(nav: Navigator, task: Task) -> Action:
         return _screenshot(nav, task)
     if (action := nav.to_app(GALLERY)) is not None:
         return action
-    shown = next((name for name in nav.elements if name.startswith("screenshot_")), None)
-    return (nav.tap(shown) if shown else None) or (
+    screenshot = next((name for name in nav.elements if name.startswith("screenshot_")), None)
+    return (nav.tap(screenshot) if screenshot else None) or (
         SWIPES["up"] if nav.phone.page == "main" else BACK
     )
 

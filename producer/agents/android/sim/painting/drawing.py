@@ -1,4 +1,4 @@
-"""Drawing primitives: themes, fonts, text with ellipsis, rounded rectangles, icon tiles."""
+"""`Canvas`: themes, fonts, text with ellipsis, rounded rectangles and icons on one widget."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -6,6 +6,7 @@ from typing import NamedTuple
 from PIL import Image, ImageDraw, ImageFont
 
 from producer.agents.android.sim.painting.glyphs import glyph
+from producer.agents.android.sim.screens.widget import Look
 from producer.agents.android.sim.state.apps import Color
 
 ACCENT: Color = (0, 122, 255)
@@ -34,11 +35,6 @@ LIGHT = Theme((246, 247, 250), WHITE, (24, 26, 31), (98, 103, 114), OFF_LIGHT)
 DARK = Theme((16, 17, 21), (38, 40, 47), (236, 238, 242), (158, 163, 174), OFF_DARK)
 
 
-def theme(*, dark: bool) -> Theme:
-    """The dark or the light theme."""
-    return DARK if dark else LIGHT
-
-
 @lru_cache(maxsize=32)
 def font(size_px: int) -> ImageFont.FreeTypeFont:
     """Pillow's bundled font, so that screens are the same on every machine."""
@@ -57,20 +53,81 @@ def ellipsize(text: str, size_px: int, width_px: int) -> str:
     return text.rstrip() + "..."
 
 
-def draw_text(
-    image: Image.Image,
-    at: tuple[float, float],
-    text: str,
-    size_px: int,
-    color: Color,
-    *,
-    width_px: int = 1000,
-    anchor: str = "lm",
-) -> None:
-    """Draw one line of text at a point; `anchor` is Pillow's (`lm`: left, middle)."""
-    line = text[:MAX_TEXT_LENGTH].replace("\n", " ")
-    draw = ImageDraw.Draw(image)
-    draw.text(at, ellipsize(line, size_px, width_px), font=font(size_px), fill=color, anchor=anchor)
+class Canvas:
+    """The image of one widget. Places are px from its left upper corner."""
+
+    def __init__(self, look: Look, background: Color | None = None) -> None:
+        """`background`: of an RGB image; None: the image is RGBA, and transparent."""
+        self.width, self.height = look.width, look.height
+        self.theme = DARK if look.dark else LIGHT
+        size = (look.width, look.height)
+        self.image = (
+            Image.new("RGBA", size, (0, 0, 0, 0))
+            if background is None
+            else Image.new("RGB", size, background)
+        )
+
+    @property
+    def draw(self) -> ImageDraw.ImageDraw:
+        """Pillow's, for other shapes."""
+        return ImageDraw.Draw(self.image)
+
+    def box(self, color: Color, radius_px: int, at: tuple[int, int], size: tuple[int, int]) -> None:
+        """A rounded rectangle of this size, its left upper corner at `at`."""
+        self._add(rounded_rectangle(*size, radius_px, color), at)
+
+    def fill(self, color: Color, radius_px: int) -> None:
+        """A rounded rectangle over all of the widget."""
+        self.box(color, radius_px, (0, 0), (self.width, self.height))
+
+    def glyph(
+        self, name: str, size_px: int, color: Color, hole: Color, *, x: int | None = None
+    ) -> None:
+        """A pictogram in the middle, or with its left edge at `x`; `hole`: the color behind it."""
+        self._add(glyph(name, size_px, color, hole), self._middle(size_px, x))
+
+    def tile(
+        self,
+        look: Look,
+        size_px: int,
+        *,
+        x: int | None = None,
+        y: int | None = None,
+        is_round: bool = False,
+    ) -> None:
+        """The look's pictogram on a square or disc of its color, in the middle unless placed."""
+        left, top = self._middle(size_px, x)
+        drawn = icon_tile(look.glyph, size_px, look.color, is_round=is_round)
+        self._add(drawn, (left, top if y is None else y))
+
+    def text(
+        self,
+        at: tuple[float, float],
+        text: str,
+        size_px: int,
+        color: Color,
+        *,
+        width_px: int = 1000,
+        anchor: str = "lm",
+    ) -> None:
+        """One line of text at a point; `anchor` is Pillow's (`lm`: left, middle)."""
+        line = ellipsize(text[:MAX_TEXT_LENGTH].replace("\n", " "), size_px, width_px)
+        self.draw.text(at, line, font=font(size_px), fill=color, anchor=anchor)
+
+    def centered_text(self, text: str, size_px: int, color: Color, *, width_px: int = 1000) -> None:
+        """One line in the middle of the widget."""
+        at = (self.width / 2, self.height / 2)
+        self.text(at, text, size_px, color, width_px=width_px, anchor="mm")
+
+    def _middle(self, size_px: int, x: int | None) -> tuple[int, int]:
+        left = (self.width - size_px) // 2 if x is None else x
+        return left, (self.height - size_px) // 2
+
+    def _add(self, overlay: Image.Image, at: tuple[int, int]) -> None:
+        if self.image.mode == "RGBA":
+            self.image.alpha_composite(overlay, at)
+        else:
+            self.image.paste(overlay, at, overlay)
 
 
 @lru_cache(maxsize=512)
@@ -109,16 +166,3 @@ def rounded_rectangle(width_px: int, height_px: int, radius_px: int, color: Colo
     image = Image.new("RGBA", (width_px, height_px), (*color, 0))
     image.paste(color, (0, 0), big.resize((width_px, height_px), Image.Resampling.BOX))
     return image
-
-
-def paste(image: Image.Image, overlay: Image.Image, at: tuple[int, int]) -> None:
-    """Composite an RGBA overlay onto an RGB or RGBA image."""
-    if image.mode == "RGBA":
-        image.alpha_composite(overlay, at)
-    else:
-        image.paste(overlay, at, overlay)
-
-
-def transparent(width_px: int, height_px: int) -> Image.Image:
-    """A fully transparent RGBA image."""
-    return Image.new("RGBA", (width_px, height_px), (0, 0, 0, 0))

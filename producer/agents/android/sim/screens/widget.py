@@ -1,13 +1,16 @@
 """What a scene is made of.
 
 A `Look` decides the pixels of a widget and is the cache key for drawing it. A `Widget` is a look at
-a position with the effects of touching it. A `Scene` is one screen of widgets.
+a position with the effects of touching it. A `Scene` is one screen of widgets. All are values, so
+that scenes can be compared and cached.
 """
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from producer.agents.android.sim.state.apps import Color
-from producer.agents.android.sim.state.effects import Effect
+from producer.agents.android.sim.state.phone import MAX_BRIGHTNESS, VOLUME_STEPS, Phone
 
 WIDTH_PX = 360
 HEIGHT_PX = 640
@@ -19,12 +22,45 @@ SLIDER_LEFT, SLIDER_RIGHT = 92, 328
 WHITE: Color = (255, 255, 255)
 
 
+class Command(NamedTuple):
+    """A function of the phone, with its further arguments."""
+
+    function: Callable[..., None]
+    arguments: tuple[Any, ...]
+
+    def apply(self, phone: Phone, x: int) -> None:  # noqa: ARG002  # as of sliders
+        """Apply to the phone."""
+        self.function(phone, *self.arguments)
+
+
+class MoveSlider(NamedTuple):
+    """Set a slider to the position of the finger, clamped to the ends of its track."""
+
+    namespace: str
+    key: str
+
+    def apply(self, phone: Phone, x: int) -> None:
+        """Apply to the phone; `x` is the pixel column that was touched."""
+        share = min(1.0, max(0.0, (x - SLIDER_LEFT) / (SLIDER_RIGHT - SLIDER_LEFT)))
+        is_volume = self.namespace == "volume"
+        level = round(share * VOLUME_STEPS) if is_volume else max(1, round(share * MAX_BRIGHTNESS))
+        phone.put(self.namespace, self.key, str(level))
+
+
+Effect = Command | MoveSlider
+
+
+def do(function: Callable[..., None], *arguments: Hashable) -> Command:
+    """The effect of calling `function` with the phone and these."""
+    return Command(function, arguments)
+
+
 @dataclass(frozen=True, slots=True)
 class Look:
     """Everything that decides the pixels of one widget."""
 
     kind: str
-    """A key of `painting.render.WIDGET_RENDERERS`: `row`, `switch`, `app_icon` ..."""
+    """A key of `painting.widgets.RENDERERS`: `row`, `switch`, `app_icon` ..."""
     width: int
     """Pixels."""
     height: int
@@ -42,6 +78,19 @@ class Look:
     dark: bool = False
     """Whether the dark theme applies."""
 
+    def at(
+        self,
+        x: int,
+        y: int,
+        name: str = "",
+        effect: Effect | None = None,
+        *,
+        long_press: Effect | None = None,
+        resource_id: str = "",
+    ) -> "Widget":
+        """The widget with this look, its left upper corner here."""
+        return Widget(self, x, y, name, effect, long_press, resource_id)
+
 
 @dataclass(frozen=True, slots=True)
 class Widget:
@@ -57,8 +106,8 @@ class Widget:
     """Stable across seeds: `wifi_switch`; empty: not an element."""
     effect: Effect | None = None
     """Of a tap; None: nothing happens."""
-    long_press_effect: Effect | None = None
-    """Of a long press; None: nothing happens."""
+    long_press: Effect | None = None
+    """Effect of a long press; None: nothing happens."""
     resource_id: str = ""
     """Id in `uiautomator dump` if it differs from `name`."""
 
@@ -87,7 +136,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """Ground truth argument one widget that is visible and can be touched."""
+    """Ground truth about one widget that is visible and can be touched."""
 
     name: str
     """Stable across seeds: `wifi_switch`, `chrome_icon`."""

@@ -219,6 +219,39 @@ class Phone:
         self.num_photos_taken += 1
         self.files.add(f"/sdcard/Pictures/Screenshots/Screenshot_{self.num_photos_taken:03d}.png")
 
+    def open_menu(self, package: str) -> None:
+        """Open the menu of an app icon (long press)."""
+        self.menu = package
+
+    def open_notification(self, index: int) -> None:
+        """Launch its app, and remove it from the shade."""
+        self.launch(self.notifications.pop(index).package)
+
+    def clear_notifications(self) -> None:
+        """Empty the shade and close it."""
+        self.notifications.clear()
+        self.overlay = None
+
+    def clear_recents(self) -> None:
+        """Stop every app."""
+        self.recents.clear()
+        self.stacks.clear()
+        self.home()
+
+    def focus_field(self, name: str) -> None:
+        """Focus a text field. A browser selects all of its address then: it is cleared."""
+        if name == "url_bar" and self.focus != name:
+            self.fields.pop(name, None)
+        self.focus = name
+
+    def write(self, name: str, text: str) -> None:
+        """Append to the text in a field."""
+        self.fields[name] = self.fields.get(name, "") + text
+
+    def erase(self, name: str) -> None:
+        """Remove the last character of a field."""
+        self.fields[name] = self.fields.get(name, "")[:-1]
+
     def submit(self) -> None:
         """Press enter in the focused text field."""
         field_name, text = self.focus, self.fields.get(self.focus or "", "").strip()
@@ -226,10 +259,8 @@ class Phone:
         if field_name == "url_bar" and text:
             kind = "site" if "." in text and " " not in text else "search"
             self.open_page(f"{kind}:{text}")
-        elif field_name == "drawer_search" and text:
-            matches = self.drawer_matches()
-            if matches:
-                self.launch(matches[0])
+        elif field_name == "drawer_search" and text and (matches := self.drawer_matches()):
+            self.launch(matches[0])
 
     def drawer_matches(self) -> list[str]:
         """Packages whose label contains the search text, sorted by label."""

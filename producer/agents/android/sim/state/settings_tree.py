@@ -4,6 +4,7 @@ Rows that depend on the device (networks, apps) are added by `screens.settings`.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from producer.agents.android.sim.state.apps import Color
@@ -70,24 +71,22 @@ def _link(target: str, label: str, glyph: str, color: Color) -> Row:
     return Row(target, label, glyph, color, "link", target)
 
 
-def _control(  # the columns of the tables below
-    kind: RowKind,
-    name: str,
-    label: str,
-    glyph: str,
-    color: Color,
-    setting: str,
-    on: str = "1",
-    off: str = "0",
+def _control(
+    kind: RowKind, name: str, label: str, glyph: str, color: Color, setting: str, *stored: str
 ) -> Row:
-    namespace, key = setting.split("/")
-    return Row(name, label, glyph, color, kind, "", namespace, key, on, off)
+    """A control of the setting NAMESPACE/KEY, with its values for on and off unless 1 and 0."""
+    return Row(name, label, glyph, color, kind, "", *setting.split("/"), *stored)
 
+
+_switch = partial(_control, "switch")
+_main_switch = partial(_control, "main_switch")
+_slider = partial(_control, "slider")
+_radio = partial(_control, "radio")
 
 FIRST_ROWS: tuple[Row, ...] = (
     _link("wifi", "Wi-Fi", "wifi", BLUE),
     _link("bluetooth", "Bluetooth", "bluetooth", INDIGO),
-    _control("switch", "airplane", "Airplane mode", "airplane", ORANGE, "global/airplane_mode_on"),
+    _switch("airplane", "Airplane mode", "airplane", ORANGE, "global/airplane_mode_on"),
     _link("display", "Display", "sun", AMBER),
     _link("sound", "Sound", "speaker", RED),
     _link("battery", "Battery", "battery", GREEN),
@@ -143,75 +142,45 @@ SCREEN_LOCKS: tuple[tuple[str, str], ...] = (
 )
 """(stored kind, label)."""
 
-_WIFI = (_control("main_switch", "wifi", "Use Wi-Fi", "wifi", BLUE, "global/wifi_on"),)
+_WIFI = (_main_switch("wifi", "Use Wi-Fi", "wifi", BLUE, "global/wifi_on"),)
 
 _BLUETOOTH = (
-    _control(
-        "main_switch", "bluetooth", "Use Bluetooth", "bluetooth", INDIGO, "global/bluetooth_on"
-    ),
+    _main_switch("bluetooth", "Use Bluetooth", "bluetooth", INDIGO, "global/bluetooth_on"),
 )
 
 _DISPLAY = (
-    _control("slider", "brightness", "Brightness", "sun", AMBER, "system/screen_brightness"),
-    _control(
-        "switch", "dark_theme", "Dark theme", "moon", INDIGO, "secure/ui_night_mode", "2", "1"
-    ),
-    _control(
-        "switch",
-        "auto_rotate",
-        "Auto-rotate screen",
-        "rotate",
-        GREEN,
-        "system/accelerometer_rotation",
-    ),
+    _slider("brightness", "Brightness", "sun", AMBER, "system/screen_brightness"),
+    _switch("dark_theme", "Dark theme", "moon", INDIGO, "secure/ui_night_mode", "2", "1"),
+    _switch("auto_rotate", "Auto-rotate screen", "rotate", GREEN, "system/accelerometer_rotation"),
     _link("screen_timeout", "Screen timeout", "hourglass", ORANGE),
     _link("wallpaper", "Wallpaper", "flower", PINK),
 )
 
 _SOUND = (
-    _control("slider", "media_volume", "Media volume", "note", RED, "volume/music"),
-    _control("slider", "ring_volume", "Ring volume", "bell", BLUE, "volume/ring"),
-    _control("slider", "alarm_volume", "Alarm volume", "clock", GREEN, "volume/alarm"),
-    _control("switch", "dnd", "Do Not Disturb", "minus", PURPLE, "global/zen_mode"),
-    _control(
-        "switch",
-        "call_vibration",
-        "Vibrate for calls",
-        "handset",
-        ORANGE,
-        "system/vibrate_when_ringing",
+    _slider("media_volume", "Media volume", "note", RED, "volume/music"),
+    _slider("ring_volume", "Ring volume", "bell", BLUE, "volume/ring"),
+    _slider("alarm_volume", "Alarm volume", "clock", GREEN, "volume/alarm"),
+    _switch("dnd", "Do Not Disturb", "minus", PURPLE, "global/zen_mode"),
+    _switch(
+        "call_vibration", "Vibrate for calls", "handset", ORANGE, "system/vibrate_when_ringing"
     ),
 )
 
-_BATTERY = (
-    _control("main_switch", "battery_saver", "Battery saver", "leaf", GREEN, "global/low_power"),
-)
+_BATTERY = (_main_switch("battery_saver", "Battery saver", "leaf", GREEN, "global/low_power"),)
 
 _LOCATION = (
-    _control(
-        "main_switch", "location", "Use location", "pin", PURPLE, "secure/location_mode", "3", "0"
-    ),
+    _main_switch("location", "Use location", "pin", PURPLE, "secure/location_mode", "3", "0"),
 )
 
 _DATE_TIME = (
-    _control("switch", "auto_time", "Set time automatically", "clock", PINK, "global/auto_time"),
-    _control(
-        "switch",
-        "auto_zone",
-        "Set time zone automatically",
-        "globe",
-        BLUE,
-        "global/auto_time_zone",
-    ),
-    _control(
-        "switch", "time_24", "Use 24-hour format", "clock", SLATE, "system/time_12_24", "24", "12"
-    ),
+    _switch("auto_time", "Set time automatically", "clock", PINK, "global/auto_time"),
+    _switch("auto_zone", "Set time zone automatically", "globe", BLUE, "global/auto_time_zone"),
+    _switch("time_24", "Use 24-hour format", "clock", SLATE, "system/time_12_24", "24", "12"),
 )
 
 _SECURITY = (
     _link("screen_lock", "Screen lock", "lock", LIME),
-    _control(
-        "switch",
+    _switch(
         "lock_notifications",
         "Lock screen notes",
         "bell",
@@ -221,41 +190,28 @@ _SECURITY = (
 )
 
 _DEVELOPER = (
-    _control("switch", "usb_debugging", "USB debugging", "braces", BLACK, "global/adb_enabled"),
-    _control(
-        "switch",
-        "stay_awake",
-        "Stay awake",
-        "sun",
-        AMBER,
-        "global/stay_on_while_plugged_in",
-        "7",
-    ),
-    _control("switch", "show_taps", "Show taps", "target", PURPLE, "system/show_touches"),
+    _switch("usb_debugging", "USB debugging", "braces", BLACK, "global/adb_enabled"),
+    _switch("stay_awake", "Stay awake", "sun", AMBER, "global/stay_on_while_plugged_in", "7"),
+    _switch("show_taps", "Show taps", "target", PURPLE, "system/show_touches"),
 )
 
 _SCREEN_TIMEOUT = tuple(
-    _control(
-        "radio", f"timeout_{value}", label, "hourglass", color, "system/screen_off_timeout", value
-    )
+    _radio(f"timeout_{value}", label, "hourglass", color, "system/screen_off_timeout", value)
     for value, label, color in TIMEOUTS
 )
 
 _WALLPAPER = tuple(
-    _control("radio", f"wallpaper_{name}", label, "flower", color, "wallpaper/name", name)
+    _radio(f"wallpaper_{name}", label, "flower", color, "wallpaper/name", name)
     for name, label, color in WALLPAPERS
 )
 
 _LANGUAGE = tuple(
-    _control(
-        "radio", f"language_{locale[:2]}", label, "globe", color, "system/system_locales", locale
-    )
+    _radio(f"language_{locale[:2]}", label, "globe", color, "system/system_locales", locale)
     for locale, label, color in LANGUAGES
 )
 
 _SCREEN_LOCK = tuple(
-    _control("radio", f"lock_{kind}", label, "lock", LIME, "lock/kind", kind)
-    for kind, label in SCREEN_LOCKS
+    _radio(f"lock_{kind}", label, "lock", LIME, "lock/kind", kind) for kind, label in SCREEN_LOCKS
 )
 
 _PAGES: tuple[Page, ...] = (
@@ -306,3 +262,18 @@ PAGE_OF: dict[str, str] = {
     row.name: page.name for page in _PAGES for row in page.rows if row.kind != "link"
 }
 """Control -> the page it is on."""
+
+ACTIVITY_PAGES: dict[str, str] = {
+    "battery": "battery",
+    "wifi_settings": "wifi",
+    "bluetooth_settings": "bluetooth",
+    "display_settings": "display",
+    "sound_settings": "sound",
+    "language_input_settings": "language",
+    "date_time_settings": "date_time",
+    "storage_settings": "storage",
+    "screen_lock_settings": "screen_lock",
+    "developer_options_settings": "developer",
+    "location_settings": "location",
+}
+"""Answer of the device query `current_activity` -> the page that it means."""

@@ -7,18 +7,21 @@ from random import Random
 import pytest
 
 from producer.agents.dbbench.data.drafts import DRAFTS
-from producer.agents.dbbench.data.generate import MAX_ANSWER_ROWS, generate, with_gold
-from producer.agents.dbbench.data.scene import Draft, Scene, fill
-from producer.agents.dbbench.data.single_skill import single_skill_groups, target_skill
-from producer.agents.dbbench.data.skills import SKILLS, skills_of
-from producer.agents.dbbench.data.soundness import Finding, unsound
+from producer.agents.dbbench.data.generate import (
+    MAX_ANSWER_ROWS,
+    Finding,
+    generate,
+    unsound,
+    with_gold,
+)
+from producer.agents.dbbench.data.scene import THEMES, Draft, Scene, Theme, fill
+from producer.agents.dbbench.data.skills import SKILLS, single_skill_groups, skills_of, target_skill
 from producer.agents.dbbench.data.splits import (
     has_form_of_its_split,
     of_split,
     split_of,
     split_of_table,
 )
-from producer.agents.dbbench.data.words import THEMES, Theme
 from producer.sql_data.gold_form import gold_form
 from schemas.entry import Column, EntryContent, TableInfo
 
@@ -83,9 +86,7 @@ def test_a_statement_that_decides_nothing_is_no_entry(sql: str) -> None:
 def test_an_unsound_entry_is_found() -> None:
     (good,) = generate(1, 0)
     changed = good.model_copy(update={"answer_direct": ((-1,),)})
-    empty = good.model_copy(
-        update={"answer_direct": (), "sql": f"{good.sql} HAVING 1 = 0"},
-    )
+    empty = good.model_copy(update={"answer_direct": (), "sql": f"{good.sql} HAVING 1 = 0"})
     refused = good.model_copy(update={"sql": "SELECT nothing"})
     assert [finding.reason.partition(":")[0] for finding in unsound([changed, empty, refused])] == [
         "its SQL gives other rows",
@@ -163,10 +164,7 @@ def test_some_tables_of_the_closed_list_are_held_out() -> None:
         (("select", "where_single_condition"), "where_single_condition"),
         (("delete", "where_nested_conditions"), "where_nested_conditions"),
         (("limit_only", "order_by_single_column", "select"), "limit_only"),
-        (
-            ("order_by_single_column", "select", "where_single_condition"),
-            "order_by_single_column",
-        ),
+        (("order_by_single_column", "select", "where_single_condition"), "order_by_single_column"),
         (
             (
                 "group_by_single_column",

@@ -3,8 +3,8 @@
 import pytest
 from pydantic import JsonValue
 
-from producer.agents.dbbench.data.gold_sql import is_ordered, kind_of
 from producer.agents.dbbench.data.judging import is_right_answer
+from producer.agents.dbbench.data.skills import is_ordered, kind_of
 
 RIGHT: list[tuple[str, list[tuple[JsonValue, ...]]]] = [
     ("[(1, 'a')]", [(1, "a")]),

@@ -2,11 +2,9 @@
 
 import pytest
 
-from producer.agents.dbbench.data.setup import LIMITS, server_setup
-from producer.agents.dbbench.data.table_hash import row_hash, table_hash
-from producer.sql_execution.mysql_admin import administrator
+from producer.agents.dbbench.data.table import LIMITS, row_hash, server_setup, table_hash
+from producer.sql_execution.mysql_admin import administrator, parse_server_url
 from producer.sql_execution.mysql_session import MysqlDatabase
-from producer.sql_execution.mysql_url import parse_server_url
 from schemas.entry import Column, TableInfo
 from tests.support.mariadb import MariaDbServer
 

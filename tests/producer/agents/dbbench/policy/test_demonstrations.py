@@ -13,6 +13,8 @@ from producer.agents.dbbench.data.skills import SKILLS
 from producer.agents.dbbench.data.tasks import task_of
 from producer.agents.dbbench.environment import DbBenchEnvironment
 from producer.agents.dbbench.policy.demonstrations import Demonstration, build_examples, demonstrate
+from producer.config import RunConfig
+from producer.policy.compute_settings import PolicySettings
 from producer.policy.policy import SampleRequest, Turn
 from producer.policy.torch_policy.loading import load_base
 from producer.policy.torch_policy.open import open_in_process
@@ -84,13 +86,9 @@ def test_an_example_is_the_prompts_of_sampling_and_imitates_both_completions(
 ) -> None:
     build_knowing_policy(tmp_path, num_steps=0)
     _, tokenizer = load_base(str(tmp_path))
+    text_format = AGENTS["dbbench"].text_format(RunConfig(environment="dbbench"))
     policy = open_in_process(
-        str(tmp_path),
-        lora_rank=2,
-        renderer_name="auto",
-        seed=0,
-        screen_px=None,
-        text_format=AGENTS["dbbench"].text_format(),
+        PolicySettings(str(tmp_path), lora_rank=2, screen_px=None, text_format=text_format)
     )
     session, task = demonstrate(ENTRIES[0]), task_of(ENTRIES[0])
     example = build_examples([session], tokenizer, None)[0]

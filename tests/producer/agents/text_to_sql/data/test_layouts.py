@@ -3,7 +3,6 @@
 import json
 import shutil
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -28,11 +27,7 @@ def test_bird_s_dev_set_is_read_as_it_is_published() -> None:
     assert [question.question_id for question in questions] == [0, 1, 2]
     assert questions[0].sql.startswith("SELECT T1.`Free Meal Count (K-12)` / T2.Enrolled FROM")
     assert questions[0].evidence.startswith("Eligible free rate")
-    assert [question.difficulty for question in questions] == [
-        "simple",
-        "moderate",
-        "challenging",
-    ]
+    assert [question.difficulty for question in questions] == ["simple", "moderate", "challenging"]
     assert questions[0].cocte is None
     assert read_questions(BIRD, "dev") == questions
 
@@ -104,68 +99,58 @@ def refused(path: Path, split: str | None = "dev") -> CuaTrainError:
     return caught.value
 
 
-Change = Callable[[list[dict[str, Any]]], object]
-
-
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("number", "field", "value", "message"),
     [
-        (lambda records: records[1].pop("SQL"), "dev.json[1].SQL: expected a text; found nothing"),
-        (lambda records: records[1].update(SQL="  "), 'dev.json[1].SQL: expected a text; found "'),
-        (lambda records: records[2].update(question=7), "dev.json[2].question: expected a text"),
-        (
-            lambda records: records[2].update(question="half \ud83d"),
-            "dev.json[2].question: contains text that is not valid Unicode",
-        ),
-        (
-            lambda records: records[2].update(question="a\0b"),
-            "dev.json[2].question: contains a NUL",
-        ),
-        (
-            lambda records: records[1].update(SQL="SELECT 'a\0'"),
-            "dev.json[1].SQL: contains a NUL",
-        ),
-        (lambda records: records[2].update(db_id="x" * 300), "dev.json[2].db_id: expected a plain"),
-        (
-            lambda records: records[2].update(question_id="\ud83d"),
-            'dev.json[2].question_id: expected a number; found "\\ud83d"',
-        ),
-        (
-            lambda records: records[2].update(question_id=float("nan")),
-            "dev.json: cannot be read as JSON: NaN is no number",
-        ),
-        (lambda records: records[0].update(evidence=[]), "dev.json[0].evidence: expected a text"),
-        (lambda records: records[0].update(difficulty=1), "dev.json[0].difficulty: expected"),
-        (lambda records: records[0].pop("db_id"), "dev.json[0].db_id: expected a text"),
-        (
-            lambda records: records[2].update(db_id="other"),
-            "dev.json[2].db_id: database 'other' has no file other.sqlite in",
-        ),
-        (
-            lambda records: records[2].update(db_id="../../train/train_databases/movie_platform"),
-            "dev.json[2].db_id: expected a plain name",
-        ),
-        (lambda records: records[2].update(question_id="x"), "dev.json[2].question_id: expected"),
-        (lambda records: records[2].update(question_id=True), "dev.json[2].question_id: expected"),
-        (lambda records: records[2].update(question_id=0), "two questions have the question_id 0"),
-        (lambda records: records.append("x"), "dev.json[3]: expected an object"),
-        (lambda records: records.clear(), "dev.json: expected a JSON array of questions; found []"),
-        (
-            lambda records: [record.pop("SQL") for record in records],
-            "dev.json[0]: has no gold: expected SQL (BIRD) or query (Spider)",
-        ),
+        (1, "SQL", None, "dev.json[1].SQL: expected a text; found n"),
+        (1, "SQL", "  ", 'dev.json[1].SQL: expected a text; found "'),
+        (2, "question", 7, "dev.json[2].question: expected a text"),
+        (2, "question", "half \ud83d", "dev.json[2].question: contains text that is not valid Uni"),
+        (2, "question", "a\0b", "dev.json[2].question: contains a NUL"),
+        (1, "SQL", "SELECT 'a\0'", "dev.json[1].SQL: contains a NUL"),
+        (2, "db_id", "x" * 300, "dev.json[2].db_id: expected a plain"),
+        (2, "question_id", "\ud83d", 'dev.json[2].question_id: expected a number; found "\\ud83d"'),
+        (2, "question_id", float("nan"), "dev.json: cannot be read as JSON: NaN is no number"),
+        (0, "evidence", [], "dev.json[0].evidence: expected a text"),
+        (0, "difficulty", 1, "dev.json[0].difficulty: expected"),
+        (0, "db_id", None, "dev.json[0].db_id: expected a text"),
+        (2, "db_id", "other", "dev.json[2].db_id: database 'other' has no file other.sqlite in"),
+        (2, "db_id", "../../train/train_databases/movie_platform", "expected a plain name"),
+        (2, "question_id", "x", "dev.json[2].question_id: expected"),
+        (2, "question_id", True, "dev.json[2].question_id: expected"),
+        (2, "question_id", 0, "two questions have the question_id 0"),
     ],
 )
 def test_a_broken_record_is_named_by_file_and_field(
-    bird: Path, change: Change, message: str
+    bird: Path, number: int, field: str, value: object, message: str
 ) -> None:
     records = json.loads((bird / "dev.json").read_text())
-    change(records)
+    records[number][field] = value
     (bird / "dev.json").write_text(json.dumps(records))
     error = refused(bird)
     assert isinstance(error, UsageError)
     assert str(error).startswith("tasks: ")
     assert message in str(error)
+
+
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        ([{"db_id": "california_schools"}, "x"], "dev.json[1]: expected an object"),
+        ([], "dev.json: expected a JSON array of questions; found []"),
+        (
+            [{"db_id": "california_schools", "question": "q"}],
+            "dev.json[0]: has no gold: expected SQL (BIRD) or query (Spider)",
+        ),
+        (
+            [{"db_id": "california_schools", "question": "q"}, {"SQL": "SELECT 1"}],
+            "dev.json[0].SQL: expected a text; found nothing",
+        ),
+    ],
+)
+def test_a_file_without_questions_is_named(bird: Path, records: object, message: str) -> None:
+    (bird / "dev.json").write_text(json.dumps(records))
+    assert message in str(refused(bird))
 
 
 def test_files_that_are_no_data_are_named(bird: Path) -> None:

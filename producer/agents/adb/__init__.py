@@ -1,0 +1,1 @@
+"""Phones and emulators that an adb server knows."""

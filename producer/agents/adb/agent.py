@@ -1,0 +1,134 @@
+"""The agent `adb`: a phone or an emulator that an adb server knows, with the tasks of phones."""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from pydantic import JsonValue
+
+from producer.agents.agent import Agent, AgentSettings, MakeEnvironment
+from producer.agents.android.agent import DEMO_PRESET, AndroidAgent
+from producer.agents.task_source import TaskSource
+from producer.errors import NotFoundError, UnreachableError, UsageError
+from producer.task import Task
+
+if TYPE_CHECKING:
+    from producer.agents.adb.server import AdbServer
+    from producer.environments.environment import Environment
+    from producer.policy.learner import Learner
+
+
+REAL_PRESET: Final[dict[str, JsonValue]] = {
+    **DEMO_PRESET,
+    "group_size": 4,
+    "groups_per_batch": 4,
+    "max_concurrent_rollouts": 4,
+    "eval_every": 0,
+    "eval_episodes": 18,
+    "eval_sampled_episodes": 0,
+}
+"""As for the demo policy, with fewer episodes, because real devices are slow."""
+
+
+class AdbAgent(Agent):
+    """A phone or an emulator behind an adb server."""
+
+    name = "adb"
+    description = "phones over adb"
+    box_type = "android"
+    own_settings = frozenset({"adb_serials", "adb_server"})
+    demo_preset: ClassVar[Mapping[str, JsonValue]] = REAL_PRESET
+    built_policy = AndroidAgent.built_policy
+    task_sources: ClassVar[Mapping[str, TaskSource]] = AndroidAgent.task_sources
+
+    def has_screen(self, settings: AgentSettings) -> bool:  # noqa: ARG002  # as the interface
+        """Every phone has one."""
+        return True
+
+    def screen(self, settings: AgentSettings) -> tuple[int, int]:
+        """Asks each phone for its screen, once in a process. As `check_task`."""
+        return _checked(settings.adb_server, _serials(settings))
+
+    def most_at_once(self, settings: AgentSettings) -> int:
+        """As many as there are phones."""
+        return max(1, len(settings.adb_serials or ()))
+
+    def make_environment(self, settings: AgentSettings) -> "Environment":
+        """On one of the phones, the one that has been idle longest."""
+        from producer.agents.adb.environment import AdbEnvironment
+
+        return AdbEnvironment(_server(settings.adb_server), _serials(settings))
+
+    def release(self, device_id: str | None) -> bool:  # noqa: ARG002  # as the interface
+        """A phone is free once its process has ended."""
+        return True
+
+    def check_task(self, settings: AgentSettings, task: Task) -> None:
+        """Try the task on a simulated phone; check that every phone answers.
+
+        UnreachableError: one does not. NotFoundError: the server does not know one, or there is no
+        client library. UsageError: none are named, or their screens differ.
+        """
+        _checked(settings.adb_server, _serials(settings))
+        AndroidAgent().check_task(settings, task)
+
+    def open_oracle(  # as the interface
+        self,
+        settings: AgentSettings,  # noqa: ARG002
+    ) -> "tuple[Learner, MakeEnvironment]":
+        """There is none. UsageError."""
+        message = (
+            "model_name: the policy `oracle` reads a simulated phone's state, which a real phone"
+            " does not provide; use another policy"
+        )
+        raise UsageError(message)
+
+
+def _serials(settings: AgentSettings) -> tuple[str, ...]:
+    if settings.adb_serials is None:
+        message = "adb_serials: name the phones to use, as `adb devices` shows them"
+        raise UsageError(message)
+    return settings.adb_serials
+
+
+def _server(address: str) -> "AdbServer":
+    if find_spec("adbutils") is None:
+        message = "the environment adb needs the package adbutils"
+        raise NotFoundError(message, ways=("install cua-train[adb]",))
+    from producer.agents.adb.server import AdbServer
+
+    return AdbServer(address)
+
+
+@cache
+def _checked(address: str, serials: tuple[str, ...]) -> tuple[int, int]:
+    """Width and height, px, of the phones' screens."""
+    server = _server(address)
+    from producer.agents.adb.check import screen_of
+    from producer.agents.adb.server import READY, NoServerError, describe
+    from producer.environments.environment import EnvironmentFailedError
+
+    try:
+        states = server.states()
+        if unknown := [serial for serial in serials if serial not in states]:
+            known = ", ".join(states) or "no phone"
+            names = ", ".join(unknown)
+            message = f"adb_serials: {names}: the adb server at {address} lists {known}"
+            raise NotFoundError(message)
+        if gone := [serial for serial in serials if states[serial] != READY]:
+            problems = "; ".join(describe(serial, states[serial]) for serial in gone)
+            message = f"adb_serials: {problems}"
+            raise UnreachableError(message)
+        screens = {serial: screen_of(server, serial) for serial in serials}
+    except NoServerError as error:
+        message = f"adb_server: {error}; start it with `adb start-server`"
+        raise UnreachableError(message) from error
+    except EnvironmentFailedError as error:
+        message = f"adb_serials: {error}"
+        raise UnreachableError(message) from error
+    if len({*screens.values()}) > 1:
+        sizes = ", ".join(f"{name} {width}x{height}" for name, (width, height) in screens.items())
+        message = f"adb_serials: all phones must have the same screen size; found {sizes}"
+        raise UsageError(message)
+    return next(iter(screens.values()))

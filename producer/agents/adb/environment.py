@@ -1,0 +1,125 @@
+"""`AdbEnvironment`: a phone or an emulator behind an adb server."""
+
+import time
+from collections.abc import Sequence
+
+from producer.agents.adb.gestures import PACKAGE, commands
+from producer.agents.adb.leases import Lease, lease
+from producer.agents.adb.server import AdbServer, Printed
+from producer.agents.android.shell_judge import JudgedByShell
+from producer.environments.environment import (
+    ActionRefusedError,
+    EnvironmentFailedError,
+    Screenshot,
+)
+from producer.environments.screens import as_screenshot, settled
+from producer.task import Task
+from schemas import actions
+from schemas.actions import Action
+
+BEGIN = (
+    "input keyevent KEYCODE_WAKEUP",
+    "wm dismiss-keyguard",
+    "cmd statusbar collapse",
+)
+"""Before an episode: the screen on, no lock screen (unless it asks for a code), no panels."""
+HOME = "input keyevent KEYCODE_HOME"
+
+
+class AdbEnvironment(JudgedByShell):
+    """One phone for one episode, of those with `serials`. Not thread-safe.
+
+    A phone is not reset: its app is stopped, the home screen shown and the task's set-up run.
+    After a failure every call except `close` raises EnvironmentFailedError.
+    """
+
+    env_type = "adb"
+    box_type = "android"
+    is_simulated = False
+
+    def __init__(self, server: AdbServer, serials: Sequence[str]) -> None:
+        self._server = server
+        self._serials = tuple(serials)
+        self._lease: Lease | None = None
+        self._failure: str | None = None
+        self._provider_id = ""
+        self._screen_px = (0, 0)
+
+    @property
+    def provider_id(self) -> str:
+        """The phone's serial; empty before `open`."""
+        return self._provider_id
+
+    def open(self, task: Task, seed: int) -> Screenshot:  # noqa: ARG002  # a phone is what it is
+        """Take a free phone, go home and run `task.setup`; its screen.
+
+        EnvironmentFailedError if no phone is free and connected, or a command fails.
+        """
+        self.close()
+        self._lease = lease(self._server, self._serials)
+        self._provider_id = self._lease.serial
+        for command in BEGIN:
+            self._run(command)
+        if task.app_name is not None and PACKAGE.fullmatch(task.app_name):
+            self._require(f"am force-stop {task.app_name}", task)
+        self._require(HOME, task)
+        for command in task.setup:
+            self._require(command, task)
+        return self._screenshot()
+
+    def act(self, action: Action) -> Screenshot:
+        """Perform it; the screen once it has settled. ActionRefusedError, EnvironmentFailed."""
+        self._require_up()
+        for command in commands(action, *self._screen_px):
+            printed = self._run(command)
+            if isinstance(action, actions.OpenApp) and ("Error" in printed.text or printed.status):
+                message = f"{action.package} cannot be started: it is no app, or not installed"
+                raise ActionRefusedError(message)
+            if printed.status != 0:
+                message = f"{command!r} failed: {printed.text.strip()!r}"
+                raise EnvironmentFailedError(message)
+        if isinstance(action, actions.Wait):
+            time.sleep(action.duration_s)
+        return self._screenshot()
+
+    def shell(self, command: str) -> str:
+        """The output of a shell command. EnvironmentFailedError."""
+        return self._run(command).text
+
+    def close(self) -> None:
+        """Give the phone back, as it is. Idempotent."""
+        held, self._lease = self._lease, None
+        self._failure = None
+        if held is not None:
+            held.end()
+
+    def _require_up(self) -> str:
+        """The phone's serial. EnvironmentFailedError."""
+        if self._lease is None:
+            message = "the phone is not in use: open() was not called, or close() was"
+            raise EnvironmentFailedError(message)
+        if self._failure is not None:
+            raise EnvironmentFailedError(self._failure)
+        return self._lease.serial
+
+    def _run(self, command: str) -> Printed:
+        serial = self._require_up()
+        try:
+            return self._server.run(serial, command)
+        except EnvironmentFailedError as error:
+            self._failure = str(error)
+            raise
+
+    def _require(self, command: str, task: Task) -> None:
+        printed = self._run(command)
+        if printed.status != 0:
+            message = (
+                f"set-up of {task.task_id} failed: {command!r} printed {printed.text.strip()!r}"
+            )
+            raise EnvironmentFailedError(message)
+
+    def _screenshot(self) -> Screenshot:
+        picture = settled(lambda: self._run("screencap -p").stdout)
+        shown = as_screenshot(picture, f"phone {self._provider_id}")
+        self._screen_px = shown.width_px, shown.height_px
+        return shown

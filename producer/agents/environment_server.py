@@ -1,0 +1,65 @@
+"""The settings of agents that work on environment servers, as configurations hold them."""
+
+import re
+from importlib.util import find_spec
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+from producer.errors import NotFoundError
+
+ActionsName = Literal["computer", "browsergym", "text", "action_str", "answer", "code"]
+"""How actions are sent."""
+TOKEN: Final = "CUA_OPENENV_TOKEN"  # noqa: S105  # the variable's name
+"""Holds the token that servers get as `Authorization: Bearer`."""
+TASK_ID: Final = "task_id"
+"""In the configuration of a task: the server's own name of it."""
+EXAMPLE: Final = "ws://127.0.0.1:8000"
+SIZE: Final = re.compile(r"([1-9]\d{0,4})x([1-9]\d{0,4})")
+
+
+def require_package() -> None:
+    """NotFoundError without the package of the protocol, which has its client and its server."""
+    if find_spec("openenv") is None:
+        message = "environment servers need the package openenv"
+        raise NotFoundError(message, ways=("install cua-train[openenv]",))
+
+
+def check_server_urls(urls: str) -> str:
+    """URLs between commas, each in its normal form. ValueError for none, and for a secret in it."""
+    return ",".join(_checked(url.strip()) for url in urls.split(","))
+
+
+def _checked(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        is_url = parts.scheme in {"ws", "wss", "http", "https"} and bool(parts.hostname)
+        is_url = is_url and parts.port != 0
+    except ValueError:
+        is_url = False
+    if is_url and (parts.username is not None or parts.query or parts.fragment):
+        message = (
+            "the URL must not hold a user, a password, a query or a fragment, because it is"
+            f" recorded; give a token in the environment variable {TOKEN}"
+        )
+        raise ValueError(message)
+    if not is_url or any(character.isspace() for character in url):
+        message = f"this is no URL of an environment server; use one such as {EXAMPLE}"
+        raise ValueError(message)
+    scheme = parts.scheme.replace("http", "ws")
+    return f"{scheme}://{parts.netloc}{parts.path.rstrip('/').removesuffix('/ws')}"
+
+
+def check_size(size: str) -> str:
+    """WIDTHxHEIGHT in pixels. ValueError."""
+    if SIZE.fullmatch(size) is None:
+        message = f"{size!r} is no size; write WIDTHxHEIGHT in pixels, such as 1280x720"
+        raise ValueError(message)
+    return size
+
+
+def size_px(size: str | None) -> tuple[int, int] | None:
+    """Width and height of a checked size, px."""
+    if size is None:
+        return None
+    width, _, height = size.partition("x")
+    return int(width), int(height)

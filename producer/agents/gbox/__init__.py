@@ -1,0 +1,1 @@
+"""Devices rented from GBox: Android phones and Linux desktops."""

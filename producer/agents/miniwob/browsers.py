@@ -1,0 +1,156 @@
+"""Chromium for the pages of this process: started when needed, ended with the process.
+
+One thread runs an event loop with Playwright's asynchronous interface, and environments call it
+from their own threads: a page that hangs blocks no other. Each Chromium is the child of a driver of
+its own, which ends it when the pipe to this process breaks: SIGKILL leaves neither behind.
+"""
+
+import asyncio
+import atexit
+from collections.abc import Coroutine
+from contextlib import suppress
+from functools import lru_cache
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from producer.agents.miniwob.chromium import Chromium
+from producer.environments.environment import EnvironmentFailedError
+
+if TYPE_CHECKING:
+    from playwright.async_api import BrowserContext
+
+PAGES_PER_BROWSER = 16
+"""Pages of one browser; for more, another browser is started."""
+EPISODES_PER_BROWSER = 500
+"""After so many a browser is replaced, which bounds what Chromium keeps of each page."""
+ANSWER_LIMIT_S = 60.0
+"""A call that takes longer counts as hung."""
+WINDOW_LIMIT_S = 20.0
+"""A browser that has not opened or closed a window by then is killed."""
+T = TypeVar("T")
+
+
+class Browsers:
+    """Browsers of this process. Thread-safe."""
+
+    def __init__(self) -> None:
+        self.answer_limit_s = ANSWER_LIMIT_S
+        self.window_limit_s = WINDOW_LIMIT_S
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever, name="browsers", daemon=True)
+        self._thread.start()
+        self._lock = asyncio.Lock()
+        self._browsers: list[Chromium] = []
+        self._home: dict[BrowserContext, Chromium] = {}
+        atexit.register(self.stop)
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """What the coroutine returns. EnvironmentFailedError where it fails or takes too long."""
+        from playwright.async_api import Error
+
+        async def limited() -> T:
+            async with asyncio.timeout(self.answer_limit_s):
+                return await work
+
+        try:
+            return asyncio.run_coroutine_threadsafe(limited(), self._loop).result()
+        except TimeoutError as error:
+            message = f"the browser did not answer within {self.answer_limit_s:g} s"
+            raise EnvironmentFailedError(message) from error
+        except (Error, OSError) as error:
+            message = f"the browser failed: {str(error).splitlines()[0]}"
+            raise EnvironmentFailedError(message) from error
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the browsers that run."""
+        return [one.pid for one in self._browsers if one.is_running]
+
+    @property
+    def num_open(self) -> int:
+        """Windows that are open."""
+        return len(self._home)
+
+    async def new_context(self) -> "BrowserContext":
+        """A window with a fresh profile; `close_context` gives it back."""
+        home = await self._reserve()
+        try:
+            async with asyncio.timeout(self.window_limit_s):
+                context = await home.new_context()
+        except BaseException as error:
+            home.num_open -= 1
+            if isinstance(error, TimeoutError):
+                home.kill()
+            raise
+        self._home[context] = home
+        return context
+
+    async def close_context(self, context: "BrowserContext") -> None:
+        """Close its pages. Idempotent. A browser that does not answer is killed."""
+        from playwright.async_api import Error
+
+        home = self._home.pop(context, None)
+        if home is None:
+            return
+        home.num_open -= 1
+        try:
+            async with asyncio.timeout(self.window_limit_s):
+                await context.close()
+        except TimeoutError:
+            home.kill()
+        except Error:  # the browser has ended, and its pages with it
+            pass
+        await self._drop_spent()
+
+    async def _reserve(self) -> Chromium:
+        """The browser for one more window, which is counted as opened."""
+        async with self._lock:
+            await self._drop_spent()
+            home = min(
+                (one for one in self._browsers if _has_room(one)),
+                key=lambda one: one.num_open,
+                default=None,
+            )
+            if home is None:
+                home = await Chromium.launch()
+                self._browsers.append(home)
+            home.num_open += 1
+            home.num_opened += 1
+            return home
+
+    async def _drop_spent(self) -> None:
+        """End browsers that have no windows and get no more, dead ones included."""
+        spent = [one for one in self._browsers if not one.num_open and _is_used_up(one)]
+        self._browsers = [one for one in self._browsers if one not in spent]
+        for one in spent:
+            await one.end(self.window_limit_s)
+
+    def stop(self) -> None:
+        """End every browser and the thread. Idempotent."""
+        atexit.unregister(self.stop)
+        if self._loop.is_closed():
+            return
+        with suppress(EnvironmentFailedError):
+            self.call(self._end_all())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(self.window_limit_s)
+        if not self._thread.is_alive():
+            self._loop.close()
+
+    async def _end_all(self) -> None:
+        browsers, self._browsers = self._browsers, []
+        await asyncio.gather(*(one.end(self.window_limit_s) for one in browsers))
+
+
+def _is_used_up(browser: Chromium) -> bool:
+    return not browser.is_running or browser.num_opened >= EPISODES_PER_BROWSER
+
+
+def _has_room(browser: Chromium) -> bool:
+    return not _is_used_up(browser) and browser.num_open < PAGES_PER_BROWSER
+
+
+@lru_cache(maxsize=1)
+def shared_browsers() -> Browsers:
+    """Those of this process."""
+    return Browsers()

@@ -1,0 +1,32 @@
+"""Where the pages lie: the package `miniwob` carries them, and nothing else of it is used."""
+
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from producer.errors import NotFoundError
+
+
+@lru_cache(maxsize=1)
+def pages_folder() -> Path:
+    """The folder of the pages' HTML files. NotFoundError.
+
+    The package is not imported: that would import Selenium and Gymnasium.
+    """
+    spec = find_spec("miniwob")
+    for place in (spec.submodule_search_locations if spec else None) or ():
+        folder = Path(place) / "html" / "miniwob"
+        if folder.is_dir():
+            return folder
+    message = "the pages of MiniWoB++ are missing: pip install 'cua-train[miniwob]'"
+    raise NotFoundError(message)
+
+
+def page_url(name: str) -> str:
+    """`file://` URL of a page. NotFoundError."""
+    return (pages_folder() / f"{name}.html").as_uri()
+
+
+def has_page(name: str) -> bool:
+    """Whether a page has this name. NotFoundError."""
+    return (pages_folder() / f"{name}.html").is_file()

@@ -1,0 +1,1 @@
+"""OpenEnv: any environment server of that protocol, which judges its own episodes."""

@@ -1,0 +1,128 @@
+"""The agent `openenv`: any environment that an OpenEnv server offers."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
+
+from pydantic import JsonValue
+
+from producer.agents.agent import Agent, AgentSettings, MakeEnvironment
+from producer.agents.environment_server import EXAMPLE, TASK_ID, require_package, size_px
+from producer.agents.task_source import SourceFields, TaskSource
+from producer.codecs.codec import Format
+from producer.errors import UsageError
+from producer.task import Task
+
+if TYPE_CHECKING:
+    from producer.environments.environment import Environment
+    from producer.policy.learner import Learner
+
+SERVERS_OWN: Final = "openenv"
+MAX_TURNS: Final = 1000
+"""Of a task: the server ends its episodes, and the configuration bounds them."""
+ENGINE_FIRST_S: Final = 1.0
+"""The engine records an environment that hangs, and then its session is left."""
+DESCRIPTION: Final = "Do what the environment asks."
+
+
+def _task(task_id: str | None) -> Task:
+    return Task(
+        task_id=task_id or SERVERS_OWN,
+        name=task_id or "The server's own task",
+        description=DESCRIPTION,
+        difficulty=None,
+        category=None,
+        max_steps=MAX_TURNS,
+        validation_query=None,
+        expected_result=None,
+        source_type=SERVERS_OWN,
+        validation_config={} if task_id is None else {TASK_ID: task_id},
+        judge="environment",
+    )
+
+
+def _own(_source: SourceFields, _where: str) -> Sequence[Task]:
+    return [_task(None)]
+
+
+def _by_ids(source: SourceFields, _where: str) -> Sequence[Task]:
+    return [_task(task_id) for task_id in source.task_ids or ()]
+
+
+class OpenEnvAgent(Agent):
+    """An environment on OpenEnv servers."""
+
+    name = SERVERS_OWN
+    description = "an OpenEnv server"
+    box_type = "linux"
+    seeds_matter = True
+    is_served = False
+    own_settings = frozenset({"env_url", "env_actions", "env_screen"})
+    task_sources: ClassVar[Mapping[str, TaskSource]] = {
+        SERVERS_OWN: TaskSource(load=_own),
+        "openenv_ids": TaskSource(load=_by_ids, required="task_ids"),
+    }
+
+    def default_tasks(self, seed: int) -> dict[str, JsonValue]:  # noqa: ARG002  # as the interface
+        """The server's own."""
+        return {"tasks": {"source_type": SERVERS_OWN}}
+
+    def screen(self, settings: AgentSettings) -> tuple[int, int] | None:
+        """As the setting says: a server is not asked."""
+        return size_px(settings.env_screen)
+
+    def text_format(self, settings: AgentSettings) -> Format | None:
+        """Text or JSON without a screen; with one as the policy's family writes."""
+        from producer.agents.openenv.codecs import (
+            JSON_PROMPT,
+            TEXT_PROMPT,
+            JsonActionCodec,
+            TextCodec,
+        )
+        from producer.agents.openenv.mappings import MAPPINGS
+
+        if MAPPINGS[settings.env_actions].is_text:
+            return Format(TextCodec(), TEXT_PROMPT)
+        return None if settings.env_screen else Format(JsonActionCodec(), JSON_PROMPT)
+
+    def make_environment(self, settings: AgentSettings) -> "Environment":
+        """A session of its own with one of the servers."""
+        from producer.agents.openenv.environment import OpenEnvEnvironment
+        from producer.agents.openenv.mappings import MAPPINGS
+
+        return OpenEnvEnvironment(
+            _urls(settings),
+            MAPPINGS[settings.env_actions],
+            self.screen(settings),
+            settings.max_turn_time_seconds + ENGINE_FIRST_S,
+        )
+
+    def check_task(self, settings: AgentSettings, task: Task) -> None:
+        """Begin an episode of it once on every server. NotFoundError without the package."""
+        if task.validation_query is not None or task.entry is not None:
+            message = (
+                f"task {task.task_id} is judged by a query or a gold answer, which a server lacks;"
+                f' use {{"source_type": "{SERVERS_OWN}"}}'
+            )
+            raise ValueError(message)
+        require_package()
+        from producer.agents.openenv.checks import check_server
+
+        for url in _urls(settings):
+            task_id = task.validation_config.get(TASK_ID)
+            check_server(url, settings.env_actions, self.screen(settings), task_id)
+
+    def open_oracle(self, settings: AgentSettings) -> "tuple[Learner, MakeEnvironment]":  # noqa: ARG002  # as the interface
+        """UsageError: the answers of a server's tasks are not known."""
+        _no_oracle()
+
+
+def _urls(settings: AgentSettings) -> list[str]:
+    if settings.env_url is None:
+        message = f"env_url: name the server, such as {EXAMPLE}"
+        raise UsageError(message)
+    return settings.env_url.split(",")
+
+
+def _no_oracle() -> NoReturn:
+    message = "model_name: the policy `oracle` does not know the tasks of a server; use another"
+    raise UsageError(message)

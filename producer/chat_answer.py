@@ -1,0 +1,35 @@
+"""What a server answers to a request for a completion: the answer, or why there is none."""
+
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+
+class ChatAnswer(NamedTuple):
+    """A completion, without the key."""
+
+    text: str
+    model: str | None
+    """As the server names it."""
+    content: dict[str, JsonValue]
+    """The whole response, the key in it included if the server repeats it."""
+
+
+class ChatFailedError(Exception):
+    """The server gave no usable answer. The message does not contain the key."""
+
+    def __init__(
+        self, message: str, status: int | None = None, *, is_transient: bool = False
+    ) -> None:
+        """`status`: of the HTTP error; None: there was none. `is_transient`: away or busy."""
+        super().__init__(message)
+        self.status = status
+        self.is_transient = is_transient
+
+    def named(self, server: str) -> "ChatFailedError":
+        """The same, with the server's name before it."""
+        return ChatFailedError(f"{server}: {self}", self.status, is_transient=self.is_transient)
+
+
+class UnreadableAnswerError(Exception):
+    """The answer has the wrong form; the next one may have the right one."""

@@ -1,0 +1,375 @@
+"""Servers that sample for a policy that learns here: requests, and the adapter of each version.
+
+An adapter's name on the servers is a hash of its weights, so publishing it twice does nothing and
+an answer names the weights that gave it. A server that restarted has lost its adapters: it gets the
+newest one again.
+
+Fields beyond OpenAI's are vLLM's: `return_token_ids` asks for `token_ids` and `prompt_token_ids`.
+https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html
+"""
+
+import logging
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Final, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, JsonValue, ValidationError
+
+from producer.chat_answer import ChatAnswer, ChatFailedError, UnreadableAnswerError
+from producer.chat_endpoint import ChatEndpoint
+from producer.endpoint_url import KEY_VARIABLE
+from producer.errors import UnreachableError, UsageError
+from producer.policy.policy import SampleRequest
+from producer.policy.prompts import MAX_SEED, chat_messages
+
+
+@dataclass(frozen=True, slots=True)
+class TokenAnswer:
+    """What a server sampled."""
+
+    text: str
+    prompt_tokens: tuple[int, ...]
+    """Of the whole prompt, as the server rendered it."""
+    tokens: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    stop_reason: Literal["stop", "length"]
+    model: str | None
+    """Which it says answered."""
+
+
+logger = logging.getLogger(__name__)
+
+LOAD_TIMEOUT_S: Final = 120.0
+"""Of loading an adapter."""
+RETRY_S: Final = 1.0
+"""Between two attempts at a server that does not answer, doubled up to `MAX_RETRY_S`."""
+MAX_RETRY_S: Final = 15.0
+HTTP_BAD_REQUEST: Final = 400
+HTTP_NOT_FOUND: Final = 404
+HTTP_SERVER_ERROR: Final = 500
+HOW_VLLM_LOADS: Final = (
+    "start vLLM with --enable-lora, a --max-lora-rank of at least lora_rank, and"
+    " VLLM_ALLOW_RUNTIME_LORA_UPDATING=True in its environment"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRequest:
+    """One completion to sample."""
+
+    episode: UUID
+    """Its turns go to one server, whose prefix cache has the earlier ones."""
+    body: dict[str, JsonValue]
+    """Without the model."""
+    path: Literal["/chat/completions", "/completions"]
+
+
+def parameters_of(request: SampleRequest) -> dict[str, JsonValue]:
+    """What the body of a request says besides its prompt, whose tokens are wanted."""
+    return {
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "max_tokens": request.max_tokens,
+        "seed": request.seed % MAX_SEED,
+        "return_token_ids": True,
+    }
+
+
+def chat_request(request: SampleRequest, system_prompt: str | None, num_past: int) -> ServerRequest:
+    """The turn as messages, after `num_past` turns."""
+    messages = chat_messages(request, system_prompt, num_past)
+    body: dict[str, JsonValue] = {"messages": messages, "logprobs": True}
+    return ServerRequest(request.episode, body | parameters_of(request), "/chat/completions")
+
+
+class SamplingServers:
+    """OpenAI-compatible servers of one base policy, to which adapters are published.
+
+    Not thread-safe. Errors and answers do not contain the key.
+    """
+
+    def __init__(
+        self,
+        urls: Sequence[str],
+        model: str,
+        key: str | None,
+        adapters_dir: Path,
+        *,
+        timeout_s: float,
+    ) -> None:
+        """`adapters_dir`: which the servers can read. `timeout_s`: of a turn, waits included."""
+        self._urls = tuple(urls)
+        self._endpoints = [ChatEndpoint(url, key) for url in urls]
+        self._model = model
+        self._adapters_dir = adapters_dir
+        self._timeout_s = timeout_s
+        self._adapter: str | None = None
+        """Name of the newest, which every server has."""
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Of the servers, in the given order."""
+        return self._urls
+
+    def check(self) -> None:
+        """UnreachableError if one does not answer, UsageError if it refuses the key or the policy.
+
+        A server lists the policy by its name or, as vLLM does, by the folder it was loaded from.
+        """
+        for url, endpoint in zip(self._urls, self._endpoints, strict=True):
+            names = endpoint.list_models(
+                f"base_url: {url}", KEY_VARIABLE, ways=("start the server",)
+            )
+            if self._model not in names:
+                served = ", ".join(names[:8]) or "no policy that it names"
+                message = (
+                    f"base_url: {url} serves {served}, and not {self._model!r}, the policy that is"
+                    " trained; start it with that policy, under that name"
+                )
+                raise UsageError(message)
+
+    def publish(self, save: Callable[[Path], str]) -> None:
+        """Load the adapter that `save` writes, and unload the one before.
+
+        `save` writes PEFT's layout into an empty folder and returns the weights' sha256. A server
+        that does not answer gets it once it does. UsageError if one refuses it; UnreachableError if
+        none answers in time.
+        """
+        self._adapters_dir.mkdir(parents=True, exist_ok=True)
+        written = Path(mkdtemp(dir=self._adapters_dir))
+        name = f"cua-{save(written)[:16]}"
+        folder = self._adapters_dir / name
+        if folder.exists():
+            shutil.rmtree(written)
+        else:
+            written.chmod(0o755)  # a server may run as another user
+            written.rename(folder)
+        before, self._adapter = self._adapter, name
+        self._load_on_some()
+        if before not in {None, name}:
+            for endpoint in self._endpoints:
+                _ignoring_failure(
+                    partial(
+                        endpoint.command,
+                        "/unload_lora_adapter",
+                        {"lora_name": before},
+                        LOAD_TIMEOUT_S,
+                    )
+                )
+            shutil.rmtree(self._adapters_dir / str(before), ignore_errors=True)
+
+    @property
+    def adapter(self) -> str:
+        """Name of the newest adapter. ValueError before there is one."""
+        if self._adapter is None:
+            message = "no adapter was published yet"
+            raise ValueError(message)
+        return self._adapter
+
+    @property
+    def adapters_dir(self) -> Path:
+        """Folder of the adapters."""
+        return self._adapters_dir
+
+    @property
+    def model(self) -> str:
+        """Name of the base policy."""
+        return self._model
+
+    def use(self, adapter: str) -> None:
+        """Sample by an adapter that another process published."""
+        self._adapter = adapter
+
+    def _load_on_some(self) -> None:
+        """Load the newest adapter on every server that answers, and on one at least."""
+        until_s = time.monotonic() + self._timeout_s
+        for pause_s in _pauses():
+            away: list[UnreachableError] = []
+            for server in range(len(self._urls)):
+                try:
+                    self._load(server)
+                except UnreachableError as error:
+                    logger.warning("%s", error)
+                    away.append(error)
+            if len(away) < len(self._urls):
+                return
+            if time.monotonic() + pause_s >= until_s:
+                raise away[0]
+            time.sleep(pause_s)
+
+    def complete(self, requests: Sequence[ServerRequest]) -> list[TokenAnswer | ChatFailedError]:
+        """One completion per request, in order, by the adapter that was published last.
+
+        A server that does not answer or has lost its adapters is waited for, at most `timeout_s`
+        for all requests together; meanwhile the others take its requests.
+        """
+        results: list[TokenAnswer | ChatFailedError] = [ChatFailedError("")] * len(requests)
+        pending = list(range(len(requests)))
+        until_s = time.monotonic() + self._timeout_s
+        for attempt, pause_s in enumerate(_pauses()):
+            left_s = until_s - time.monotonic()
+            for row, result in self._complete(
+                {row: requests[row] for row in pending}, attempt, max(1.0, left_s)
+            ):
+                results[row] = result
+            pending = [row for row in pending if _may_succeed_later(results[row])]
+            if not pending or time.monotonic() + pause_s >= until_s:
+                break
+            logger.warning(
+                "%d of %d requests got no completion (%s); trying again in %g s",
+                *(len(pending), len(requests), results[pending[0]], pause_s),
+            )
+            time.sleep(pause_s)
+        return results
+
+    def _complete(
+        self, requests: dict[int, ServerRequest], attempt: int, timeout_s: float
+    ) -> list[tuple[int, TokenAnswer | ChatFailedError]]:
+        """Row -> result, of one attempt: each server's requests at the same time."""
+        work: dict[tuple[int, Literal["/chat/completions", "/completions"]], list[int]] = {}
+        for row, request in requests.items():
+            server = (request.episode.int + attempt) % len(self._urls)
+            work.setdefault((server, request.path), []).append(row)
+        with ThreadPoolExecutor(len(work)) as pool:
+            done = pool.map(
+                lambda item: self._ask(item[0][0], item[0][1], item[1], requests, timeout_s),
+                work.items(),
+            )
+            return [pair for part in done for pair in part]
+
+    def _ask(
+        self,
+        server: int,
+        path: Literal["/chat/completions", "/completions"],
+        rows: list[int],
+        requests: dict[int, ServerRequest],
+        timeout_s: float,
+    ) -> list[tuple[int, TokenAnswer | ChatFailedError]]:
+        bodies: list[dict[str, JsonValue]] = [
+            {"model": self._adapter, **requests[row].body} for row in rows
+        ]
+        endpoint = self._endpoints[server]
+        results = endpoint.complete(bodies, self._read, timeout_s, path, optional=())
+        if any(
+            isinstance(result, ChatFailedError) and result.status == HTTP_NOT_FOUND
+            for result in results
+        ):
+            logger.warning("%s has lost the adapter %s", self._urls[server], self._adapter)
+            _ignoring_failure(partial(self._load, server))
+        named = [
+            result.named(self._urls[server]) if isinstance(result, ChatFailedError) else result
+            for result in results
+        ]
+        return list(zip(rows, named, strict=True))
+
+    def _read(self, answer: ChatAnswer) -> TokenAnswer:
+        tokens = read_tokens(answer)
+        if tokens.model != self._adapter:
+            message = f"it answered with {tokens.model}, not with {self._adapter}"
+            raise UnreadableAnswerError(message)
+        return tokens
+
+    def _load(self, server: int) -> None:
+        """UsageError if the server refuses the newest adapter; UnreachableError."""
+        path = str((self._adapters_dir / str(self._adapter)).absolute())
+        body: dict[str, JsonValue] = {"lora_name": self._adapter, "lora_path": path}
+        try:
+            self._endpoints[server].command("/load_lora_adapter", body, LOAD_TIMEOUT_S)
+        except ChatFailedError as error:
+            if error.status == HTTP_BAD_REQUEST and "already" in str(error):
+                return
+            message = f"base_url: {self._urls[server]} cannot load the adapter {path}: {error}"
+            if error.status is None or error.status >= HTTP_SERVER_ERROR:
+                raise UnreachableError(message, ways=("check the server's log",)) from None
+            raise UsageError(message, ways=(HOW_VLLM_LOADS,)) from None
+
+
+def _pauses() -> Iterator[float]:
+    """Seconds between attempts, without end."""
+    pause_s = RETRY_S
+    while True:
+        yield pause_s
+        pause_s = min(2 * pause_s, MAX_RETRY_S)
+
+
+def _may_succeed_later(result: TokenAnswer | ChatFailedError) -> bool:
+    """Whether the server was away, busy, or without the adapter."""
+    if not isinstance(result, ChatFailedError):
+        return False
+    return result.is_transient or result.status == HTTP_NOT_FOUND
+
+
+def _ignoring_failure(act: Callable[[], object]) -> None:
+    """A server that is away is met by the next request."""
+    try:
+        act()
+    except (ChatFailedError, UsageError, UnreachableError) as error:
+        logger.warning("%s", error)
+
+
+MISSING = (
+    "its answer lacks what training needs ({field}); it must support return_token_ids and logprobs,"
+    " as vLLM and `cua-train serve` do"
+)
+
+
+class _TokenLogprob(BaseModel):
+    logprob: float
+
+
+class _Logprobs(BaseModel):
+    content: list[_TokenLogprob] | None = None
+    """Of a chat completion."""
+    token_logprobs: list[float] | None = None
+    """Of a completion."""
+
+
+class _Choice(BaseModel):
+    token_ids: list[int]
+    prompt_token_ids: list[int] | None = None
+    logprobs: _Logprobs
+    finish_reason: Literal["stop", "length"]
+
+
+class _Answer(BaseModel):
+    choices: list[_Choice]
+    prompt_token_ids: list[int] | None = None
+
+
+def read_tokens(answer: ChatAnswer) -> TokenAnswer:
+    """Of either kind of completion. UnreadableAnswerError names what is missing."""
+    try:
+        content = _Answer.model_validate(answer.content)
+    except ValidationError as error:
+        field = ".".join(str(part) for part in error.errors()[0]["loc"])
+        raise UnreadableAnswerError(MISSING.format(field=field)) from None
+    choice = content.choices[0]
+    prompt = content.prompt_token_ids or choice.prompt_token_ids
+    logprobs = (
+        choice.logprobs.token_logprobs
+        if choice.logprobs.content is None
+        else [item.logprob for item in choice.logprobs.content]
+    )
+    if not prompt:
+        raise UnreadableAnswerError(MISSING.format(field="prompt_token_ids"))
+    if not choice.token_ids or logprobs is None or len(logprobs) != len(choice.token_ids):
+        message = (
+            f"its answer has {len(choice.token_ids)} token ids and {len(logprobs or ())} log-probs;"
+            " training needs one for each"
+        )
+        raise UnreadableAnswerError(message)
+    return TokenAnswer(
+        text=answer.text,
+        prompt_tokens=tuple(prompt),
+        tokens=tuple(choice.token_ids),
+        logprobs=tuple(logprobs),
+        stop_reason=choice.finish_reason,
+        model=answer.model,
+    )

@@ -1,0 +1,127 @@
+"""Recorded turns as token sequences, and a batch of them in optimiser steps. Imports no torch.
+
+A turn whose prompt extends the turn before continues that turn's sequence; any other turn starts a
+new sequence with its own screenshots.
+"""
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise, zip_longest
+from typing import Generic, NamedTuple, TypeVar
+
+from producer.algorithms.settings import UpdateSettings
+from producer.environments.environment import Screenshot
+from producer.policy.learner import Trajectory
+from producer.policy.policy import SampledTokens
+from producer.process_rewards.cocte import starts_of
+
+
+@dataclass(slots=True)
+class TokenSequence:
+    """Prompts and completions in order, with the recorded log-prob of each completion token."""
+
+    tokens: list[int] = field(default_factory=list)
+    screenshots: list[Screenshot] = field(default_factory=list)
+    """In the order of their placeholders."""
+    sampled_at: list[int] = field(default_factory=list)
+    """Indices into `tokens` of the completion tokens; never 0."""
+    sampled_logprobs: list[float] = field(default_factory=list)
+    """Of those tokens, recorded when they were sampled, nats."""
+
+    def append(self, turn: SampledTokens) -> None:
+        """Add a turn's prompt tokens and completion."""
+        self.tokens += turn.prompt_tokens
+        self.sampled_at += range(len(self.tokens), len(self.tokens) + len(turn.completion_tokens))
+        self.tokens += turn.completion_tokens
+        self.sampled_logprobs += turn.completion_logprobs
+
+
+def join_turns(
+    turns: Iterable[tuple[Screenshot | None, SampledTokens]],
+) -> list[TokenSequence]:
+    """One sequence per chain of turns that extend each other, oldest first."""
+    sequences: list[TokenSequence] = []
+    screenshots: list[Screenshot] = []
+    for screenshot, tokens in turns:
+        shown = [] if screenshot is None else [screenshot]
+        screenshots += shown
+        if tokens.prompt_extends is None:
+            first = len(screenshots) - tokens.num_prompt_images
+            sequences.append(TokenSequence(screenshots=screenshots[first:]))
+        else:
+            sequences[-1].screenshots += shown
+        sequences[-1].append(tokens)
+    return sequences
+
+
+Item = TypeVar("Item")
+
+
+def split_evenly(items: Sequence[Item], num_parts: int) -> list[Sequence[Item]]:
+    """The items in order, in at most `num_parts` non-empty parts; sizes differ by at most one."""
+    bounds = [len(items) * part // num_parts for part in range(num_parts + 1)]
+    return [items[start:end] for start, end in pairwise(bounds) if start < end]
+
+
+class TrajectoryPart(NamedTuple):
+    """A sequence of a trajectory, with the advantage of each of its completion tokens."""
+
+    tokens: TokenSequence
+    advantages: Sequence[float]
+    trajectory: int
+    """Its place in the batch."""
+
+
+def trajectory_parts(trajectories: Sequence[Trajectory]) -> Iterator[TrajectoryPart]:
+    """Every sequence of the trajectories that has a completion token, in order."""
+    for number, trajectory in enumerate(trajectories):
+        given = trajectory.advantage
+        advantages = (
+            [of_token for turn in given for of_token in turn]
+            if isinstance(given, tuple)
+            else [given] * trajectory.num_tokens
+        )
+        end = 0
+        for tokens in join_turns((turn.screenshot, turn.tokens) for turn in trajectory.turns):
+            start, end = end, end + len(tokens.sampled_at)
+            if tokens.sampled_at:
+                yield TrajectoryPart(tokens, advantages[start:end], number)
+
+
+class Substep(NamedTuple, Generic[Item]):
+    """One optimiser step of an update, and what is only measured before it."""
+
+    trained: Sequence[Item]
+    """Empty: no step is taken."""
+    measured: Sequence[Item]
+    is_first: bool
+    """Of the first pass over the batch."""
+
+
+def split_into_substeps(
+    trained: Sequence[Item], others: Sequence[Item], settings: UpdateSettings
+) -> list[Substep[Item]]:
+    """The optimiser steps of an update, in order; `others` are measured during the first pass."""
+    # The order is a seeded shuffle, so that a substep does not see one task's groups alone.
+    shuffled = random.Random(settings.seed).sample(trained, len(trained))  # noqa: S311  # order, not secrets
+    steps = split_evenly(shuffled, settings.num_substeps)
+    measured = split_evenly(others, max(1, len(steps)))
+    return [
+        Substep(own, other, is_first=number < len(steps))
+        for number, (own, other) in enumerate(
+            zip_longest(steps * settings.ppo_epochs, measured, fillvalue=())
+        )
+    ]
+
+
+def token_starts(tokens: Sequence[int], decode: Callable[[Sequence[int]], str]) -> list[int]:
+    """For every token the index of its first character in the decoded text.
+
+    `decode`: tokens -> their text, without special tokens.
+    """
+    texts = [decode([token]) for token in tokens]
+    if "".join(texts) == decode(tokens):
+        return starts_of(texts)
+    # A character of several tokens, or a tokenizer that writes spaces by the token before.
+    return [len(decode(tokens[:at])) for at in range(len(tokens))]

@@ -1,0 +1,1 @@
+"""A policy that Tinker samples and trains, over its own SDK. Needs no torch."""

@@ -1,0 +1,121 @@
+"""What Tinker's SDK raises, as our errors: the server, the key and the request told apart."""
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import httpx
+import tinker
+from tinker.types import RequestErrorCategory
+
+from producer.errors import CuaTrainError, NotFoundError, UnreachableError, UsageError
+
+KEY_VARIABLE: Final = "TINKER_API_KEY"
+URL_VARIABLE: Final = "TINKER_BASE_URL"
+DETAIL_CHARACTERS: Final = 300
+UNREACHABLE: Final = (
+    tinker.APIConnectionError,
+    httpx.HTTPError,
+    asyncio.TimeoutError,
+    TimeoutError,
+    OSError,
+)
+FAILURES: Final = (
+    tinker.TinkerError,
+    *UNREACHABLE,
+    CancelledError,
+    # Its futures raise these for answers that cannot be read, and after an earlier failure.
+    ValueError,
+    RuntimeError,
+    AssertionError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of failure and our error for it."""
+
+    raised: tuple[type[BaseException], ...]
+    error: type[CuaTrainError]
+    text: str
+    """With {what} and {detail}."""
+
+
+_KINDS: Final = (
+    _Kind(
+        (tinker.AuthenticationError, tinker.PermissionDeniedError),
+        UsageError,
+        f"{KEY_VARIABLE}: Tinker refuses the key ({{detail}}); set another one",
+    ),
+    _Kind(
+        (tinker.NotFoundError,),
+        NotFoundError,
+        "Tinker cannot {what}: it does not exist there ({detail})",
+    ),
+    _Kind(
+        (tinker.BillingError,),
+        CuaTrainError,
+        "Tinker cannot {what}: {detail}; settle the account's billing",
+    ),
+    _Kind(
+        (tinker.BadRequestError, tinker.UnprocessableEntityError),
+        UsageError,
+        "Tinker refuses to {what}: {detail}",
+    ),
+    _Kind(
+        (tinker.InternalServerError,),
+        UnreachableError,
+        "Tinker could not {what}: {detail}; try again later",
+    ),
+    _Kind(
+        (tinker.APIStatusError,),
+        CuaTrainError,
+        "Tinker could not {what}: {detail}",
+    ),
+    _Kind(
+        UNREACHABLE,
+        UnreachableError,
+        f"Tinker could not {{what}}: {{detail}}; check the network and {URL_VARIABLE}",
+    ),
+)
+"""The first that fits counts."""
+
+
+def error_of(failure: BaseException, what: str, key: str) -> CuaTrainError:
+    """Our error for what the SDK raised while it did `what`. The key is in no message."""
+    detail = _detail(failure, key)
+    if getattr(failure, "category", None) is RequestErrorCategory.User:
+        return UsageError(f"Tinker refuses to {what}: {detail}")
+    for kind in _KINDS:
+        if isinstance(failure, kind.raised):
+            return kind.error(kind.text.format(what=what, detail=detail))
+    return CuaTrainError(f"Tinker could not {what}: {detail}")
+
+
+@contextmanager
+def failing_to(what: str, key: str) -> Iterator[None]:
+    """What the SDK raises in the block becomes `error_of` it."""
+    try:
+        yield
+    except FAILURES as failure:
+        raise error_of(failure, what, key) from None
+
+
+def _detail(failure: BaseException, key: str) -> str:
+    text = " ".join(str(failure).split()) or type(failure).__name__
+    if isinstance(failure, tinker.APIStatusError):
+        text = f"HTTP {failure.status_code}: {_answer(failure.body) or text}"
+    if key:
+        text = text.replace(key, "…")
+    return text[:DETAIL_CHARACTERS].rstrip(".")
+
+
+def _answer(body: object) -> str:
+    """What the server said, where it said something."""
+    if isinstance(body, dict):
+        reason = next((body[name] for name in ("detail", "message", "error") if name in body), None)
+        return " ".join(str(reason).split()) if reason else ""
+    return ""

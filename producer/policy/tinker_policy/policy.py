@@ -1,0 +1,216 @@
+"""`TinkerPolicy`: a `Learner` that Tinker samples and trains.
+
+The service holds the adapter and the optimiser; here are prompts, codecs and the paths of what it
+saved. An update makes new weights, which are sampled from once they are published.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+import tinker
+
+from producer.algorithms.settings import UpdateSettings
+from producer.codecs.codec import Format
+from producer.errors import MismatchError, NotFoundError
+from producer.policy.learner import Trajectory, UpdateResult
+from producer.policy.policy import Completion, SampledTokens, SampleRequest, context_full, failed
+from producer.policy.prompts import PromptTooLongError
+from producer.policy.remote_checkpoint import (
+    REMOTE,
+    RemoteCheckpoint,
+    read_remote,
+    write_remote,
+)
+from producer.policy.sequences import token_starts
+from producer.policy.tinker_policy.failures import FAILURES, error_of, failing_to
+from producer.policy.tinker_policy.policy_files import PolicyFiles
+from producer.policy.tinker_policy.prompts import Prompt, Prompts
+from producer.policy.tinker_policy.service import TinkerService
+from producer.policy.tinker_policy.update import model_input, policy_gradient
+
+STATE_TTL_S: Final = 30 * 24 * 3600
+"""How long Tinker keeps a resume state: a training continues within it. Checkpoints are kept."""
+
+
+class TinkerPolicy:
+    """A `Learner` whose weights are Tinker's. For one thread.
+
+    A request that fails fails its attempt; an update, a state or a checkpoint that fails raises the
+    errors of `failures.error_of`, and the state before it is kept.
+    """
+
+    repeats_batches = False
+
+    def __init__(
+        self,
+        service: TinkerService,
+        client: tinker.TrainingClient,
+        files: PolicyFiles,
+        prompts: Prompts,
+        written: Format,
+    ) -> None:
+        """`client`: of the adapter that the training begins with."""
+        self._service = service
+        self._client = client
+        self._files = files
+        self._prompts = prompts
+        self._codec = written.codec
+        self._sampler: tinker.SamplingClient | None = None
+        """Of the current weights; None: they are not published."""
+        self._version = 0
+        self._kept: RemoteCheckpoint | None = None
+        """The newest checkpoint of this process; its weights are a resume state, too."""
+
+    @property
+    def name(self) -> str:
+        """Hub id of the base model."""
+        return self._files.name
+
+    @property
+    def version(self) -> int:
+        """Updates so far."""
+        return self._version
+
+    @property
+    def tokenizer(self) -> Any:
+        """Of the base model."""
+        return self._files.tokenizer
+
+    def token_starts(self, tokens: Sequence[int]) -> list[int]:
+        """For each token of a completion the index of its first character in its text."""
+        return token_starts(tokens, self._text)
+
+    def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
+        """One completion per request, in order; all are sent at once.
+
+        Words that exceed the context are the agent's doing: its completion is empty, see
+        `context_full`. UsageError where a screen does.
+        """
+        prompts: list[Prompt | PromptTooLongError] = []
+        for request in requests:
+            try:
+                prompts.append(self._prompts.prompt(request))
+            except PromptTooLongError as error:
+                if request.screenshot is not None:
+                    raise
+                prompts.append(error)
+        sampler = self._published() if requests else None
+        under_way = [
+            None
+            if sampler is None or isinstance(prompt, PromptTooLongError)
+            else sampler.sample(
+                model_input(self._files, prompt.whole), 1, self._parameters(request)
+            )
+            for request, prompt in zip(requests, prompts, strict=True)
+        ]
+        return [
+            context_full(str(prompt))
+            if future is None or isinstance(prompt, PromptTooLongError)
+            else self._completion(request, prompt, future)
+            for request, prompt, future in zip(requests, prompts, under_way, strict=True)
+        ]
+
+    def forget(self, episode: UUID) -> None:
+        """Nothing is kept."""
+
+    def update(self, trajectories: Sequence[Trajectory], settings: UpdateSettings) -> UpdateResult:
+        """One policy-gradient update."""
+        key = self._service.key
+        result = policy_gradient(self._client, self._files, trajectories, settings, key)
+        self._version += 1
+        self._sampler = None
+        return result
+
+    def save_state(self, folder: Path) -> None:
+        """Have adapter and optimiser saved, and name them in an existing folder, synced."""
+        if self._kept is not None and self._kept.version == self._version:
+            write_remote(folder, self._kept)
+            return
+        weights = self._save_weights(f"state-{self._version:06d}", STATE_TTL_S)
+        write_remote(folder, RemoteCheckpoint(weights, self._version, self.name))
+
+    def load_state(self, folder: Path) -> None:
+        """Restore what `save_state` named.
+
+        NotFoundError if the folder names nothing or Tinker does not have it any more, MismatchError
+        if it is of another base model.
+        """
+        saved = read_remote(folder)
+        if saved is None:
+            message = f"{folder} is not a state that Tinker saved: it has no {REMOTE}"
+            raise NotFoundError(message)
+        if saved.base_model != self.name:
+            message = (
+                f"{folder} is of {saved.base_model}, not of {self.name}; begin another training"
+            )
+            raise MismatchError(message)
+        self._client = self._service.restore(saved.weights, with_optimizer=True)
+        self._version = saved.version
+        self._sampler = None
+        self._kept = None
+
+    def save_checkpoint(self, folder: Path) -> str:
+        """Have the weights kept, to continue and to sample from, and name them in the folder.
+
+        Returns the sha256 of the file that names them.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"step-{self._version:06d}"
+        weights = self._save_weights(name, None)
+        with failing_to("save sampler weights", self._service.key):
+            sampler = self._client.save_weights_for_sampler(name).result()
+        self._kept = RemoteCheckpoint(weights, self._version, self.name, sampler.path)
+        return write_remote(folder, self._kept)
+
+    def _save_weights(self, name: str, ttl_s: int | None) -> str:
+        with failing_to("save the weights", self._service.key):
+            # A step that is trained again in this process has the name of the first time.
+            return self._client.save_state(name, ttl_s, overwrite=True).result().path
+
+    def _published(self) -> tinker.SamplingClient:
+        if self._sampler is None:
+            with failing_to("publish the weights", self._service.key):
+                self._sampler = self._client.save_weights_and_get_sampling_client().result()
+        return self._sampler
+
+    def _parameters(self, request: SampleRequest) -> tinker.SamplingParams:
+        return tinker.SamplingParams(
+            max_tokens=request.max_tokens,
+            seed=request.seed,
+            stop=list(self._files.end_tokens),
+            temperature=request.temperature,
+            top_p=request.top_p,
+        )
+
+    def _completion(
+        self,
+        request: SampleRequest,
+        prompt: Prompt,
+        future: tinker.APIFuture[tinker.SampleResponse],
+    ) -> Completion:
+        try:
+            (sequence,) = future.result().sequences
+        except FAILURES as failure:
+            return failed(str(error_of(failure, "sample", self._service.key)))
+        tokens, logprobs = sequence.tokens, sequence.logprobs
+        if not tokens or logprobs is None or len(logprobs) != len(tokens):
+            return failed("Tinker's sample has no tokens, or not a log-prob for each")
+        text = request.prefix + self._text(tokens)
+        return Completion(
+            text=text,
+            actions=self._codec.parse(text, *request.screen_px),
+            tokens=SampledTokens(
+                prompt_extends=prompt.extends,
+                prompt_tokens=tuple(prompt.new_tokens),
+                num_prompt_images=prompt.num_images,
+                completion_tokens=tuple(tokens),
+                completion_logprobs=tuple(logprobs),
+                # Whether the completion has its end token decides what the next prompt begins with.
+                stop_reason="stop" if tokens[-1] in self._files.end_tokens else "length",
+            ),
+        )
+
+    def _text(self, tokens: Sequence[int]) -> str:
+        return str(self._files.tokenizer.decode(list(tokens), skip_special_tokens=True))

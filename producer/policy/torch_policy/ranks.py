@@ -1,0 +1,163 @@
+"""Several processes that learn together, as torchrun starts them: data parallelism of updates.
+
+Rank 0 trains: it samples, records and saves. The others hold the same network, and for each update
+compute the gradients of their share of its sequences. All ranks then take the same optimiser step
+with the sum, so that their weights stay equal.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from producer.algorithms.settings import UpdateSettings
+from producer.errors import CuaTrainError
+from producer.policy.compute_settings import PolicySettings
+from producer.policy.learner import Trajectory
+
+if TYPE_CHECKING:
+    from producer.policy.torch_policy.in_process import InProcessPolicy
+
+logger = logging.getLogger(__name__)
+
+TIMEOUT: Final = timedelta(days=2)
+"""The other ranks wait while rank 0 collects rollouts; a rank that dies is noticed at once."""
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Files of the training state that rank 0 has now."""
+
+    files: Mapping[str, bytes] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """One update of the policy."""
+
+    trajectories: Sequence[Trajectory]
+    settings: UpdateSettings
+
+
+class Ranks:
+    """The processes of torchrun. CuaTrainError from every method when one of them has died."""
+
+    def __init__(self) -> None:
+        self.rank = dist.get_rank()
+        self.size = dist.get_world_size()
+
+    def share(self, items: Sequence[Item]) -> list[Item]:
+        """This rank's items."""
+        return list(items[self.rank :: self.size])
+
+    def joined(
+        self, compute: Callable[[Sequence[Item]], Sequence[Result]], items: Sequence[Item]
+    ) -> list[Result]:
+        """`compute(items)`, divided among the ranks; one result per item, in order."""
+        parts = self.gather(list(compute(self.share(items))))
+        return [parts[row % self.size][row // self.size] for row in range(len(items))]
+
+    def send(self, message: object) -> None:
+        """From rank 0 to the others, which `receive` it."""
+        self._collective(lambda: dist.broadcast_object_list([message], src=0))
+
+    def receive(self) -> object:
+        """What rank 0 sends next."""
+        box: list[object] = [None]
+        self._collective(lambda: dist.broadcast_object_list(box, src=0))
+        return box[0]
+
+    def gather(self, value: Result) -> list[Result]:
+        """The value of every rank, on every rank."""
+        values: list[Any] = [None] * self.size
+        self._collective(lambda: dist.all_gather_object(values, value))
+        return values
+
+    def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+        """Each parameter's `.grad` becomes the sum over the ranks; None where no rank has one."""
+        has_one = torch.tensor([float(item.grad is not None) for item in parameters])
+        gradients = [
+            (torch.zeros_like(item) if item.grad is None else item.grad).detach().float().flatten()
+            for item in parameters
+        ]
+        flat = torch.cat([has_one, *(gradient.cpu() for gradient in gradients)])
+        self._collective(lambda: dist.all_reduce(flat))
+        sums = torch.split(flat, [len(has_one), *(len(gradient) for gradient in gradients)])
+        for parameter, num, total in zip(parameters, sums[0].tolist(), sums[1:], strict=True):
+            summed = total.view_as(parameter).to(parameter.device, parameter.dtype)
+            parameter.grad = summed if num else None
+
+    def _collective(self, act: Callable[[], object]) -> None:
+        try:
+            act()
+        except (RuntimeError, dist.DistBackendError) as error:
+            message = (
+                f"a process of torchrun has ended ({str(error).splitlines()[0]}); start all of them"
+                " again, and the training continues"
+            )
+            raise CuaTrainError(message) from error
+
+
+def current_ranks() -> Ranks | None:
+    """Those that `join` joined; None: this process learns alone."""
+    return Ranks() if dist.is_available() and dist.is_initialized() else None
+
+
+def join(local_rank: int) -> None:
+    """Join the processes that torchrun's environment names. Returns when all have joined."""
+    if torch.cuda.is_available():
+        torch.cuda.set_device(local_rank)
+    dist.init_process_group("gloo", timeout=TIMEOUT)
+
+
+def leave() -> None:
+    """End the group; rank 0 tells the others, which then return from `follow`."""
+    ranks = current_ranks()
+    if ranks is None:
+        return
+    try:
+        if ranks.rank == 0:
+            ranks.send(None)
+        dist.destroy_process_group()
+    except (CuaTrainError, RuntimeError) as error:
+        logger.warning("%s", error)
+
+
+def follow() -> None:
+    """Compute this rank's share of every update of rank 0, until it ends."""
+    from producer.policy.torch_policy.open import open_in_process
+
+    ranks = Ranks()
+    policy: InProcessPolicy | None = None
+    while (message := ranks.receive()) is not None:
+        match message:
+            case PolicySettings():
+                policy = open_in_process(message)
+            case State(files=files) if policy is not None:
+                _restore(policy, files)
+            case Update(trajectories=trajectories, settings=settings) if policy is not None:
+                policy.update(trajectories, settings)
+
+
+def state_of(policy: "InProcessPolicy") -> State:
+    """What `State` sends of the policy."""
+    with TemporaryDirectory() as folder:
+        policy.save_state(Path(folder))
+        return State({path.name: path.read_bytes() for path in Path(folder).iterdir()})
+
+
+def _restore(policy: "InProcessPolicy", files: Mapping[str, bytes]) -> None:
+    with TemporaryDirectory() as folder:
+        for name, content in files.items():
+            (Path(folder) / name).write_bytes(content)
+        policy.load_state(Path(folder))

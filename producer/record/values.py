@@ -1,0 +1,192 @@
+"""Values that a loop hands in, checked and made plain before anything is emitted.
+
+Numbers may be of numpy or torch: whatever has `item` or `tolist`. Each function raises ValueError
+or TypeError with a sentence that names the argument.
+"""
+
+import math
+import operator
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from enum import Enum
+from pathlib import PurePath
+from typing import Any, TypeVar, get_args
+
+from pydantic import JsonValue
+
+from producer.errors import CuaTrainError
+
+MAX_INT = 2**31 - 1
+"""What the tables' integer columns hold, and the log's arrays of tokens."""
+MAX_SEED = 2**63 - 1
+MAX_REWARD = 1e100
+"""Means and deviations of larger ones overflow."""
+MAX_DEPTH = 50
+"""Of a configuration or of arguments; deeper ones are recorded as their text."""
+
+Choice = TypeVar("Choice", bound=str)
+
+
+class OrderError(CuaTrainError):
+    """The loop called something out of order. Nothing was recorded for that call. Exit 1."""
+
+
+def number(name: str, value: object) -> float:
+    """A number; NaN and infinities are facts too."""
+    plain = _plain(value)
+    if isinstance(plain, bool) or not isinstance(plain, int | float):
+        message = f"{name} must be a number, not {_shown(value)}"
+        raise TypeError(message)
+    try:
+        return float(plain)
+    except OverflowError:
+        message = f"{name} is too large for a float: {_shown(value)}"
+        raise ValueError(message) from None
+
+
+def finite(name: str, value: object) -> float:
+    """A number that is neither NaN nor infinite."""
+    found = number(name, value)
+    if not math.isfinite(found):
+        message = f"{name} must be a finite number, not {found}"
+        raise ValueError(message)
+    return found
+
+
+def reward(name: str, value: object) -> float:
+    """A finite number whose mean and deviation are finite too."""
+    found = finite(name, value)
+    if abs(found) > MAX_REWARD:
+        message = f"{name} must lie within ±{MAX_REWARD:g}, not {found:g}"
+        raise ValueError(message)
+    return found
+
+
+def at_least(name: str, value: object, minimum: float) -> float:
+    """A finite number of at least `minimum`."""
+    found = finite(name, value)
+    if found < minimum:
+        message = f"{name} must be at least {minimum:g}, not {found:g}"
+        raise ValueError(message)
+    return found
+
+
+def count(name: str, value: object, minimum: int = 0, maximum: int = MAX_INT) -> int:
+    """A whole number between these."""
+    try:
+        found = operator.index(_plain(value))  # type: ignore[arg-type]  # a TypeError is expected
+    except TypeError:
+        message = f"{name} must be a whole number, not {_shown(value)}"
+        raise TypeError(message) from None
+    if not minimum <= found <= maximum:
+        message = f"{name} must be from {minimum} to {maximum}, not {_shown(found)}"
+        raise ValueError(message)
+    return found
+
+
+def text(name: str, value: object) -> str:
+    """Text that UTF-8 can hold: half a surrogate pair becomes `?`."""
+    if not isinstance(value, str):
+        message = f"{name} must be text, not {_shown(value)}"
+        raise TypeError(message)
+    return value.encode("utf-8", "replace").decode("utf-8")
+
+
+def choice(name: str, value: Choice, among: object) -> Choice:
+    """One of the texts of a `Literal`."""
+    known = get_args(among)
+    if value not in known:
+        message = f"{name} must be one of {', '.join(known)}, not {value!r}"
+        raise ValueError(message)
+    return value
+
+
+def token_ids(name: str, values: object) -> list[int]:
+    """Ids of tokens."""
+    return [count(f"{name}[{place}]", value) for place, value in enumerate(_items(name, values))]
+
+
+def logprobs(name: str, values: object, num_tokens: int) -> list[float]:
+    """One for each completion token: finite, nats; a None among them, or None at all: NaN.
+
+    NaN stands for one that the loop does not know.
+    """
+    if values is None:
+        return [math.nan] * num_tokens
+    items = _items(name, values)
+    if len(items) != num_tokens:
+        message = f"{name} has {len(items)} numbers for {num_tokens} completion tokens"
+        raise ValueError(message)
+    return [
+        math.nan if value is None else finite(f"{name}[{place}] (None: not known)", value)
+        for place, value in enumerate(items)
+    ]
+
+
+def utc(name: str, value: object, earliest: datetime, latest: datetime) -> datetime:
+    """A time with its zone, in UTC, between these two."""
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        message = f"{name} must be a datetime with a time zone, such as datetime.now(UTC)"
+        raise TypeError(message)
+    found = value.astimezone(UTC)
+    if not earliest <= found <= latest:
+        message = f"{name} must lie from {earliest.isoformat()} to {latest.isoformat()}"
+        raise OrderError(message)
+    return found
+
+
+def json_value(value: object, depth: int = 0) -> JsonValue:  # noqa: PLR0911  # one per kind
+    """JSON of any value: NaN and infinities become null, what JSON does not have its text."""
+    plain = _plain(value)
+    match plain:
+        case None | bool():
+            return plain
+        case Enum():
+            return json_value(plain.value, depth)
+        case float():
+            return plain if math.isfinite(plain) else None
+        case int():
+            # PostgreSQL's jsonb takes any; readers in other languages take 64 bits.
+            return int(plain) if abs(plain) < 1 << 63 else str(plain)
+        case str():
+            return text("value", plain)
+        case _ if depth >= MAX_DEPTH:
+            return text("value", str(plain))
+        case Mapping():
+            return {text("name", str(k)): json_value(v, depth + 1) for k, v in plain.items()}
+        case PurePath() | bytes():
+            return text("value", str(plain))
+        case list() | tuple() | set() | frozenset():
+            return [json_value(item, depth + 1) for item in plain]
+        case _:
+            return text("value", str(plain))
+
+
+def json_fields(values: Mapping[str, object]) -> dict[str, JsonValue]:
+    """`json_value` of every field."""
+    return {text("name", str(name)): json_value(value, 1) for name, value in values.items()}
+
+
+def _plain(value: object) -> object:
+    """The Python number in a number of numpy or torch; anything else as it is."""
+    item = getattr(value, "item", None)
+    if item is None or isinstance(value, int | float | str):
+        return value
+    try:
+        return item()
+    except (TypeError, ValueError, RuntimeError):  # an array with more than one
+        return value
+
+
+def _items(name: str, values: object) -> Sequence[Any]:
+    tolist = getattr(values, "tolist", None)
+    found = values if tolist is None else tolist()
+    if not isinstance(found, list | tuple):
+        message = f"{name} must be a list of numbers, not {_shown(values)}"
+        raise TypeError(message)
+    return found
+
+
+def _shown(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."  # noqa: PLR2004

@@ -1,0 +1,209 @@
+"""What the log and the disk hold of a training, and which of it counts.
+
+A generation keeps the steps and checkpoints that it began from. Of the saved states only those
+count whose training the tables show: a process that was paused, replaced and continued may save a
+state before it notices. Its rollouts and its step are fenced in the log.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from uuid import UUID
+
+from producer.emit import Emitter
+from producer.errors import MismatchError
+from producer.log.event_log import EventLog
+from producer.log.stream_history import StreamHistory
+from producer.resume import resume_state
+from producer.resume.resume_state import Manifest, SavedState
+from producer.resume.training_history import TrainingHistory, read_training_history
+from schemas import ids
+from schemas.base import Payload
+from schemas.catalogue import stream as stream_of
+from schemas.checkpoint import CheckpointSaved
+from schemas.step import Sample, SamplesChosen, StepCreated, StepFinished
+from schemas.training import TrainingResumed
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStep:
+    """A finished step that counts."""
+
+    number: int
+    generation: int
+    finished: StepFinished
+    samples: tuple[Sample, ...]
+    """In the order in which they were recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """What the newest generation did, after what it kept of those before."""
+
+    steps: dict[int, RecordedStep]
+    """By number, ascending."""
+    checkpoints: list[CheckpointSaved]
+    """Oldest first."""
+
+
+def recorded_lineage(payloads: Iterable[Payload]) -> Lineage:
+    """The steps and checkpoints that count. `payloads`: the training's own stream, in order."""
+    created: dict[UUID, StepCreated] = {}
+    samples: dict[UUID, list[Sample]] = {}
+    steps: dict[int, RecordedStep] = {}
+    checkpoints: dict[tuple[int, int], CheckpointSaved] = {}
+    generation = 0
+    for payload in payloads:
+        match payload:
+            case StepCreated():
+                created[payload.step_id] = payload
+            case SamplesChosen():
+                samples.setdefault(payload.step_id, []).extend(payload.samples)
+            case StepFinished():
+                step = created[payload.step_id]
+                chosen = tuple(samples.get(payload.step_id, ()))
+                steps[step.step] = RecordedStep(step.step, step.generation, payload, chosen)
+            case CheckpointSaved():
+                checkpoints[payload.generation, payload.step] = payload
+            case TrainingResumed() if payload.generation > generation:
+                generation, kept = payload.generation, payload.current_step
+                steps = {number: one for number, one in steps.items() if number <= kept}
+                # A generation that keeps no step has a first state of its own.
+                checkpoints = {
+                    at: one for at, one in checkpoints.items() if kept and one.step <= kept
+                }
+            case _:
+                pass
+    return Lineage(dict(sorted(steps.items())), list(checkpoints.values()))
+
+
+def valid_states(
+    states: Sequence[SavedState], own: StreamHistory, training_id: UUID
+) -> list[SavedState]:
+    """The states that were saved under a claim that was valid then. `own`: the training's stream.
+
+    A state counts if the log has its claim, and every later claim up to the step's end went on from
+    that step or a later one. States of older releases name no claim and count.
+    """
+    return [state for state in states if _counts(state.manifest, own, training_id)]
+
+
+def _counts(manifest: Manifest, own: StreamHistory, training_id: UUID) -> bool:
+    if not manifest.claim_epoch:
+        return True
+    claims: dict[int, tuple[str, Payload]] = {}
+    for event in own.events:
+        claims.setdefault(event.envelope.epoch, (event.envelope.source, event.payload))
+    source, _ = claims.get(manifest.claim_epoch, ("", None))
+    if source != manifest.claim_source:
+        return False
+    step_id = ids.step_id(training_id, manifest.generation, manifest.step)
+    ended = next(
+        (
+            event.envelope.epoch
+            for event in own.events
+            if isinstance(event.payload, StepFinished) and event.payload.step_id == step_id
+        ),
+        own.position.epoch,
+    )
+    return not any(
+        isinstance(claim, TrainingResumed)
+        and claim.generation == manifest.generation
+        and claim.current_step < manifest.step
+        for epoch, (_, claim) in claims.items()
+        if manifest.claim_epoch < epoch <= ended
+    )
+
+
+LOG_TIMEOUT_S = 60.0
+"""Beginning and continuing need the log; how long to wait for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTraining:
+    """What the log and the disk hold of a training."""
+
+    run_name: str
+    history: TrainingHistory
+    states: Sequence[SavedState]
+    """Whole states, newest first."""
+    log_id: str
+    log_ends: dict[str, int]
+    """Offsets at or before everything emitted from now on."""
+
+    @property
+    def stream(self) -> StreamHistory:
+        """The training's own stream; empty for a new training."""
+        return self.history.own
+
+    @property
+    def lineage(self) -> Lineage:
+        """The steps and checkpoints that count."""
+        return recorded_lineage(event.payload for event in self.stream.events)
+
+    def read_whole(self, log: EventLog) -> "RecordedTraining":
+        """The same with every stream from its beginning."""
+        history = read_training_history(log, ids.training_id(self.run_name), start={}, since={})
+        return replace(self, history=history)
+
+    @property
+    def status(self) -> str | None:
+        """Of the training; None for a new one."""
+        return self.stream.statuses.get(("training", ids.training_id(self.run_name)))
+
+
+def read_recorded_training(
+    emitter: Emitter,
+    run_name: str,
+    run_folder: Path,
+    stop: threading.Event | None = None,
+    fetch_drops: Callable[[], bool] = lambda: False,
+) -> RecordedTraining:
+    """The training as recorded: its own stream whole, other streams since the newest state.
+
+    `fetch_drops` fetches what operators gave up on other hosts; returns whether any is new; it is
+    asked once, of a training that exists.
+    """
+    log = emitter.log
+    log_id = log.log_id(LOG_TIMEOUT_S, stop)
+    # Records that dead processes left in the spool belong to the history that is read now.
+    log.wait_shipped(LOG_TIMEOUT_S, stop)
+    states = [_for_log(state, log_id) for state in resume_state.find_states(run_folder)]
+    log_ends = resume_state.bounds_to_json(log.lower_bounds())
+    training_id = ids.training_id(run_name)
+    log.check_not_held(stream_of("training", training_id))
+    has_fetched = False
+    while True:
+        newest = states[0].manifest if states else None
+        try:
+            history = read_training_history(
+                log,
+                training_id,
+                start=resume_state.bounds_from_json(newest.log_start) if newest else {},
+                since=resume_state.bounds_from_json(newest.since) if newest else {},
+            )
+        except MismatchError:
+            # It may be about a record that was given up on another host.
+            if has_fetched or not fetch_drops():
+                raise
+            has_fetched = True
+            continue
+        stream = history.own
+        if stream.exists and not has_fetched:
+            has_fetched = True
+            if fetch_drops():
+                continue
+        counting = valid_states(states, stream, training_id)
+        if counting[:1] == states[:1]:
+            return RecordedTraining(run_name, history, counting, log_id, log_ends)
+        # The bounds of a state that does not count may be too late.
+        states = counting
+
+
+def _for_log(state: SavedState, log_id: str) -> SavedState:
+    """A state whose offsets hold in this log; those of another log are dropped."""
+    if state.manifest.log_id == log_id:
+        return state
+    manifest = replace(state.manifest, log_id=log_id, log_start={}, since={})
+    return SavedState(manifest, state.folder)

@@ -1,0 +1,1 @@
+"""An OpenAI-compatible server of a local policy and its adapters."""

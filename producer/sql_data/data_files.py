@@ -1,0 +1,96 @@
+"""Files of a data set: Parquet, and JSON read so that nothing is lost on the way to a log.
+
+A name that is given twice would hide one of its values; NaN and infinity are no JSON; no database
+holds a NUL in a text, and no log half a surrogate pair.
+"""
+
+import json
+import math
+from pathlib import Path
+from typing import Any, Never
+
+from pydantic import JsonValue
+
+from producer.errors import UsageError
+
+
+def read_strict(text: str) -> JsonValue:
+    """The value of a JSON text. ValueError, RecursionError."""
+    value: JsonValue = json.loads(text, object_pairs_hook=_object, parse_constant=_no_number)
+    return value
+
+
+def read_strict_file(file: Path) -> JsonValue:
+    """The value of a file. ValueError with the reason why it is not JSON."""
+    try:
+        return read_strict(file.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        message = str(error.strerror)
+    except UnicodeDecodeError:
+        message = "not a text in UTF-8"
+    except RecursionError:
+        message = "nested too deeply"
+    raise ValueError(message)
+
+
+def check_storable(value: JsonValue, where: str) -> None:
+    """ValueError, led by `where`, for a text or number in the value that cannot be stored."""
+    waiting = [(where, value)]
+    while waiting:
+        place, content = waiting.pop()
+        match content:
+            case str():
+                _check_text(content, place)
+            case float() if not math.isfinite(content):
+                message = f"{place}: {content} is no number that JSON has"
+                raise ValueError(message)
+            case dict():
+                for name, inner in content.items():
+                    _check_text(name, place)
+                    waiting.append((f"{place}.{name}", inner))
+            case list():
+                waiting += [(f"{place}[{number}]", inner) for number, inner in enumerate(content)]
+            case _:
+                pass
+
+
+def _check_text(text: str, place: str) -> None:
+    if "\0" in text:
+        message = f"{place}: {text[:60]!r} has a NUL, which no database stores in a text"
+        raise ValueError(message)
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            message = f"{place}: {text[:60]!r} is no valid Unicode: {error.reason}"
+            raise ValueError(message) from error
+
+
+def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        message = f"{twice!r} is given twice in one object"
+        raise ValueError(message)
+    return found
+
+
+def _no_number(name: str) -> Never:
+    message = f"{name} is no number that JSON has"
+    raise ValueError(message)
+
+
+def parquet_rows(file: Path) -> list[dict[str, Any]]:
+    """All rows. UsageError that names the file, also where pyarrow is not installed."""
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError as error:
+        message = f"{file}: Parquet needs pyarrow; install cua-train[parquet]"
+        raise UsageError(message) from error
+    try:
+        rows: list[dict[str, Any]] = parquet.read_table(file).to_pylist()
+    except (OSError, ArrowException) as error:
+        message = f"{file}: it is no Parquet file: {error}"
+        raise UsageError(message) from error
+    return rows

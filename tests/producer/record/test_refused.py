@@ -1,0 +1,150 @@
+"""A wrong call is refused in a sentence, and leaves nothing in the log."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from producer import record
+from schemas.turn import TurnTaken
+from tests.support.recorded import (
+    folded,
+    installation,
+    of_type,
+    one_rollout,
+    problems,
+    recorded,
+    start_small,
+    statuses,
+)
+
+WRONG_TURNS: dict[str, tuple[dict[str, Any], str]] = {
+    "fewer log-probs than tokens": (
+        {"prompt_tokens": [1], "completion_tokens": [2, 3], "completion_logprobs": [-1.0]},
+        "completion_logprobs has 1 numbers for 2 completion tokens",
+    ),
+    "a log-prob that is NaN": (
+        {"prompt_tokens": [1], "completion_tokens": [2], "completion_logprobs": [math.nan]},
+        "must be a finite number, not nan",
+    ),
+    "tokens without their prompt": ({"completion_tokens": [2]}, "prompt_tokens is missing"),
+    "a prompt without a completion": ({"prompt_tokens": [2]}, "completion_tokens is missing"),
+    "a token below zero": (
+        {"prompt_tokens": [-1], "completion_tokens": [2]},
+        r"prompt_tokens\[0\] must be from 0",
+    ),
+    "a screenshot that is no PNG": ({"screenshot": b"JFIF"}, "screenshot is no PNG"),
+    "an unknown action": (
+        {"actions": [{"type": "jump"}]},
+        r"actions\[0\] is neither an action",
+    ),
+    "a reward that is NaN": ({"reward": math.nan}, "reward must be a finite number"),
+    "an unknown stop reason": (
+        {"stop_reason": "eos"},
+        "stop_reason must be one of stop, length",
+    ),
+    "a completion that is no text": ({"completion": 3}, "completion must be text, not 3"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_TURNS)
+def test_a_turn_with_wrong_values_is_refused_in_a_sentence_and_leaves_nothing(name: str) -> None:
+    given, message = WRONG_TURNS[name]
+    with one_rollout() as rollout:
+        with pytest.raises((ValueError, TypeError), match=message):
+            rollout.turn(**{"completion": "x", **given})
+        rollout.turn(completion="right")
+        rollout.finish(reward=0)
+
+    assert [turn.model_response for turn in of_type(TurnTaken)] == ["right"]
+    assert problems(folded()) == []
+
+
+def test_every_call_out_of_order_is_refused_and_leaves_nothing() -> None:
+    refused: list[str] = []
+
+    def wrong(call: Callable[[], object]) -> None:
+        training._recording.emitter.flush()
+        before = len(recorded())
+        with pytest.raises(record.OrderError) as raised:
+            call()
+        training._recording.emitter.flush()
+        assert len(recorded()) == before
+        refused.append(str(raised.value))
+
+    with start_small(num_steps=2, max_turns=1) as training:
+        with training.step() as step:
+            wrong(training.step)
+            wrong(lambda: training.evaluation(num_episodes=1))
+            with step.group("a") as group:
+                rollout = group.rollout()
+                wrong(lambda: group.rollout(retry_of=rollout))
+                wrong(lambda: group.rollout(policy_version=1))
+                wrong(group.close)
+                wrong(step.update)
+                wrong(lambda: group.advantages([]))
+                rollout.turn(completion="x")
+                wrong(lambda: rollout.turn(completion="y"))
+                rollout.finish(reward=1)
+                wrong(lambda: rollout.turn(completion="y"))
+                wrong(lambda: rollout.finish(reward=1))
+                wrong(lambda: rollout.fail("late"))
+                group.rollout().finish(reward=0)
+                wrong(group.rollout)
+            wrong(group.rollout)
+            step.update()
+            wrong(lambda: step.group("late"))
+            wrong(lambda: group.advantages([0.0, 0.0]))
+            wrong(group.drop)
+            wrong(step.update)
+            step.metrics(loss=0)
+        wrong(lambda: step.group("after"))
+        wrong(lambda: step.metrics(loss=1))
+        wrong(step.close)
+        wrong(lambda: training.step(1))
+        wrong(lambda: training.step(3))
+        with training.evaluation(num_episodes=1) as evaluation:
+            wrong(lambda: evaluation.group("b"))
+            wrong(lambda: training.step(2))
+    with pytest.raises(record.OrderError, match="training 'mine' has ended already"):
+        training.step(2)
+
+    assert all(message[0].islower() and "  " not in message for message in refused)
+    assert refused[0] == "a step inside step 1, which is open; close() it first"
+    assert problems(folded()) == []
+
+
+def test_a_block_that_leaves_a_rollout_open_is_told_so_and_everything_ends() -> None:
+    with (
+        pytest.raises(record.OrderError, match="call finish"),
+        start_small() as training,
+        training.step() as step,
+        step.group("a") as group,
+        group.rollout(),
+    ):
+        pass
+    assert statuses() == {
+        "training": ["failed"],
+        "step": ["failed"],
+        "group": ["failed"],
+        "rollout": ["failed"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"num_steps": 0}, "num_steps must be from 1"),
+        ({"learning_rate": math.nan}, "learning_rate must be a finite number"),
+        ({"temperature": -1}, "temperature must be at least 0"),
+        ({"name": "a/b"}, "contains '/'"),
+        ({"group_size": 1.5}, "group_size must be a whole number"),
+    ],
+)
+def test_wrong_settings_are_refused_before_anything_is_made(
+    given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises((ValueError, TypeError), match=message), start_small(**given):
+        pass
+    assert not installation().home.exists()
