@@ -17,7 +17,8 @@ pytest.importorskip("torch")
 from tinker.lib.internal_client_holder import InternalClientHolder, sessionless_holder_cache
 
 from producer.agents.android.policy.build import build_policy
-from tests.producer.policy.conftest import SIZE, TEXTS
+from tests.producer.policy.conftest import TEXTS
+from tests.support.small_size import SIZE
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,8 @@ def one_thread() -> None:
 def _small_policy(tmp_path_factory: pytest.TempPathFactory) -> str:
     pytest.importorskip("torch")
     from producer.agents.android.policy.build import build_policy
-    from tests.producer.policy.conftest import SIZE, TEXTS
+    from tests.producer.policy.conftest import TEXTS
+    from tests.support.small_size import SIZE
 
     folder = tmp_path_factory.mktemp("small") / "policy"
     build_policy(folder, TEXTS, seed=0, size=SIZE)

@@ -117,7 +117,8 @@ def test_a_step_of_a_network_records_them(
 ) -> None:
     pytest.importorskip("torch")
     from producer.agents.android.policy.build import build_policy
-    from tests.producer.policy.conftest import SIZE, TEXTS
+    from tests.producer.policy.conftest import TEXTS
+    from tests.support.small_size import SIZE
 
     build_policy(tmp_path / "policy", TEXTS, seed=0, size=SIZE)
     config = one_step(

@@ -178,7 +178,8 @@ def test_evaluate_prints_pass_at_k_of_sampled_episodes_alone(
 def test_learning_rate_0_changes_no_weight(installation: Installation, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     from producer.agents.android.policy.build import build_policy
-    from tests.producer.policy.conftest import SIZE, TEXTS
+    from tests.producer.policy.conftest import TEXTS
+    from tests.support.small_size import SIZE
 
     build_policy(tmp_path / "policy", TEXTS, seed=0, size=SIZE)
     for name, rate in (("still", 0.0), ("moving", 0.1)):

@@ -10,11 +10,12 @@ import pytest
 from producer.agents.android.policy.build import build_policy
 from producer.config import read_config
 from producer.training.run import run
-from tests.producer.policy.conftest import SIZE, TEXTS
+from tests.producer.policy.conftest import TEXTS
 from tests.support.forked_process import forked_training
 from tests.support.reading import installation_at, read_all
 from tests.support.same_run import bits_of, differences
 from tests.support.small_run import SMALL
+from tests.support.small_size import SIZE
 
 pytest.importorskip("torch")
 

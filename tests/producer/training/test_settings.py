@@ -84,7 +84,8 @@ def test_a_training_sees_as_many_tasks_and_attempts_as_its_batch_says(
 def test_devices_are_blanked_where_it_is_asked_for(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     from producer.agents.android.policy.build import build_policy
-    from tests.producer.policy.conftest import SIZE, TEXTS
+    from tests.producer.policy.conftest import TEXTS
+    from tests.support.small_size import SIZE
 
     build_policy(tmp_path / "policy", TEXTS, seed=0, size=SIZE)
     for ablate in ("none", "blank-screenshots"):
