@@ -1,8 +1,8 @@
 # Every target first sets .venv up when it is missing or older than requirements.lock. Needs Python 3.11 or newer with its venv
-# module. Works from any folder: make -C <checkout> test
+# module. Works from any folder: make -C <checkout> test. Paths with spaces are fine: every use of them is quoted.
 
 SHELL := /bin/bash
-ROOT := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
+ROOT := $(CURDIR)
 BIN := $(ROOT)/.venv/bin
 # Processes that run tests, each with servers of its own (tests/conftest.py says how many); none: WORKERS= runs all in this one.
 WORKERS := --numprocesses auto --dist worksteal
@@ -23,7 +23,7 @@ test-fast: install ## the tests that start no server
 	@cd "$(ROOT)" && "$(BIN)/python" -m pytest $(WORKERS) -m "not services and not slow"
 
 test-long: install ## a thousand examples of every property of the fold and the projection; LONG="-k part-7" for one part
-	@cd "$(ROOT)" && HYPOTHESIS_PROFILE=long "$(BIN)/python" -m pytest -v tests/reference_fold $(LONG)
+	@cd "$(ROOT)" && HYPOTHESIS_PROFILE=long "$(BIN)/python" -m pytest -v -o timeout=0 -o faulthandler_timeout=0 tests/reference_fold $(LONG)
 
 lint: install ## ruff, mypy, import contracts
 	@cd "$(ROOT)" && "$(BIN)/ruff" check && "$(BIN)/ruff" format --check && "$(BIN)/mypy" && "$(BIN)/lint-imports"
@@ -49,7 +49,7 @@ docs: install ## write schemas/json, docs/events.md, docs/tables.md, docs/settin
 # The pins are for every platform and Python >= 3.11; the file names no index, so it works with whichever one is configured.
 lock: install ## raise every pin to the newest release
 	@cd "$(ROOT)" && "$(BIN)/uv" pip compile --quiet --upgrade --universal --python-version 3.11 --all-extras --generate-hashes \
-		--no-emit-index-url --no-emit-find-links --no-header --no-annotate --output-file requirements.lock pyproject.toml
+		--overrides .ci/overrides.txt --excludes .ci/excludes.txt --no-emit-index-url --no-emit-find-links --no-header --no-annotate --output-file requirements.lock pyproject.toml
 
 clean: ## remove .venv and every cache
 	@cd "$(ROOT)" && rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .services
