@@ -94,7 +94,7 @@ def hidden_states(
         inputs_embeds=embeddings_BTD,
         position_ids=network.positions(batch.positions_3BT),
         attention_mask=mask_B1TC,
-        past_key_values=cache,
+        cache=cache,
         use_cache=cache is not None,
         **deepstack,
     )

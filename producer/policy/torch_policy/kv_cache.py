@@ -5,6 +5,7 @@ dimension, T new tokens.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -50,7 +51,13 @@ class WorkingCache:
         keys_C = torch.arange(self._num_visible, device=write_at_BT.device)
         return (keys_C[None, None, :] <= write_at_BT[:, :, None])[:, None]
 
-    def update(self, keys_BHTD: Tensor, values_BHTD: Tensor, layer: int) -> tuple[Tensor, Tensor]:
+    def update(
+        self,
+        keys_BHTD: Tensor,
+        values_BHTD: Tensor,
+        layer: int,
+        **_of_the_layer: Any,  # transformers 5.24 passes the attention's own arguments as `kwargs`
+    ) -> tuple[Tensor, Tensor]:
         """Write a layer's new keys and values; returns all it attends to."""
         visible = []
         for which, new_BHTD in enumerate((keys_BHTD, values_BHTD)):
