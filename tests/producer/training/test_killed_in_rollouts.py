@@ -74,9 +74,19 @@ def replayed(events: list[dict[str, Any]]) -> set[Place]:
 def kill_between_turns(home: Path, settings: dict[str, Any], num_turns: int) -> set[Place]:
     """SIGKILL once so many turns are in the log, while an episode has further ones to take.
 
-    The process is halted while its log is read, so that what was read is what the kill leaves.
+    What counts is read after the kill: a commit that was being synced is not visible before, and
+    recovered afterwards. When it ended every episode under way, the training goes on to a later
+    kill.
     """
     deadline_s = time.monotonic() + TIMEOUT_S
+    while is_killed_at(home, settings, num_turns, deadline_s):
+        if places := cut_off(read(home)):
+            return places
+    pytest.fail(f"the process ended by itself, or had no episode under way at {num_turns} turns")
+
+
+def is_killed_at(home: Path, settings: dict[str, Any], num_turns: int, deadline_s: float) -> bool:
+    """False: the process ended by itself, or was not there by the deadline."""
     with start(home, settings, ACTING_S) as process:
         try:
             while time.monotonic() < deadline_s and process.poll() is None:
@@ -86,12 +96,12 @@ def kill_between_turns(home: Path, settings: dict[str, Any], num_turns: int) -> 
                 except (OSError, ValueError):
                     events = []  # the log is being made
                 if len(turns_of(events)) >= num_turns and cut_off(events):
-                    return cut_off(events)
+                    return True
                 process.send_signal(signal.SIGCONT)
                 time.sleep(0.1)
         finally:
             process.kill()
-    pytest.fail(f"the process ended by itself, or had no episode under way at {num_turns} turns")
+    return False
 
 
 @pytest.mark.parametrize("policy", ["oracle", "torch"])
