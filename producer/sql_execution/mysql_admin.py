@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from producer.errors import UsageError
 from producer.sql_execution.database import DatabaseFailedError
 from producer.sql_execution.mysql_url import ServerUrl
+from schemas.distribution import install_command
 
 CONNECT_TIME_S: Final = 10
 ADMIN_TIME_S: Final = 60
@@ -32,7 +33,7 @@ def connect(url: ServerUrl, user: str, password: str, database: str | None, time
     try:
         import pymysql
     except ImportError as error:
-        message = "MySQL and MariaDB need pymysql; install cua-train[mysql]"
+        message = f"MySQL and MariaDB need pymysql; run {install_command('mysql')}"
         raise UsageError(message) from error
     try:
         return pymysql.connect(

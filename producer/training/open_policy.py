@@ -22,6 +22,7 @@ from producer.policy.compute_settings import ComputeSettings
 from producer.policy.learner import Learner
 from producer.policy.memory_demand import RunExtent
 from producer.rollouts.engine import EnvironmentFactory
+from schemas.distribution import install_command
 
 TRAIN_EXTRA = ("torch", "torchvision", "transformers", "peft", "safetensors", "numpy")
 """What every policy but the scripted one imports: the extra `train`."""
@@ -206,7 +207,7 @@ def require_torch(model_name: str) -> None:
         return
     if missing := [name for name in TRAIN_EXTRA if find_spec(name) is None]:
         message = f"policy {model_name!r} needs {', '.join(missing)}"
-        ways = ("install cua-train[train]", f"use --model-name {ORACLE_POLICY}")
+        ways = (f"run {install_command('train')}", f"use --model-name {ORACLE_POLICY}")
         raise UsageError(message, ways=ways)
 
 

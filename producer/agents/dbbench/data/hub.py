@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from producer.errors import UnreachableError, UsageError
+from schemas.distribution import install_command
 
 HUB_NAME: Final = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 PATTERNS: Final = ("*db_bench*/*", "*db_bench*/**", "entry_dict.json")
@@ -21,7 +22,8 @@ def downloaded(name: str) -> Path:
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
-        message = f"{name}: data sets of the hub need huggingface_hub; install cua-train[train]"
+        command = install_command("train")
+        message = f"{name}: data sets of the hub need huggingface_hub; run {command}"
         raise UsageError(message) from error
     try:
         return Path(
