@@ -20,6 +20,7 @@ from consumers.database.lost_session import lost_session
 from consumers.database.silence import WATCH
 from consumers.diagnostics import configure_logging
 from consumers.errors import OUT_OF_SPACE, CuaProjectError, UnreachableError
+from schemas.distribution import DISTRIBUTION
 
 logger = logging.getLogger(__name__)
 
@@ -179,7 +180,7 @@ def _add_logging_options(command: click.Command) -> None:
         "rich_help_config": HELP_LAYOUT,
     },
 )
-@click.version_option(None, "-V", "--version", package_name="cua-train")
+@click.version_option(None, "-V", "--version", package_name=DISTRIBUTION)
 @click.command_panel(
     "Look at trainings", commands=["up", "status", "tail", "monitor", "database", "psql", "schema"]
 )

@@ -18,6 +18,7 @@ from rich_click import RichGroup, RichOption, group
 
 from producer.errors import OUT_OF_SPACE, CuaTrainError
 from producer.log_lines import configure_logging
+from schemas.distribution import DISTRIBUTION
 
 logger = logging.getLogger(__name__)
 
@@ -172,7 +173,7 @@ class LazyGroup(RichGroup):
         },
     },
 )
-@click.version_option(None, "-V", "--version", package_name="cua-train")
+@click.version_option(None, "-V", "--version", package_name=DISTRIBUTION)
 def cli() -> None:
     """Train agents that operate devices by looking at screenshots and taking actions.
 

@@ -24,6 +24,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         capture_output=True,
     )
     (wheel,) = folder.glob("*.whl")
+    assert f"pip install './{wheel.name}[project]'" in (ROOT / "README.md").read_text()
     zipfile.ZipFile(wheel).extractall(folder / "site")
     return folder / "site"
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from consumers.errors import UsageError
 from consumers.log.open import open_reader
 from consumers.log.reader import LogReader
+from schemas.distribution import install_command
 from schemas.installation import Installation
 
 
@@ -31,5 +32,5 @@ def require_pyarrow() -> None:
     try:
         import pyarrow  # noqa: F401  # only whether it is there
     except ImportError:
-        message = "Parquet files need pyarrow; install it with `pip install 'cua-train[parquet]'`"
+        message = f"Parquet files need pyarrow; run {install_command('parquet')}"
         raise UsageError(message) from None

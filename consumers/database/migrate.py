@@ -45,6 +45,7 @@ from consumers.errors import (
 )
 from consumers.tables import OPS_SCHEMA, PREVIOUS_SCHEMA, PROJECTION_VERSION, SCHEMA
 from consumers.tables.comments import commented_metadata
+from schemas.distribution import install_command
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +62,8 @@ def _scripts() -> Path:
     for place in places:
         if (place / "env.py").is_file():
             return place
-    message = f"no migrations in {' or '.join(str(place) for place in places)}; reinstall cua-train"
+    folders = " or ".join(str(place) for place in places)
+    message = f"no migrations in {folders}; run {install_command('project')}"
     raise CuaProjectError(message)
 
 

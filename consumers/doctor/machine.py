@@ -16,6 +16,7 @@ from consumers.console import format_bytes
 from consumers.doctor.finding import Finding, failed, ok, warning
 from consumers.monitor.server import ADDRESS, DEFAULT_PORT
 from consumers.status.disk import free_bytes
+from schemas.distribution import DISTRIBUTION, install_command
 from schemas.installation import Installation
 
 LITTLE_BYTES, TOO_LITTLE_BYTES = 5_000_000_000, 500_000_000
@@ -90,7 +91,7 @@ def look_at_packages() -> Iterator[Finding]:
     """Python and what the reading side imports."""
     python = f"Python {'.'.join(map(str, sys.version_info[:3]))}"
     missing = []
-    for requirement in importlib.metadata.requires("cua-train") or []:
+    for requirement in importlib.metadata.requires(DISTRIBUTION) or []:
         name, _, marker = requirement.partition(";")
         extra = re.search(r"extra == ['\"](\w+)['\"]", marker)
         if extra and extra[1] not in {"project", "database"}:
@@ -102,10 +103,12 @@ def look_at_packages() -> Iterator[Finding]:
             missing.append(package)
     if missing:
         yield failed(
-            "packages", f"{python}; missing: {', '.join(missing)}", "install `cua-train[all]`"
+            "packages",
+            f"{python}; missing: {', '.join(missing)}",
+            f"run {install_command('project', 'database')}",
         )
     else:
-        yield ok("packages", f"{python}, cua-train {importlib.metadata.version('cua-train')}")
+        yield ok("packages", f"{python}, cua-train {importlib.metadata.version(DISTRIBUTION)}")
 
 
 def look_at_gpu() -> Iterator[Finding]:

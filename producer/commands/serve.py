@@ -20,6 +20,7 @@ from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig, read_config
 from producer.endpoint_url import KEY_VARIABLE
 from producer.errors import UsageError
 from producer.task import Task
+from schemas.distribution import install_command
 from schemas.installation import Installation, read_installation
 
 logger = logging.getLogger(__name__)
@@ -126,7 +127,7 @@ def _check(host: str, key: str | None) -> None:
     """UsageError without the extra, and for an open address without a key."""
     if missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]:
         message = f"serve needs {' and '.join(missing)}"
-        raise UsageError(message, ways=("install cua-train[serve]",))
+        raise UsageError(message, ways=(f"run {install_command('serve')}",))
     try:
         is_loopback = ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from schemas.distribution import DISTRIBUTION
 from schemas.installation import read_installation
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def program(name: str) -> str:
     # -P: does not import a folder `schemas` of the working folder.
     words = shlex.join([sys.executable, "-P", "-m", MODULES[name]])
     try:
-        distribution("cua-train")
+        distribution(DISTRIBUTION)
     except PackageNotFoundError:  # a checkout without installation
         return f"PYTHONPATH={shlex.quote(str(Path(__file__).parents[2]))} {words}"
     return words

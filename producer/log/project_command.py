@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 
 from producer.errors import StopRequestedError
+from schemas.distribution import install_command
 
 POLL_S = 0.1
 COMMAND_LINE = ("consumers", "-q")
@@ -38,7 +39,8 @@ def ask_project(
     `limit_s`; StopRequestedError once `stop` is set.
     """
     if find_spec("sqlalchemy") is None or find_spec("psycopg2") is None:
-        message = "cua-project is not installed here; install cua-train[project,database]"
+        command = install_command("project", "database")
+        message = f"cua-project is not installed here; run {command}"
         raise NoAnswerError(message)
     # A session of its own: Ctrl-C reaches this process alone.
     with subprocess.Popen(

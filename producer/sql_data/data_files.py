@@ -12,6 +12,7 @@ from typing import Any, Never
 from pydantic import JsonValue
 
 from producer.errors import UsageError
+from schemas.distribution import install_command
 
 
 def read_strict(text: str) -> JsonValue:
@@ -86,7 +87,7 @@ def parquet_rows(file: Path) -> list[dict[str, Any]]:
     try:
         from pyarrow import ArrowException, parquet
     except ImportError as error:
-        message = f"{file}: Parquet needs pyarrow; install cua-train[parquet]"
+        message = f"{file}: Parquet needs pyarrow; run {install_command('parquet')}"
         raise UsageError(message) from error
     try:
         rows: list[dict[str, Any]] = parquet.read_table(file).to_pylist()

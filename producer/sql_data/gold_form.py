@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
 from producer.errors import UsageError
+from schemas.distribution import install_command
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -69,7 +70,7 @@ def _read(sql: str, dialect: Dialect) -> "exp.Expr | None":
     try:
         import sqlglot
     except ImportError as error:
-        message = "comparing SQL needs sqlglot; install cua-train[sql]"
+        message = f"comparing SQL needs sqlglot; run {install_command('sql')}"
         raise UsageError(message) from error
     try:
         return sqlglot.parse_one(sql, read=dialect)

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from producer.errors import UsageError
 from producer.sql_execution.database import DatabaseFailedError
+from schemas.distribution import install_command
 
 CONNECT_TIME_S: Final = 10
 ADMIN_TIME_S: Final = 60
@@ -73,7 +74,7 @@ def connect(url: ServerUrl, user: str, password: str, database: str | None, time
     try:
         import pymysql
     except ImportError as error:
-        message = "MySQL and MariaDB need pymysql; install cua-train[mysql]"
+        message = f"MySQL and MariaDB need pymysql; run {install_command('mysql')}"
         raise UsageError(message) from error
     try:
         return pymysql.connect(

@@ -22,6 +22,7 @@ from producer.errors import CuaTrainError, NotFoundError, UnreachableError, Usag
 from producer.task import Split, Task
 from producer.tasks.statements import definition_hash
 from producer.validators.judges import AGENT
+from schemas.distribution import install_command
 from schemas.entry import EntryContent
 
 logger = logging.getLogger(__name__)
@@ -92,7 +93,7 @@ def tasks_from_database(
     if find_spec("consumers") is None or find_spec("sqlalchemy") is None:
         message = (
             f"{where}: the source 'database' reads the tables through cua-project, which is not"
-            " installed here; install cua-train[project,database], or use another source"
+            f" installed here; run {install_command('project', 'database')}, or use another source"
         )
         raise UsageError(message)
     filters = {"--category": category, "--difficulty": difficulty, "--training": training_name}

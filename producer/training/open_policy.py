@@ -23,6 +23,7 @@ from producer.policy.compute_settings import ComputeSettings, PolicySettings
 from producer.policy.learner import Learner
 from producer.policy.memory_demand import RunExtent
 from producer.rollouts.engine import EnvironmentFactory
+from schemas.distribution import install_command
 
 if TYPE_CHECKING:
     from producer.policy.sampling_servers import SamplingServers
@@ -263,7 +264,7 @@ def require_torch(model_name: str) -> None:
         return
     if missing := [name for name in TRAIN_EXTRA if find_spec(name) is None]:
         message = f"policy {model_name!r} needs {', '.join(missing)}"
-        ways = ("install cua-train[train]", f"use --model-name {ORACLE_POLICY}")
+        ways = (f"run {install_command('train')}", f"use --model-name {ORACLE_POLICY}")
         raise UsageError(message, ways=ways)
 
 
@@ -273,7 +274,7 @@ def require_libraries(config: RunConfig) -> None:
         require_torch(config.model_name)
     elif missing := [name for name in TINKER_EXTRA if find_spec(name) is None]:
         message = f"provider tinker needs {', '.join(missing)}"
-        raise UsageError(message, ways=("install cua-train[tinker]",))
+        raise UsageError(message, ways=(f"run {install_command('tinker')}",))
 
 
 def _open_oracle(config: RunConfig) -> tuple[Learner, EnvironmentFactory]:

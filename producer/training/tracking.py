@@ -15,6 +15,7 @@ from typing import Protocol
 
 from producer.errors import UsageError
 from producer.log_lines import log_flags
+from schemas.distribution import install_command
 from schemas.installation import Installation
 
 logger = logging.getLogger(__name__)
@@ -38,7 +39,8 @@ class Tracked(Protocol):
 def require_tracker(config: Tracked) -> None:
     """UsageError when the configuration names a tracker whose package is missing."""
     if config.wandb_project is not None and find_spec("wandb") is None:
-        message = "wandb_project: wandb is not installed; install cua-train[wandb], or omit it"
+        command = install_command("wandb")
+        message = f"wandb_project: wandb is not installed; run {command}, or omit it"
         raise UsageError(message)
 
 

@@ -5,6 +5,7 @@ from importlib.util import find_spec
 import pytest
 
 from producer.agents.miniwob.chromium import chromium_path
+from schemas.distribution import install_command
 from tests.support.missing import skip_or_fail
 
 needs_chromium = pytest.mark.usefixtures("chromium")
@@ -14,6 +15,6 @@ needs_chromium = pytest.mark.usefixtures("chromium")
 def chromium() -> None:
     """Skips without Playwright, the pages of MiniWoB++ or a browser; fails in CI."""
     if not (find_spec("playwright") and find_spec("miniwob")):
-        skip_or_fail("Playwright or MiniWoB++ is missing: pip install 'cua-train[miniwob]'")
+        skip_or_fail(f"Playwright or MiniWoB++ is missing: run {install_command('miniwob')}")
     if chromium_path() is None:
         skip_or_fail("no Chromium is installed: apt-get install chromium")

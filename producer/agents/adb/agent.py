@@ -12,6 +12,7 @@ from producer.agents.android.agent import DEMO_PRESET, AndroidAgent
 from producer.agents.task_source import TaskSource
 from producer.errors import NotFoundError, UnreachableError, UsageError
 from producer.task import Task
+from schemas.distribution import install_command
 
 if TYPE_CHECKING:
     from producer.agents.adb.server import AdbServer
@@ -95,7 +96,7 @@ def _serials(settings: AgentSettings) -> tuple[str, ...]:
 def _server(address: str) -> "AdbServer":
     if find_spec("adbutils") is None:
         message = "the environment adb needs the package adbutils"
-        raise NotFoundError(message, ways=("install cua-train[adb]",))
+        raise NotFoundError(message, ways=(f"run {install_command('adb')}",))
     from producer.agents.adb.server import AdbServer
 
     return AdbServer(address)

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import Final
 
 from producer.errors import NotFoundError
+from schemas.distribution import install_command
 
 PACKAGES: Final = {
     "Xvfb": "xvfb",
@@ -35,7 +36,7 @@ def check_programs() -> None:
         raise NotFoundError(message)
     if find_spec("Xlib") is None:
         message = "the environment desktop needs the Python package python-xlib"
-        raise NotFoundError(message, ways=("install cua-train[desktop]",))
+        raise NotFoundError(message, ways=(f"run {install_command('desktop')}",))
     if missing := missing_programs():
         message = f"the environment desktop needs {', '.join(missing)}"
         raise NotFoundError(message, ways=(install_line(missing),))

@@ -14,6 +14,7 @@ from producer.agents.android.agent import AndroidAgent
 from producer.agents.task_source import TaskSource
 from producer.errors import CuaTrainError, NotFoundError, UnreachableError, UsageError
 from producer.task import Task
+from schemas.distribution import install_command
 
 if TYPE_CHECKING:
     from producer.agents.agent import RentedDevice
@@ -128,7 +129,7 @@ def account() -> Account:
     """Of the environment. NotFoundError: no key, or no SDK."""
     if find_spec("gbox_sdk") is None:
         message = "the environment gbox needs the package gbox-sdk"
-        raise NotFoundError(message, ways=("install cua-train[gbox]",))
+        raise NotFoundError(message, ways=(f"run {install_command('gbox')}",))
     key = os.environ.get(KEY_VARIABLE)
     if not key:
         message = f"{KEY_VARIABLE}: no key of GBox is set; set this environment variable"

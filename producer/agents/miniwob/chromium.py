@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from producer.errors import NotFoundError
+from schemas.distribution import install_command
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, Playwright
@@ -116,7 +117,7 @@ def check_browser() -> None:
     try:
         from playwright.sync_api import sync_playwright
     except ImportError as error:
-        message = "Playwright is missing: pip install 'cua-train[miniwob]'"
+        message = f"Playwright is missing: run {install_command('miniwob')}"
         raise NotFoundError(message) from error
     if chromium_path() is not None:
         return

@@ -5,6 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from producer.errors import NotFoundError
+from schemas.distribution import install_command
 
 
 @lru_cache(maxsize=1)
@@ -18,7 +19,7 @@ def pages_folder() -> Path:
         folder = Path(place) / "html" / "miniwob"
         if folder.is_dir():
             return folder
-    message = "the pages of MiniWoB++ are missing: pip install 'cua-train[miniwob]'"
+    message = f"the pages of MiniWoB++ are missing: run {install_command('miniwob')}"
     raise NotFoundError(message)
 
 

@@ -26,6 +26,7 @@ from producer.validators.verdict import EndFacts, Evidence, Verdict
 from schemas.actions import Action, Answer, Terminate
 from schemas.base import Payload
 from schemas.completion import CompletionExecuted
+from schemas.distribution import install_command
 from schemas.entry import EntryContent
 
 FindDatabase = Callable[[EntryContent], Path | None]
@@ -94,7 +95,7 @@ class TextToSqlEnvironment:
         ValueError, EnvironmentFailedError.
         """
         if find_spec("sqlglot") is None:
-            message = "text_to_sql needs sqlglot; install cua-train[sql]"
+            message = f"text_to_sql needs sqlglot; run {install_command('sql')}"
             raise ValueError(message)
         database, gold = self._database(task), _gold(task)
         try:

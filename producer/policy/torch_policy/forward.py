@@ -9,6 +9,7 @@ vocabulary, C cache positions, 2 key and value, L layers, H key/value heads.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 import torch
@@ -47,7 +48,13 @@ class WorkingCache:
         keys_C = torch.arange(self._num_visible, device=write_at_BT.device)
         return (keys_C[None, None, :] <= write_at_BT[:, :, None])[:, None]
 
-    def update(self, keys_BHTD: Tensor, values_BHTD: Tensor, layer: int) -> tuple[Tensor, Tensor]:
+    def update(
+        self,
+        keys_BHTD: Tensor,
+        values_BHTD: Tensor,
+        layer: int,
+        **_of_the_layer: Any,  # transformers 5.24 passes the attention's own arguments as `kwargs`
+    ) -> tuple[Tensor, Tensor]:
         """Write a layer's new keys and values; returns all it attends to."""
         visible = []
         for which, new_BHTD in enumerate((keys_BHTD, values_BHTD)):
@@ -246,7 +253,7 @@ def hidden_states(
         inputs_embeds=embeddings_BTD,
         position_ids=network.positions(batch.positions_3BT),
         attention_mask=mask_B1TC,
-        past_key_values=cache,
+        cache=cache,
         use_cache=cache is not None,
         **deepstack,
     )

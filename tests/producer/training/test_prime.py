@@ -105,11 +105,12 @@ def test_a_training_that_was_killed_has_the_bits_of_an_undisturbed_one(
                 steps = len(of_type(read(killed), "step.created"))
             except (OSError, ValueError):
                 steps = 0  # the log is being made
-            if steps == 2:
+            if steps >= 2:
                 break
             process.go_on()
             time.sleep(0.05)
-    assert len(of_type(read(killed), "step.finished")) == 1
+    # What was being synced is not visible before the kill, and recovered afterwards.
+    assert 1 <= len(of_type(read(killed), "step.finished")) < 3
     train(killed, given)
     ours, theirs = bits_of(killed, "small"), bits_of(whole, "small")
     assert differences(ours, theirs) == []

@@ -20,6 +20,7 @@ from producer.agents.dbbench.data.table import EMPTY, column_type, table_rows
 from producer.durable import write_durably
 from producer.errors import NotFoundError, UnreachableError, UsageError, did_you_mean
 from producer.sql_data.data_files import check_storable, parquet_rows, read_strict, read_strict_file
+from schemas.distribution import install_command
 from schemas.entry import Column, EntryContent, TableInfo
 
 HUB_NAME: Final = re.compile(r"\w[\w.-]*/\w[\w.-]*")
@@ -37,7 +38,9 @@ def downloaded(name: str) -> Path:
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
-        message = f"{name}: data sets of the hub need huggingface_hub; install cua-train[train]"
+        message = (
+            f"{name}: data sets of the hub need huggingface_hub; run {install_command('train')}"
+        )
         raise UsageError(message) from error
     try:
         return Path(

@@ -11,13 +11,14 @@ from typing import Final, Literal
 from sqlglot import expressions as exp
 
 from producer.errors import UsageError
+from schemas.distribution import install_command
 from schemas.entry import EntryContent
 
 try:
     import sqlglot
     from sqlglot import expressions as exp
 except ImportError as error:
-    MESSAGE = "DB Bench reads SQL with sqlglot, which is missing; install cua-train[sql]"
+    MESSAGE = f"DB Bench reads SQL with sqlglot, which is missing; run {install_command('sql')}"
     raise UsageError(MESSAGE) from error
 
 # It writes about dialects on its logger; what we cannot read, we refuse ourselves.
