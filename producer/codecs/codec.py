@@ -1,9 +1,12 @@
 """The Codec interface: text of a policy to actions, and back."""
 
-from typing import Literal, NamedTuple, NoReturn, Protocol
+from abc import ABC, abstractmethod
+from typing import Literal, NamedTuple, NoReturn, final
 
 from pydantic import JsonValue
 
+from producer.bounded_text import storable
+from producer.thoughts import hide_thoughts
 from schemas.actions import Action
 from schemas.turn import TakenAction
 
@@ -15,27 +18,56 @@ CONTEXT_FULL = "context_full"
 episode."""
 
 
+ONLY_THOUGHT = "there is only a thought and no answer after it"
+
+
 class CannotEncodeError(ValueError):
     """The format cannot express the action."""
 
 
-class Codec(Protocol):
-    """The format of one family of policies. Stateless."""
+class Codec(ABC):
+    """The format of one family of policies. Stateless.
+
+    What a policy wrote meets a format in `parse` alone, so that a thought is no call in any.
+    """
 
     name: str
     """Name of the format: `compact`, `qwen`."""
+    literals: str | None = None
+    """What of an answer may quote the tags of a thought (`producer.thoughts`); None: nothing."""
 
+    @abstractmethod
     def encode(self, action: Action, width_px: int, height_px: int) -> str:
         """The action as text, for a screen of this size. CannotEncodeError."""
-        ...
 
+    @abstractmethod
+    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
+        """The actions of a completion without thoughts, as `parse` gives them. ValueError."""
+
+    @final
+    def readable(self, written: str, action: Action) -> str:
+        """The text of an action, if no part of it reads as a thought. CannotEncodeError."""
+        if hide_thoughts(written, self.literals) != written:
+            cannot_encode(self.name, action)
+        return written
+
+    @final
     def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
         """The actions of a completion, in order; at least one. Raises nothing.
 
-        A call that cannot be parsed has an `error_type`: `parse` (no call found), `tool_name`
-        (unknown tool) or `tool_arg` (wrong arguments).
+        What the policy only thinks is not read. A call that cannot be parsed has an `error_type`:
+        `parse` (no call found), `tool_name` (unknown tool) or `tool_arg` (wrong arguments). An
+        event of the actions can be written and read back, whatever the text is.
         """
-        ...
+        said = storable(text)
+        answer = hide_thoughts(said, self.literals)
+        if answer.isspace() and not said.isspace():
+            return (parse_error("parse", ONLY_THOUGHT),)
+        try:
+            return self.parse_answer(answer, width_px, height_px)
+        except (ValueError, RecursionError) as error:  # pydantic's is a ValueError
+            message = f"the call cannot be read: {type(error).__name__}"
+            return (parse_error("parse", message),)
 
 
 class Format(NamedTuple):

@@ -14,8 +14,9 @@ from collections.abc import Callable
 
 from pydantic import ValidationError
 
-from producer.codecs.codec import cannot_encode, parse_error
+from producer.codecs.codec import Codec, cannot_encode, parse_error
 from producer.codecs.json_calls import Fields
+from producer.thoughts import COMPACT_LITERAL
 from schemas import actions
 from schemas.actions import Action
 from schemas.turn import TakenAction
@@ -40,10 +41,11 @@ class _BadArgumentError(ValueError):
     """The arguments of a known tool are wrong."""
 
 
-class CompactCodec:
+class CompactCodec(Codec):
     """The compact codec; the format is described in the module."""
 
     name = "compact"
+    literals = COMPACT_LITERAL
 
     def encode(self, action: Action, width_px: int, height_px: int) -> str:  # one per action
         """The action as one call.
@@ -75,17 +77,17 @@ class CompactCodec:
                 return f"open({action.package})"
             case _:
                 return cannot_encode("compact", action)
-        return f"{action.type}({inside})"
+        return self.readable(f"{action.type}({inside})", action)
 
-    def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
+    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
         """Parse the text as one call."""
-        return (_parse(text, width_px, height_px),)
+        return (_parse(answer, width_px, height_px),)
 
 
-def _parse(text: str, width_px: int, height_px: int) -> TakenAction:
-    found = CALL.fullmatch(text)
+def _parse(answer: str, width_px: int, height_px: int) -> TakenAction:
+    found = CALL.fullmatch(answer)
     if found is None:
-        return parse_error("parse", f"not a call such as click(31,52): {text[:80]!r}")
+        return parse_error("parse", f"not a call such as click(31,52): {answer.strip()[:80]!r}")
     tool, inside = found.groups()
     arguments: Fields = {"text": inside}
     read = TOOLS.get(tool)

@@ -7,6 +7,7 @@ from typing import Final
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
+from producer.bounded_text import MAX_DEPTH, is_deeper
 from producer.codecs.codec import ErrorType, parse_error
 from schemas.actions import Action
 from schemas.turn import TakenAction
@@ -36,12 +37,15 @@ def read_json(text: str) -> JsonValue:
     except (ValueError, RecursionError) as error:
         message = f"the tool call is not JSON: {error}"
         raise BadCallError(message, "parse") from error
+    if is_deeper(content, MAX_DEPTH):
+        message = f"the tool call is nested more than {MAX_DEPTH} deep"
+        raise BadCallError(message, "parse")
     return content
 
 
 def no_call(text: str) -> TakenAction:
     """The error of a completion without a match of `CALL`."""
-    return parse_error("parse", f"no <tool_call>...</tool_call> in {text[:80]!r}")
+    return parse_error("parse", f"no <tool_call>...</tool_call> in {text.strip()[:80]!r}")
 
 
 def encode_call(tool: str, arguments: Fields) -> str:

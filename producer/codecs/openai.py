@@ -12,8 +12,9 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from producer.codecs.codec import parse_error
+from producer.codecs.codec import Codec, parse_error
 from producer.codecs.json_calls import BadCallError, Fields, action_of, read_json, taken
+from producer.thoughts import JSON_LITERAL
 from schemas import actions
 from schemas.actions import Action
 from schemas.turn import TakenAction
@@ -39,19 +40,20 @@ Call terminate when the task is done or cannot be done."""
 EXAMPLE: Final = '{"type": "computer_call", "action": {...}}'
 
 
-class OpenAICodec:
+class OpenAICodec(Codec):
     """The OpenAI codec; the format is described in the module. Stateless."""
 
     name = "openai"
+    literals = JSON_LITERAL
 
     def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # the interface's
         """The action as one item; every action has one."""
         return json.dumps(action_item(action), ensure_ascii=False)
 
-    def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
+    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
         """Parse every call in the items."""
         try:
-            items = _read_items(text)
+            items = _read_items(answer)
         except BadCallError as error:
             return (parse_error(error.error_type, str(error)),)
         calls = [item for item in items if item.get("type") not in SKIPPED]
@@ -82,13 +84,13 @@ def _function(action: Action) -> Fields:
     return {"type": "function_call", "name": action.type, "arguments": arguments}
 
 
-def _read_items(text: str) -> list[Fields]:
+def _read_items(answer: str) -> list[Fields]:
     """The items of a completion. BadCallError."""
-    content = read_json(text)
+    content = read_json(answer)
     items = content if isinstance(content, list) else [content]
     objects = [item for item in items if isinstance(item, dict)]
     if not objects or len(objects) < len(items):
-        message = f"no call such as {EXAMPLE} in {text[:80]!r}"
+        message = f"no call such as {EXAMPLE} in {answer.strip()[:80]!r}"
         raise BadCallError(message, "parse")
     return objects
 

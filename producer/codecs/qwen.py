@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from producer.codecs.codec import cannot_encode, parse_error
+from producer.codecs.codec import Codec, cannot_encode, parse_error
 from producer.codecs.json_calls import (
     CALL,
     SCALE,
@@ -28,6 +28,7 @@ from producer.codecs.json_calls import (
     scaled,
     taken,
 )
+from producer.thoughts import CALL_LITERAL
 from schemas import actions
 from schemas.actions import Action
 from schemas.turn import TakenAction
@@ -53,10 +54,11 @@ MAX_NUMBER = 1_000_000
 """Of pixels or seconds."""
 
 
-class QwenCodec:
+class QwenCodec(Codec):
     """The Qwen codec; the format is described in the module."""
 
     name = "qwen"
+    literals = CALL_LITERAL
 
     def encode(self, action: Action, width_px: int, height_px: int) -> str:
         """The action as one tool call.
@@ -66,12 +68,12 @@ class QwenCodec:
         screen = width_px, height_px
         return encode_call(TOOLS[0], arguments_of(action, screen, (SCALE, SCALE)))
 
-    def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
+    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
         """Parse every tool call in the text."""
         parsed = (
-            parse_call(call, (width_px, height_px), (SCALE, SCALE)) for call in CALL.findall(text)
+            parse_call(call, (width_px, height_px), (SCALE, SCALE)) for call in CALL.findall(answer)
         )
-        return tuple(parsed) or (no_call(text),)
+        return tuple(parsed) or (no_call(answer),)
 
 
 def arguments_of(  # noqa: C901, PLR0911, PLR0912  # one branch per action

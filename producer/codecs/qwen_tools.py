@@ -12,9 +12,10 @@ from typing import Final, Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from producer.codecs.codec import cannot_encode
+from producer.codecs.codec import Codec, cannot_encode
 from producer.codecs.json_calls import CALL, SCALE, Fields, encode_call, no_call
 from producer.codecs.qwen import KEY_BUTTONS, arguments_of, parse_call
+from producer.thoughts import CALL_LITERAL
 from schemas import actions
 from schemas.actions import Action
 from schemas.turn import TakenAction
@@ -170,8 +171,10 @@ def tools_prompt(tool: ToolName, resolution: str = "999x999") -> str:
     )
 
 
-class QwenToolCodec:
+class QwenToolCodec(Codec):
     """One official tool, strictly: what it does not have is an error. Stateless."""
+
+    literals = CALL_LITERAL
 
     def __init__(self, tool: ToolName, scale: Scale = thousandths) -> None:
         """`scale`: what coordinates refer to."""
@@ -185,11 +188,11 @@ class QwenToolCodec:
         write = self._mobile if self._tool == "mobile_use" else self._computer
         return "\n".join(encode_call(self._tool, call) for call in write(action, screen, size))
 
-    def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
+    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
         """Parse every call of the tool in the text."""
         size = self._scale(width_px, height_px)
         taken: list[TakenAction] = []
-        for call in CALL.findall(text):
+        for call in CALL.findall(answer):
             parsed = parse_call(
                 call,
                 (width_px, height_px),
@@ -203,7 +206,7 @@ class QwenToolCodec:
                 # It was moved to where the drag begins.
                 taken.pop()
             taken.append(parsed)
-        return tuple(taken) or (no_call(text),)
+        return tuple(taken) or (no_call(answer),)
 
     def _mobile(self, action: Action, screen: tuple[int, int], size: Size) -> tuple[Fields, ...]:
         match action:

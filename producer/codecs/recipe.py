@@ -16,7 +16,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from producer.codecs.codec import cannot_encode, parse_error
+from producer.codecs.codec import Codec, cannot_encode, parse_error
 from producer.codecs.json_calls import (
     CALL,
     SCALE,
@@ -30,6 +30,7 @@ from producer.codecs.json_calls import (
     scaled,
     taken,
 )
+from producer.thoughts import CALL_LITERAL
 from schemas import actions
 from schemas.actions import Action
 from schemas.turn import TakenAction
@@ -55,10 +56,11 @@ Coordinates run from 0 to 1000 on each axis, from the top left. \
 Call finish when the task is done or cannot be done."""
 
 
-class RecipeCodec:
+class RecipeCodec(Codec):
     """The codec of the recipe's tools; the format is described in the module. Stateless."""
 
     name = "recipe"
+    literals = CALL_LITERAL
 
     def encode(self, action: Action, width_px: int, height_px: int) -> str:
         """The action as one tool call.
@@ -74,12 +76,12 @@ class RecipeCodec:
             case _:
                 return encode_call("action", _arguments(action, width_px, height_px))
 
-    def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
+    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
         """Parse every tool call in the text."""
         parsed = [
-            item for call in CALL.findall(text) for item in _parse_call(call, width_px, height_px)
+            item for call in CALL.findall(answer) for item in _parse_call(call, width_px, height_px)
         ]
-        return tuple(parsed) or (no_call(text),)
+        return tuple(parsed) or (no_call(answer),)
 
 
 def _arguments(action: Action, width_px: int, height_px: int) -> Fields:  # noqa: C901  # one branch per action

@@ -5,7 +5,7 @@ from typing import Any
 
 from producer.agents.text_to_sql.data.layouts import DATA_SPLITS, question_files
 from producer.errors import UsageError
-from producer.policy.adapter_settings import CONFIG, read_adapter_settings
+from producer.policy.adapter_settings import is_adapter, read_adapter_settings
 from producer.tasks.sources import load_tasks
 
 
@@ -17,7 +17,7 @@ def policy_fields(model_name: str | None) -> dict[str, Any]:
     if model_name is None:
         return {}
     folder = Path(model_name).expanduser()
-    if not (folder / CONFIG).is_file():
+    if not is_adapter(folder):
         return {"model_name": model_name}
     base = read_adapter_settings(folder).base_name
     if base is None:

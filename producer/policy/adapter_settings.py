@@ -19,6 +19,8 @@ OF_ADVANTAGES: Final = (VALUE_HEAD, REWARD_ADAPTER)
 """Files and folders of weights that an advantage learnt."""
 ALL_WEIGHTS: Final = "model.safetensors"
 """Of a policy that was trained whole, in the hub's layout."""
+INDEX: Final = "model.safetensors.index.json"
+"""Names the files of a policy whose weights lie in several."""
 BASE: Final = "base_policy.json"
 """Ours, in the same folder: which weights the adapter belongs to."""
 
@@ -53,6 +55,12 @@ class AdapterSettings:
     """Folder or hub id of the base that it was trained on; None: not recorded."""
     base_fingerprint: str | None
     """Of that base's weights; None: the adapter was not saved by this program."""
+
+
+def is_adapter(folder: Path) -> bool:
+    """Whether a policy's folder is an adapter alone: one beside weights is not read with them."""
+    has_weights = any((folder / name).is_file() for name in (ALL_WEIGHTS, INDEX))
+    return (folder / CONFIG).is_file() and not has_weights
 
 
 def read_adapter_settings(folder: Path) -> AdapterSettings:

@@ -6,7 +6,11 @@ A scanner in linear time, not a parser: it must cut whatever a policy wrote, unf
 import re
 from typing import Final, NamedTuple
 
+from producer.thoughts import BLOCK_LITERAL, QUERY_LITERAL, hide_thoughts
+
 FENCE: Final = "```"
+SQL_LITERALS: Final = f"{BLOCK_LITERAL}|{QUERY_LITERAL}"
+"""What of a completion may quote a thought's tags."""
 SQL_LANGUAGES: Final = frozenset({"", "sql", "sqlite"})
 """Languages of a fenced block that holds SQL; none given: SQL."""
 QUOTED: Final = re.compile(
@@ -52,13 +56,17 @@ class Skeleton(NamedTuple):
 def find_sql(completion: str) -> Span | None:
     """Where a completion's SQL is: all of a text that is a query, else its last block of SQL.
 
-    A query ends at a line that begins with a fence: the prompt may have opened the block. A block
-    that is not closed ends with the completion. None: there is neither, or the block is blank.
+    Thoughts are passed over. A query ends at a line that begins with a fence: the prompt may have
+    opened the block. A block that is not closed ends with the completion. One that names SQL goes
+    before one without a language, and one that is a query before one that is none: what follows a
+    query is often its result. None: there is neither, or the block is blank.
     """
-    if is_query(completion):
-        fence = _FENCE_LINE.search(completion)
+    completion = hide_thoughts(completion, SQL_LITERALS)
+    fence = _FENCE_LINE.search(completion)
+    names_sql = fence is not None and _opened(completion, fence.end())[1] in SQL_LANGUAGES - {""}
+    if is_query(completion) and not names_sql:
         return _stripped(completion, 0, len(completion) if fence is None else fence.start())
-    found = None
+    found, best = None, (False, False)
     at = 0
     while (opening := completion.find(FENCE, at)) >= 0:
         start, language = _opened(completion, opening + len(FENCE))
@@ -66,7 +74,9 @@ def find_sql(completion: str) -> Span | None:
         end = len(completion) if closing < 0 else closing
         span = _stripped(completion, start, end)
         if language in SQL_LANGUAGES and span is not None:
-            found = span
+            rank = (language != "", is_query(completion[span.start : span.end]))
+            if rank >= best:
+                found, best = span, rank
         at = end + len(FENCE)
     return found
 

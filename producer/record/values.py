@@ -14,6 +14,7 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import JsonValue
 
+from producer.bounded_text import MAX_DEPTH, TOO_DEEP, storable
 from producer.errors import CuaTrainError
 
 MAX_INT = 2**31 - 1
@@ -21,9 +22,6 @@ MAX_INT = 2**31 - 1
 MAX_SEED = 2**63 - 1
 MAX_REWARD = 1e100
 """Means and deviations of larger ones overflow."""
-MAX_DEPTH = 50
-"""Of a configuration or of arguments; deeper ones are recorded as their text."""
-
 Choice = TypeVar("Choice", bound=str)
 
 
@@ -89,7 +87,7 @@ def text(name: str, value: object) -> str:
     if not isinstance(value, str):
         message = f"{name} must be text, not {_shown(value)}"
         raise TypeError(message)
-    return value.encode("utf-8", "replace").decode("utf-8")
+    return storable(value)
 
 
 def choice(name: str, value: Choice, among: object) -> Choice:
@@ -150,8 +148,8 @@ def json_value(value: object, depth: int = 0) -> JsonValue:  # noqa: PLR0911  # 
             return int(plain) if abs(plain) < 1 << 63 else str(plain)
         case str():
             return text("value", plain)
-        case _ if depth >= MAX_DEPTH:
-            return text("value", str(plain))
+        case Mapping() | list() | tuple() | set() | frozenset() if depth >= MAX_DEPTH:
+            return TOO_DEEP
         case Mapping():
             return {text("name", str(k)): json_value(v, depth + 1) for k, v in plain.items()}
         case PurePath() | bytes():

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import islice, pairwise
 
-from producer.bounded_text import cut, cut_json, cut_optional, is_longer
+from producer.bounded_text import cut, cut_json, cut_optional, is_longer, storable
 from producer.environments.environment import Environment, Screenshot, screenshot_of
 from producer.policy.policy import SampledTokens, SampleRequest, Turn
 from producer.rewards import Outcome, Reward, score
@@ -149,9 +149,9 @@ def turn_taken(
 def observed_text(request: SampleRequest) -> str | None:
     """The text of the turn's prompt, on turn 1 after the instruction; None: there is none."""
     if request.history:
-        return request.text
+        return None if request.text is None else storable(request.text)
     instruction = request.task.description
-    return instruction if request.text is None else f"{instruction}\n\n{request.text}"
+    return storable(instruction if request.text is None else f"{instruction}\n\n{request.text}")
 
 
 def _recorded_errors(actions: Sequence[TakenAction]) -> tuple[str, ...]:

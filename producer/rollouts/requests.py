@@ -10,6 +10,7 @@ from datetime import datetime
 from time import monotonic
 from typing import Self
 
+from producer.bounded_text import storable
 from producer.environments.environment import (
     ActionRefusedError,
     Environment,
@@ -229,7 +230,7 @@ class Act:
 
 
 def _refused(call: TakenAction, reason: str) -> TakenAction:
-    return call.model_copy(update={"error_type": "runtime", "error_message": reason})
+    return call.model_copy(update={"error_type": "runtime", "error_message": storable(reason)})
 
 
 @dataclass(frozen=True, slots=True)

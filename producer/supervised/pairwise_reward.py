@@ -17,6 +17,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreT
 from producer.errors import NotFoundError
 from producer.policy.torch_policy.cpu_parallel import compute_on_one_thread
 from producer.policy.torch_policy.placement import choose_placement
+from producer.policy.torch_policy.stored_weights import only_own_weights
 from producer.supervised.objective import Outcome, padded_tokens
 from producer.supervised.sequences import prompt_and_answer
 
@@ -47,9 +48,10 @@ class PairScorer:
         compute_on_one_thread()
         placement = choose_placement(device)
         try:
-            network = AutoModelForSequenceClassification.from_pretrained(
-                folder, dtype=torch.float32, local_files_only=True
-            )
+            with only_own_weights(folder) as own:
+                network = AutoModelForSequenceClassification.from_pretrained(
+                    own, dtype=torch.float32, local_files_only=True
+                )
             tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         except (OSError, ValueError) as error:
             message = f"{folder} holds no pairwise reward model ({str(error).splitlines()[0]})"

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from producer.policy.adapter_settings import WEIGHTS, read_adapter_settings
+from producer.policy.adapter_settings import is_adapter, read_adapter_settings
 from producer.policy.memory_demand import TOKENS_PER_MICRO_BATCH
 from producer.policy.torch_policy.cpu_parallel import parallel_map
 from producer.policy.torch_policy.loading import load_network, open_base
@@ -117,7 +117,7 @@ class StepScorer:
         """
         marks = read_step_marks(folder)
         placement = choose_placement(device)
-        if (folder / WEIGHTS).is_file():
+        if is_adapter(folder):
             settings = read_adapter_settings(folder)
             network = load_network(*(str(settings.base_name), settings.rank, 0, folder, placement))
             return cls(network.adapted, network.tokenizer, marks)

@@ -18,6 +18,7 @@ from producer.chat_answer import ChatAnswer, ChatFailedError, UnreadableAnswerEr
 from producer.chat_endpoint import ChatEndpoint
 from producer.errors import UsageError
 from producer.task import Task
+from producer.thoughts import JSON_LITERAL, hide_thoughts
 from producer.validators.judges import INSTRUCTIONS, MODEL_QUERY, SUCCESS, JudgeFailedError
 from producer.validators.verdict import Evidence, Verdict
 from schemas.ids import content_hash
@@ -27,7 +28,6 @@ UNNAMED_MODEL: Final = "default"
 """Requested where neither the user nor the endpoint names a model: most servers take any name."""
 MAX_ACTIONS, MAX_ACTION_CHARS = 200, 500
 MAX_REASON_CHARS = 2000
-THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 FENCED = re.compile(r"\s*```(?:json)?\s*(.*?)\s*```\s*", re.DOTALL)
 
 
@@ -125,7 +125,7 @@ def _describe_action(call: TakenAction) -> JsonValue:
 
 def _parse(answer: ChatAnswer) -> tuple[_Answer, str | None]:
     """The answer's JSON object, which may be fenced or follow thoughts, and the model's name."""
-    text = THOUGHT.sub("", answer.text, count=1) if THOUGHT.match(answer.text) else answer.text
+    text = hide_thoughts(answer.text, JSON_LITERAL).strip()
     fenced = FENCED.fullmatch(text)
     try:
         content = json.loads(fenced[1] if fenced else text, object_pairs_hook=_unique)

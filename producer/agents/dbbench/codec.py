@@ -14,13 +14,15 @@ Whatever stands before the action is passed over. Anything else is invalid and e
 import re
 from typing import Final
 
-from producer.codecs.codec import cannot_encode, parse_error
+from producer.codecs.codec import Codec, cannot_encode, parse_error
 from producer.sql_execution import Rows
+from producer.thoughts import BLOCK_LITERAL, FINAL_LITERAL
 from schemas.actions import Action, Answer, ExecuteSql, Terminate
 from schemas.turn import TakenAction
 
 ACTION: Final = re.compile(r"Action: (Operation|Answer)")
 SQL: Final = re.compile(r"```sql\n(.*?)\n?```", re.DOTALL)
+LITERALS: Final = f"{BLOCK_LITERAL}|{FINAL_LITERAL}"
 FINAL: Final = re.compile(r"\nFinal Answer:(.*)")
 SYSTEM_PROMPT: Final = """\
 You answer questions about a MySQL database with one table, or carry out orders on it. You have 3 \
@@ -42,27 +44,28 @@ quotes, NULL as None. After an order, the table is judged and not the answer; wr
 Anything else is invalid and ends the session."""
 
 
-class DbBenchCodec:
+class DbBenchCodec(Codec):
     """The DB Bench codec; the format is described in the module. Stateless."""
 
     name = "dbbench"
+    literals = LITERALS
 
     def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # the interface's
         """An operation or an answer; `terminate` is said by the answer. CannotEncodeError."""
         match action:
             case ExecuteSql(sql=sql) if "```" not in sql:
-                return f"Action: Operation\n```sql\n{sql}\n```"
+                return self.readable(f"Action: Operation\n```sql\n{sql}\n```", action)
             case Answer(text=text) if "\n" not in text:
-                return f"Action: Answer\nFinal Answer: {text}"
+                return self.readable(f"Action: Answer\nFinal Answer: {text}", action)
             case _:
                 return cannot_encode(self.name, action)
 
-    def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:  # noqa: ARG002  # the interface's
+    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:  # noqa: ARG002  # the interface's
         """The operation, or the answer and the end of the session, or one `parse` error."""
-        action = ACTION.search(text)
+        action = ACTION.search(answer)
         if action is None:
             return (parse_error("parse", "there is no Action: Operation and no Action: Answer"),)
-        rest = text[action.end() :]
+        rest = answer[action.end() :]
         if action[1] == "Operation":
             sql = SQL.search(rest)
             if sql is None:
@@ -74,9 +77,9 @@ class DbBenchCodec:
         if final is None:
             message = "there is no line that begins with Final Answer:"
             return (parse_error("parse", message, action[1]),)
-        answer = Answer(text=final[1].strip())
+        said = Answer(text=final[1].strip())
         return (
-            _taken("Answer", "answer", answer.text, answer),
+            _taken("Answer", "answer", said.text, said),
             TakenAction(tool_name="Answer", tool_args={}, action=Terminate()),
         )
 

@@ -5,8 +5,9 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from producer.codecs.codec import cannot_encode, parse_error
+from producer.codecs.codec import Codec, cannot_encode, parse_error
 from producer.codecs.json_calls import BadCallError, action_of, read_json, taken
+from producer.thoughts import JSON_LITERAL
 from schemas.actions import Action, Answer, Type
 from schemas.turn import TakenAction
 
@@ -21,7 +22,7 @@ NO_SCREEN_PX: Final = 2**31
 """Every point is on it."""
 
 
-class TextCodec:
+class TextCodec(Codec):
     """A completion is the action's text. Stateless."""
 
     name = "text"
@@ -30,31 +31,32 @@ class TextCodec:
         """The text that is typed or answered. CannotEncodeError."""
         match action:
             case Type(text=text) | Answer(text=text) if text.strip():
-                return text
+                return self.readable(text, action)
             case _:
                 return cannot_encode(self.name, action)
 
-    def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:  # noqa: ARG002  # the interface's
+    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:  # noqa: ARG002  # the interface's
         """The text without surrounding blanks, or one `parse` error."""
-        said = text.strip()
+        said = answer.strip()
         if not said:
             return (parse_error("parse", "the completion is empty"),)
         return (TakenAction(tool_name="text", tool_args={"text": said}, action=Type(text=said)),)
 
 
-class JsonActionCodec:
+class JsonActionCodec(Codec):
     """The first JSON object of a completion is the action. Stateless."""
 
     name = "json_action"
+    literals = JSON_LITERAL
 
     def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # the interface's
         """The action's fields."""
         return json.dumps(action.model_dump(mode="json"), ensure_ascii=False)
 
-    def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:  # noqa: ARG002  # the interface's
+    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:  # noqa: ARG002  # the interface's
         """The action, or one error."""
         try:
-            fields = _first_object(text)
+            fields = _first_object(answer)
         except BadCallError as error:
             return (parse_error(error.error_type, str(error)),)
         tool = str(fields.get("type", ""))

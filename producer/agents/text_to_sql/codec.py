@@ -12,8 +12,8 @@ free; in CoCTE form (`producer.process_rewards.cocte`) its steps can be scored.
 
 from typing import Final
 
-from producer.codecs.codec import cannot_encode, parse_error
-from producer.process_rewards.sql_text import FENCE, find_sql
+from producer.codecs.codec import Codec, cannot_encode, parse_error
+from producer.process_rewards.sql_text import FENCE, SQL_LITERALS, find_sql
 from schemas.actions import Action, Answer, Terminate
 from schemas.turn import TakenAction
 
@@ -29,25 +29,26 @@ SELECT count(*) FROM cheap
 ```"""
 
 
-class TextToSqlCodec:
+class TextToSqlCodec(Codec):
     """The text-to-SQL codec; the format is described in the module. Stateless."""
 
     name = "text_to_sql"
+    literals = SQL_LITERALS
 
     def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # the interface's
         """A query in a block; `terminate` is said by it. CannotEncodeError."""
         match action:
             case Answer(text=text) if FENCE not in text:
-                return f"{FENCE}sql\n{text}\n{FENCE}"
+                return self.readable(f"{FENCE}sql\n{text}\n{FENCE}", action)
             case _:
                 return cannot_encode(self.name, action)
 
-    def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:  # noqa: ARG002  # the interface's
+    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:  # noqa: ARG002  # the interface's
         """The query as the answer, and the end of the episode; or one `parse` error."""
-        span = find_sql(text)
+        span = find_sql(answer)
         if span is None:
             return (parse_error("parse", "there is no query and no block of SQL"),)
-        sql = text[span.start : span.end]
+        sql = answer[span.start : span.end]
         return (
             TakenAction(tool_name=TOOL, tool_args={"sql": sql}, action=Answer(text=sql)),
             TakenAction(tool_name=TOOL, tool_args={}, action=Terminate()),

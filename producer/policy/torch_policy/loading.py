@@ -49,6 +49,7 @@ from producer.policy.torch_policy.stored_weights import (
     check_whole,
     log_ignored,
     not_whole,
+    only_own_weights,
     read_stored_weights,
 )
 
@@ -223,7 +224,7 @@ def _load(name: str, placement: Placement, *, local_files_only: bool) -> Base:
             raise
         # An unfinished copy: some weights are there, so this is a policy, and not a whole one.
         raise UsageError(not_whole(name, str(error))) from error
-    with _naming(name, architecture), _quiet():
+    with _naming(name, architecture), _quiet(), only_own_weights(folder) as own:
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         check_text_config(name, config.get_text_config())
         check_square_experts(name, architecture, stored)
@@ -236,7 +237,7 @@ def _load(name: str, placement: Placement, *, local_files_only: bool) -> Base:
             config.get_text_config(), placement.dtype
         )
         network, info = auto.from_pretrained(
-            folder,
+            own,
             config=config,
             dtype=placement.dtype or "auto",
             attn_implementation="sdpa",
@@ -250,7 +251,7 @@ def _load(name: str, placement: Placement, *, local_files_only: bool) -> Base:
         check_processor(name, architecture, network, processor)
     # peft records it in adapters: the hub id, not the cache's folder.
     network.name_or_path = network.config._name_or_path = name
-    log_ignored(name, stored)
+    log_ignored(name, folder, stored)
     return Base(
         architecture,
         network.to(placement.device).eval(),

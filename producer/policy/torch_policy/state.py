@@ -19,7 +19,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from producer.errors import MismatchError, NotFoundError, UsageError
-from producer.policy.adapter_settings import ALL_WEIGHTS, BASE, WEIGHTS
+from producer.policy.adapter_settings import ALL_WEIGHTS, BASE, CONFIG, WEIGHTS
 from producer.policy.torch_policy.adapters import (
     POLICY_ADAPTER,
     adapter_weights,
@@ -172,7 +172,7 @@ def write_policy(
 def copy_other_files(source: str, folder: Path) -> None:
     """Copy the other files of a policy's folder, unless the folder has them already."""
     for path in sorted(policy_folder(source, local_files_only=True).iterdir()):
-        is_kept = not path.name.endswith((".index.json", _OF_A_RESULT))
+        is_kept = not path.name.endswith((".index.json", _OF_A_RESULT, CONFIG, BASE))
         written = folder / path.name
         if path.suffix in _BESIDE_WEIGHTS and is_kept and not written.exists():
             shutil.copyfile(path, written)

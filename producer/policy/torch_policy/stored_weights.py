@@ -8,19 +8,21 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 
 from safetensors import SafetensorError, safe_open
 from transformers import PreTrainedModel
 
 from producer.errors import UsageError
+from producer.policy.adapter_settings import ALL_WEIGHTS, CONFIG, INDEX, WEIGHTS
 from producer.policy.torch_policy.architectures import Architecture
 
-SINGLE: Final = "model.safetensors"
-INDEX: Final = "model.safetensors.index.json"
+_SETTINGS: Final = ("config.json", "generation_config.json")
 _FLOATS: Final = frozenset({"F64", "F32", "F16", "BF16"})
 _HEAD_BYTES: Final = 1024
 _LENGTH_BYTES: Final = 8
@@ -84,12 +86,28 @@ def read_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
     return {name: tensor.shape for name, tensor in read_stored_weights(folder).tensors.items()}
 
 
+@contextmanager
+def only_own_weights(folder: Path) -> Iterator[Path]:
+    """A folder for transformers with what the fingerprint covers, and nothing that it would add.
+
+    An adapter beside the weights, as PEFT leaves one beside a policy that it merged, is put on top
+    of them by `from_pretrained` without a word. Raises as `read_stored_weights`.
+    """
+    with TemporaryDirectory(prefix="policy-") as view:
+        for path in (*(folder / name for name in _SETTINGS), *_weight_files(folder)):
+            if path.is_file():
+                (Path(view) / path.name).symlink_to(path.absolute())
+        if not (folder / ALL_WEIGHTS).is_file():
+            (Path(view) / INDEX).symlink_to((folder / INDEX).absolute())
+        yield Path(view)
+
+
 def _weight_files(folder: Path) -> list[Path]:
-    single, index = folder / SINGLE, folder / INDEX
+    single, index = folder / ALL_WEIGHTS, folder / INDEX
     if single.is_file():
         return [single]
     if not index.is_file():
-        message = f"{folder} has neither {SINGLE} nor {INDEX}"
+        message = f"{folder} has neither {ALL_WEIGHTS} nor {INDEX}"
         raise FileNotFoundError(message)
     try:
         held = json.loads(index.read_text())["weight_map"]
@@ -201,8 +219,14 @@ def check_square_experts(name: str, architecture: Architecture, stored: StoredWe
                 raise UsageError(message)
 
 
-def log_ignored(name: str, stored: StoredWeights) -> None:
-    """Name the stored tensors that transformers computes instead of loading."""
+def log_ignored(name: str, folder: Path, stored: StoredWeights) -> None:
+    """Name what lies in a policy's folder and is not read."""
+    if (folder / CONFIG).is_file():
+        logger.warning(
+            "policy %r: the adapter beside its weights (%s) is not read; to train with it, copy"
+            " %s and %s to a folder of their own and give that as model_name",
+            *(name, CONFIG, CONFIG, WEIGHTS),
+        )
     buffers = sorted(key for key in stored.tensors if key.endswith("rotary_emb.inv_freq"))
     if buffers:
         logger.info(

@@ -12,6 +12,7 @@ from PIL import Image
 
 from producer.agents.android.policy.build import build_policy
 from producer.algorithms.settings import UpdateSettings
+from producer.codecs.codec import Codec
 from producer.environments.environment import Screenshot
 from producer.policy.learner import Trajectory
 from producer.policy.policy import SampleRequest, Turn
@@ -38,7 +39,7 @@ SETTINGS = UpdateSettings(
 TEXTS = ("Turn on Wi-Fi", "Open Settings now", "click(1,2)", "home()")
 
 
-class ClickOnly:
+class ClickOnly(Codec):
     """A codec with one action."""
 
     name = "click-only"
@@ -47,14 +48,20 @@ class ClickOnly:
         """Not used: policies only parse."""
         raise NotImplementedError
 
-    def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
+    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
         """`click(x,y)` in percent; anything else is a parse error."""
         try:
-            x, y = (int(part) for part in text.removeprefix("click(").removesuffix(")").split(","))
+            x, y = (
+                int(part) for part in answer.removeprefix("click(").removesuffix(")").split(",")
+            )
         except ValueError:
             return (
                 TakenAction(
-                    tool_name="", tool_args={}, action=None, error_type="parse", error_message=text
+                    tool_name="",
+                    tool_args={},
+                    action=None,
+                    error_type="parse",
+                    error_message=answer,
                 ),
             )
         action = Click(x=x * width_px // 100, y=y * height_px // 100)

@@ -87,6 +87,9 @@ def test_it_gets_the_task_the_actions_and_the_screens_and_its_verdict_names_the_
         (f"```json\n{NO}\n```", False),
         (f"```\n{YES}```\n", True),
         (f'<think>perhaps {{"success": false}}?</think>\n{YES}', True),
+        (f'perhaps {{"success": false}}?</think>\n{YES}', True),
+        (f"<thinking>first</thinking><think>again</think>{YES}", True),
+        ('{"success": false, "reason": "typed </think> there"}', False),
     ],
 )
 def test_one_object_is_a_verdict_fenced_or_after_thoughts(
