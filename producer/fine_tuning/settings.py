@@ -80,7 +80,12 @@ def _check_two(tokens: tuple[str, ...]) -> tuple[str, ...]:
 class FineTuningConfig(BaseModel):
     """Every setting of `cua-train sql sft` and `cua-train sql reward-model`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        protected_namespaces=(),
+        hide_input_in_errors=True,  # as SettingsGroup
+    )
 
     objective: Objective
     training_name: Annotated[str, AfterValidator(check_training_name)] | None = Field(

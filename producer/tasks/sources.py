@@ -79,7 +79,7 @@ MAX_NAMED = 20
 class Source(BaseModel):
     """One task source."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     source_type: SourceType
     """Where the tasks come from."""
