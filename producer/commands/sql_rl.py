@@ -20,6 +20,7 @@ from producer.commands.options import (
     given_training_name,
     option,
     with_omit,
+    with_skip_invalid,
     with_summary_as_json,
     with_takeover,
 )
@@ -74,6 +75,7 @@ FIELDS = (
     FOLDER,
     metavar="FOLDER|FILE",
 )
+@with_skip_invalid
 @option("--output-dir", "Folder of the result.", metavar="FOLDER", shown="in the log path")
 @option("--epochs", "Passes over the questions, in place of --num-steps.", COUNT)
 @field_flags(
@@ -93,6 +95,7 @@ def rl(
     omit: tuple[str, ...],
     algorithm: str | None,
     data_path: Path | None,
+    skip_invalid: bool,
     output_dir: str | None,
     epochs: int | None,
     takeover: bool,
@@ -129,7 +132,12 @@ def rl(
         given = continued(given_flags)
     else:
         given = settings_of(
-            given_flags, file, algorithm=algorithm, data_path=data_path, epochs=epochs
+            given_flags,
+            file,
+            algorithm=algorithm,
+            data_path=data_path,
+            epochs=epochs,
+            skip_invalid=skip_invalid,
         )
     config = read_asked(given, installation)
     check_folders(installation, config)

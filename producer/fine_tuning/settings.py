@@ -96,6 +96,10 @@ class FineTuningConfig(BaseModel):
     data_path: Annotated[tuple[Path, ...], BeforeValidator(_as_list), Field(min_length=1)] = Field(
         description="Files of examples, JSON or JSON lines, or the folder of a data set."
     )
+    skip_invalid: bool = Field(
+        False,
+        description="Leave out questions without a database or with a gold that fails.",
+    )
     data_sha256: str = Field("", description="sha256 of the files of examples; computed.")
     output_dir: Path | None = Field(
         None, description="Folder of the trained policy. Default: `model` in the run's folder."
