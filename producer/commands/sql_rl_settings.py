@@ -24,7 +24,7 @@ DAPO: Final[dict[str, Any]] = {
 """verl's DAPO, with the advantages of grpo; the file and flags win."""
 OWN_REWARDS: Final = ("reward_module", "reward_function", "reward_manager")
 """Without any of them, rewards are executed here and the file's port is ignored."""
-OWN_ADVANTAGES: Final = ("ppo", "prime")
+OWN_ADVANTAGES: Final = ("ppo", "prime", "remax")
 """RewardSQL calls a file's core_function for grpo alone."""
 DEFAULTS: Final[dict[str, Any]] = {
     "environment": "text_to_sql",
@@ -144,6 +144,9 @@ def _advantages(
         configured = None
     algos = flags.get("core_algos") or of_file["core_algos"]
     named = flags.get("core_function") or configured
+    if algorithm == "remax" and named is None:
+        # Its baseline is a greedy rollout, which the trainer samples: no function of rewards alone.
+        return {"advantage": "remax"}
     if algorithm not in FOUR and named is None:
         return {"core_function": f"compute_{algorithm}_outcome_advantage"}
     try:

@@ -115,8 +115,10 @@ def read_agent_peft(path: Path, parse: Callable[[Path], Section]) -> Section:
     if read.unknown:
         named = ", ".join(sorted({*read.unknown}))
         logger.warning("%s: unknown fields, ignored: %s", path.name, named)
-    for line in read.reasons():
+    for line in [*read.told, *read.summary()]:
         logger.info("%s: %s", path.name, line)
+    for line in read.reasons():
+        logger.debug("%s: %s", path.name, line)
     return fields
 
 

@@ -60,7 +60,7 @@ def _goes_on(folder: Path, fields: Mapping[str, Any]) -> bool:
     if not states:
         return False
     if (name := fields.get("training_name")) is not None:
-        return states[0].manifest.training_name == name
+        return states[0].manifest.training_name == str(name)
     try:
         recorded = read_run_config(folder)
         asked = read_fields({k: v for k, v in fields.items() if k not in OF_THE_PROCESS})

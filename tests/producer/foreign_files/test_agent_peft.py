@@ -142,7 +142,7 @@ def test_known_fields_become_the_configurations_own(tmp_path: Path) -> None:
 def test_unknown_fields_are_named_and_those_without_effect_with_the_reason(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.DEBUG)
     read_config_file(write(tmp_path))
     (warning,) = [
         record.getMessage() for record in caplog.records if record.levelno == logging.WARNING
