@@ -38,6 +38,7 @@ COMMANDS: dict[str, str] = {
     "rescore": "producer.commands.redo:rescore_training",
     "sql": "producer.commands.sql",
     "ship": "producer.commands.worker:ship",
+    "doctor": "producer.commands.doctor",
 }
 """Command -> the module that has it as `command`, or under the name behind the colon."""
 EPILOG = "\n\n".join(

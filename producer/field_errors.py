@@ -67,6 +67,8 @@ OTHER_NAMES = {name: ours for ours, names in _NAMES_ELSEWHERE.items() for name i
 """Name of a field in TRL, verl and others -> ours, or the nearest one."""
 UNION_TAGS = ("str", "int", "bool")
 """What pydantic appends to the location of a field that is a union."""
+SECRET_NAME = re.compile(r"(^|_)(key|secret|token|password)$", re.IGNORECASE)
+"""Names of what is secret inside an object."""
 SHOWN_CHARACTERS = 80
 """Of a wrong value that a message repeats."""
 LINE_CHARACTERS = 76
@@ -127,8 +129,20 @@ def _number(bound: float) -> str:
     return f"{bound:,}" if isinstance(bound, int) else f"{bound:g}"
 
 
+def _without_secrets(value: object) -> object:
+    """The value with every secret in its objects replaced by ***."""
+    if isinstance(value, dict):
+        return {
+            name: "***" if SECRET_NAME.search(str(name)) else _without_secrets(item)
+            for name, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_without_secrets(item) for item in value]
+    return value
+
+
 def _shortened(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    text = json.dumps(_without_secrets(value), ensure_ascii=False, default=str)
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
 
 

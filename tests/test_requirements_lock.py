@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 import tomllib
 from importlib.metadata import packages_distributions
 
@@ -60,3 +62,18 @@ def test_every_package_that_is_imported_is_declared() -> None:
                     if not names(distributions[name]) & declared:
                         undeclared.add(f"{path.relative_to(ROOT)}: {name}")
     assert undeclared == set()
+
+
+def test_alembics_own_command_works_in_a_clone() -> None:
+    """`uv run` installs the group dev by itself; `make install` makes the same command."""
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
+    assert groups["dev"] == ["cua-train-rl[project]"]
+    assert "alembic" in names(PROJECT["optional-dependencies"]["project"])
+    done = subprocess.run(
+        [sys.executable, "-m", "alembic", "history"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "<base> -> 0001" in done.stdout

@@ -15,7 +15,11 @@ class SettingsGroup(BaseModel):
     """Frozen, and without fields of other groups; the text under a field is its description."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", protected_namespaces=(), use_attribute_docstrings=True
+        frozen=True,
+        extra="forbid",
+        protected_namespaces=(),
+        use_attribute_docstrings=True,
+        hide_input_in_errors=True,  # a key that was passed by mistake
     )
 
 

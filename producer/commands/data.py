@@ -1,6 +1,7 @@
 """`cua-train data`: generate, prepare and import data sets of DB Bench."""
 
 import logging
+import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,13 +32,33 @@ logger = logging.getLogger(__name__)
 MAX_GENERATED = 100_000
 """Entries of one call, which are in memory; as many as a task source generates."""
 
+PUBLISHED = "csyq/LifelongAgentBench"
+"""The data set's name on the hub."""
+
 _output = option(
-    "--output --output-path output",
-    "Folder to write entry_dict.json into, which must be new or empty; or a new file.",
+    "--output --output-path --output-dir output",
+    "Folder to write entry_dict.json into, which must be new or empty; or a file. One that"
+    " exists with the same entries is left as it is.",
     FOLDER,
     metavar="FOLDER|FILE.json",
     required=True,
 )
+_overwrite = switch("--overwrite", "Replace a file of entries that exists at --output.")
+
+
+class _WordsCommand(click.RichCommand):
+    """A command whose --skills also takes several words, as Agent-PEFT's does."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click, with the words after --skills as one list."""
+        words: list[str] = []
+        for word in args:
+            is_more = len(words) > 1 and words[-2] == "--skills" and not word.startswith("-")
+            if is_more:
+                words[-1] = f"{words[-1].rstrip(',')},{word}"
+            else:
+                words.append(word)
+        return super().parse_args(ctx, words)
 
 
 @click.group()
@@ -47,18 +68,26 @@ def command() -> None:
 
 @command.command(
     "generate",
+    cls=_WordsCommand,
     epilog=examples(
         "$ cua-train data generate --num-samples 220 --seed 0 --output entries",
         "$ cua-train data generate --num-samples 40 --skills insert,update --output changes",
     ),
 )
 @option("--num-samples", "Entries to generate.", click.IntRange(1, MAX_GENERATED), required=True)
-@option("--seed", "The same seed generates the same entries.", SEED, default=0)
+@option("--seed --random-seed seed", "The same seed generates the same entries.", SEED, default=0)
 @option("--skills", "Skills to generate in turn.", metavar="A,B", shown="all 22")
 @_output
+@_overwrite
 @with_json
 def generate(
-    *, num_samples: int, seed: int, skills: str | None, output: Path, as_json: bool
+    *,
+    num_samples: int,
+    seed: int,
+    skills: str | None,
+    output: Path,
+    overwrite: bool,
+    as_json: bool,
 ) -> None:
     """Generate entries, balanced over the skills.
 
@@ -72,26 +101,41 @@ def generate(
     chosen: tuple[str, ...] = SKILLS
     if skills is not None:
         chosen = chosen_names(skills, SKILLS, flag="--skills", noun="skill")
-    check_new_output(output)
+    _check_output(output, overwrite=overwrite)
     entries = []
     with progress_bar("generating entries", num_samples) as bar:
         for entry in generated(num_samples, seed, chosen):
             entries.append(entry)
             bar.advance()
-    _report(entries, write_entries(entries, output), as_json=as_json)
+    written = write_entries(entries, output, overwrite=overwrite)
+    _report(entries, written, as_json=as_json)
 
 
 @command.command(
     "import",
     epilog=examples(
         "$ cua-train data import LifelongAgentBench/db_bench --output entries",
-        "$ cua-train data import csyq/LifelongAgentBench --output entries",
+        "$ cua-train data import --output-dir entries    # csyq/LifelongAgentBench, from the hub",
     ),
 )
-@click.argument("source", metavar="FOLDER|HUB-NAME")
+@click.argument("source", metavar="[FOLDER|HUB-NAME]", required=False)
+@option(
+    "--dataset-name",
+    "The hub's data set, as Agent-PEFT's command names it.",
+    metavar="OWNER/NAME",
+    shown=PUBLISHED,
+)
 @_output
+@_overwrite
 @with_json
-def import_entries(*, source: str, output: Path, as_json: bool) -> None:
+def import_entries(
+    *,
+    source: str | None,
+    dataset_name: str | None,
+    output: Path,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
     """Read a published data set and write it as entry_dict.json.
 
     Reads a folder with entry_dict.json or Parquet files, one such file, or a data set of the
@@ -107,13 +151,18 @@ def import_entries(*, source: str, output: Path, as_json: bool) -> None:
     )
     from producer.sql_execution import DatabaseFailedError
 
+    if source is not None and dataset_name is not None:
+        message = "give the data set either as FOLDER|HUB-NAME or as --dataset-name"
+        raise UsageError(message)
+    source = source or dataset_name or PUBLISHED
     path = Path(source).expanduser()
     if not path.exists():
         if not is_hub_name(source):
             message = f"{source}: there is no such folder, and it is not a hub name (OWNER/NAME)"
             raise NotFoundError(message)
+        _check_output(output, overwrite=overwrite)
         path = downloaded(source)
-    check_new_output(output)
+    _check_output(output, overwrite=overwrite)
     entries = read_entries(path)
     with progress_bar("running the golds", len(entries)) as bar:
         findings: list[Finding] = []
@@ -127,7 +176,7 @@ def import_entries(*, source: str, output: Path, as_json: bool) -> None:
     warn_of_some([f"entry {name}: {problem}" for name, problem in findings], "entries")
     _report(
         entries,
-        write_entries(entries, output),
+        write_entries(entries, output, overwrite=overwrite),
         as_json=as_json,
         solved=len(entries) - len(findings),
     )
@@ -160,6 +209,7 @@ def import_entries(*, source: str, output: Path, as_json: bool) -> None:
     default=1,
 )
 @_output
+@_overwrite
 @with_json
 def prepare(
     *,
@@ -169,6 +219,7 @@ def prepare(
     target_skill: bool,
     min_per_skill: int,
     output: Path,
+    overwrite: bool,
     as_json: bool,
 ) -> None:
     """Group entries by their only skill, to train skills one after another.
@@ -191,7 +242,10 @@ def prepare(
     if not single_skill and input_data_path is None:
         message = "--single-skill is required: it is the only way to prepare entries"
         raise UsageError(message)
-    check_new_output(output)
+    if output.suffix == ".json":
+        _check_output(output, overwrite=overwrite)
+    else:
+        check_new_output(output)
     entries = read_entries(source)
     groups = single_skill_groups(entries, by_target=target_skill)
     kept = {skill: group for skill, group in groups.items() if len(group) >= min_per_skill}
@@ -203,7 +257,7 @@ def prepare(
         message = f"no skill has {min_per_skill} entries that need only it{hint}"
         raise MismatchError(message)
     if output.suffix == ".json":
-        write_single_skill_tasks(kept, output)
+        write_single_skill_tasks(kept, output, overwrite=overwrite)
     else:
         for skill, group in kept.items():
             write_entries(group, output / skill)
@@ -221,6 +275,21 @@ def prepare(
             "%d of %d entries, of %d skills: %s",
             *(report["grouped"], len(entries), len(counts), output),
         )
+
+
+def _check_output(output: Path, *, overwrite: bool) -> None:
+    """As `check_new_output`; a file of entries may exist. UsageError for any other file."""
+    from producer.agents.dbbench.data.layout import FILE_NAME, is_file_of_entries
+    from producer.training.preflight import check_writable
+
+    file = output if output.suffix == ".json" else output / FILE_NAME
+    if is_file_of_entries(file):
+        check_writable(file.parent, "--output")
+    elif overwrite and os.path.lexists(file):
+        message = f"--output: {file} exists and has no entries of DB Bench; choose another file"
+        raise UsageError(message)
+    else:
+        check_new_output(output)
 
 
 def _report(

@@ -6,6 +6,7 @@ compute_post_kl=True            ->  --compute-post-kl
 --compute_post_kl False         ->  --no-compute-post-kl
 --renderer_name qwen3_vl        ->  --renderer_name recipe
 --gbox_api_key KEY              ->  refused, without the key
+use_default_eval_tasks=True     ->  nothing, the default
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from pydantic_core import PydanticUndefined
 
 from producer.commands.options import DEVICE, FILE, Decorator, option, with_options
 from producer.config import DEMO_PRESET, NONE_IS_A_VALUE, TOPICS, RunConfig
+from producer.config.recipe_names import EVAL_TASKS, KEYS, in_our_names, renderer_of
 from producer.errors import UsageError
 from producer.numbers import NONE
 
@@ -95,21 +97,12 @@ COMMON: Final = frozenset(
 """Fields whose flags `run --help` explains; `--help-all` explains every flag."""
 ALL: Final = f"{__name__}.all"
 """Key in the context's `meta`."""
-RENDERERS: Final = {"qwen3_vl": "recipe", "qwen3_vl_instruct": "recipe"}
-"""The recipe's renderers -> ours."""
 SWITCHES: Final = frozenset(
     name for name, field in RunConfig.model_fields.items() if field.annotation is bool
 )
 WORDS: Final = {"true": True, "1": True, "false": False, "0": False}
-KEYS: Final = {
-    "gbox_api_key": "GBox devices are coming; today's devices are simulated and need no key",
-    "tinker_api_key": "a key on a command line can be read by others; set TINKER_API_KEY, and"
-    " provider to tinker",
-}
-"""Settings that are refused -> what to do instead."""
-
 with_config_file = option(
-    "--config config_file",
+    "--config --config-path config_file",
     "JSON, TOML or YAML file of fields, named as the flags; flags win.",
     FILE,
     panel="Output",
@@ -238,20 +231,26 @@ def from_recipe(words: Sequence[str]) -> Iterator[str]:
         word = rest.pop(0)
         name, has_value, value = word.removeprefix("--").partition("=")
         name = name.replace("-", "_")
-        if name in KEYS and (has_value or word.startswith("--")):
-            message = f"{name}: {KEYS[name]}. Leave it out"
-            raise UsageError(message)
-        if name not in RunConfig.model_fields or not (has_value or word.startswith("--")):
+        if name in {*KEYS, EVAL_TASKS} and (has_value or word.startswith("--")):
+            following = _next_word if name == EVAL_TASKS else _next
+            try:
+                in_our_names({name: value if has_value else following(rest)})
+            except ValueError as error:
+                raise UsageError(str(error)) from None
+        elif name not in RunConfig.model_fields or not (has_value or word.startswith("--")):
             yield word
         elif name in SWITCHES:
             yield _switch(name, value if has_value else _next_word(rest))
         elif name == "renderer_name":
-            given = value if has_value else (rest.pop(0) if rest else "")
-            yield from ("--renderer-name", RENDERERS.get(given.replace("-", "_"), given))
+            yield from ("--renderer-name", renderer_of(value if has_value else _next(rest)))
         elif has_value and not word.startswith("--"):
             yield from ("--" + name.replace("_", "-"), value)
         else:
             yield word
+
+
+def _next(rest: list[str]) -> str:
+    return rest.pop(0) if rest else ""
 
 
 def _next_word(rest: list[str]) -> str:

@@ -8,6 +8,7 @@ import json
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -18,6 +19,8 @@ from producer.commands.flags import JSON_FIELDS
 from producer.errors import CuaTrainError, UsageError, did_you_mean
 from producer.foreign_files.agent_peft import is_agent_peft, read_agent_peft
 from producer.policy.remote_checkpoint import SCHEME
+from producer.resume.stamped_folder import with_stamped_folder
+from schemas.installation import read_installation
 
 YAML_ENDINGS = (".yaml", ".yml")
 FILE_FIELDS = ("file_path", "path")
@@ -34,7 +37,8 @@ def given_fields(flags: Mapping[str, Any], config_file: Path | None) -> dict[str
     for name, value in flags.items():
         if value is not None:
             given[name] = _parse_flag(name, value) if name in JSON_FIELDS else value
-    return with_absolute_paths(given)
+    given = with_absolute_paths(given)
+    return with_stamped_folder(given, read_installation(os.environ), datetime.now().astimezone())
 
 
 def with_absolute_paths(given: Mapping[str, Any]) -> dict[str, Any]:

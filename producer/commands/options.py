@@ -65,6 +65,10 @@ with_takeover = switch(
     "Continue even if another process seems to be training it.",
     "Checkpoints and resume",
 )
+with_skip_invalid = switch(
+    "--skip-invalid",
+    "Leave out questions without a database or with a gold that fails, counted and named.",
+)
 with_training_name = option("--training-name", "The training.", metavar="NAME", required=True)
 with_omit = option(
     "--omit", "Ignore this field of the file. Repeatable.", metavar="FIELD", multiple=True

@@ -20,6 +20,7 @@ from producer.commands.options import (
     examples,
     option,
     with_json,
+    with_skip_invalid,
 )
 from producer.commands.sql_evaluation import best_of_n, evaluate_sql
 from producer.commands.sql_rl import rl
@@ -120,25 +121,27 @@ def generate(
     epilog=examples(
         "$ cua-train sql data check bird/dev_20240627 --split dev",
         "$ cua-train sql data check spider --json",
+        "$ cua-train sql data check bird/train --skip-invalid",
     ),
 )
 @click.argument("folder", metavar="FOLDER", type=click.Path(path_type=Path))
 @option("--split", "Questions to check.", SPLIT, default="train")
+@with_skip_invalid
 @with_json
-def check(*, folder: Path, split: str, as_json: bool) -> None:
+def check(*, folder: Path, split: str, skip_invalid: bool, as_json: bool) -> None:
     """Execute the gold SQL of a data set in BIRD's or Spider's layout.
 
     Names the questions where it fails, returns no rows, or differs from the gold in CoCTE form.
-    Exits with 4 if a gold fails or differs.
+    Exits with 4 if a gold fails or differs, with --skip-invalid only if all do.
     """
-    from producer.agents.text_to_sql.data.layouts import DATA_SPLITS, read_questions
-    from producer.agents.text_to_sql.data.tasks import Finding, database_statements, findings
+    from producer.agents.text_to_sql.data.layouts import DATA_SPLITS
+    from producer.agents.text_to_sql.data.sound_questions import sound_questions
+    from producer.agents.text_to_sql.data.tasks import Finding, findings
 
     chosen = next(data_split for data_split in DATA_SPLITS if data_split == split)
-    questions = read_questions(folder, chosen)
-    databases = {question.database for question in questions}
-    for database in sorted(databases):
-        database_statements(database)
+    questions, databases, without = sound_questions(
+        folder, chosen, skip_invalid=skip_invalid, is_checked=True
+    )
     found: list[Finding] = []
     with progress_bar("running the golds", len(questions)) as bar:
         for question in questions:
@@ -151,17 +154,22 @@ def check(*, folder: Path, split: str, as_json: bool) -> None:
     )
     problems = Counter(finding.problem for finding in found)
     report = {
-        "questions": len(questions),
+        "questions": len(questions) + len(without),
         "databases": len(databases),
         "sound": len(questions) - len({finding.question.question_id for finding in found}),
         "fails": problems["fails"],
         "no_rows": problems["no_rows"],
         "cocte": problems["cocte"],
     }
+    unsound = problems["fails"] + problems["cocte"]
+    if skip_invalid:
+        report["left_out"] = len(without) + unsound
     print_report(report, ["", "number"], list(report.items()), as_json=as_json)
-    if problems["fails"] or problems["cocte"]:
-        message = f"{problems['fails'] + problems['cocte']} golds of {folder} are not sound"
-        raise MismatchError(message)
+    if unsound and not (skip_invalid and unsound < len(questions)):
+        message = f"{unsound} golds of {folder} are not sound"
+        raise MismatchError(
+            message, ways=("leave them out with --skip-invalid",) * (not skip_invalid)
+        )
 
 
 @click.command(

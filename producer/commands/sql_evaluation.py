@@ -21,6 +21,7 @@ from producer.commands.options import (
     option,
     with_json,
     with_options,
+    with_skip_invalid,
 )
 from producer.commands.stopping import exit_when_stopped
 from producer.console import print_table, rounded
@@ -37,6 +38,7 @@ _policy_and_questions = with_options(
     ),
     option("--training-name", "Or the newest state of this training.", metavar="NAME"),
     option("--data-path", "Data set in BIRD's or Spider's layout.", FOLDER, required=True),
+    with_skip_invalid,
     option("--split", "Questions to ask.", SPLIT, default="dev"),
     option("--limit", "Ask only the first questions.", COUNT, shown="all"),
     option("--max-tokens", "Tokens of a completion.", COUNT, shown="512, or the training's"),
@@ -164,6 +166,7 @@ def _named(
     data_path: Path,
     split: str,
     limit: int | None,
+    skip_invalid: bool,
     **fields: Any,
 ) -> tuple[dict[str, Any], dict[str, Any], str | None]:
     """(fields of the policy, task source, training). UsageError."""
@@ -173,7 +176,7 @@ def _named(
         message = "give either --model-name or --training-name"
         raise UsageError(message)
     given = {name: value for name, value in fields.items() if value is not None}
-    source = questions_of(data_path, split, limit)
+    source = questions_of(data_path, split, limit, skip_invalid=skip_invalid)
     if training_name is not None:
         return given, source, given_training_name(training_name)
     assert model_name is not None  # noqa: S101  # one of them is given

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from producer.commands.options import (
     given_training_name,
     option,
     with_omit,
+    with_skip_invalid,
     with_summary_as_json,
     with_takeover,
 )
@@ -74,6 +76,7 @@ FIELDS = (
     FOLDER,
     metavar="FOLDER|FILE",
 )
+@with_skip_invalid
 @option("--output-dir", "Folder of the result.", metavar="FOLDER", shown="in the log path")
 @option("--epochs", "Passes over the questions, in place of --num-steps.", COUNT)
 @field_flags(
@@ -93,6 +96,7 @@ def rl(
     omit: tuple[str, ...],
     algorithm: str | None,
     data_path: Path | None,
+    skip_invalid: bool,
     output_dir: str | None,
     epochs: int | None,
     takeover: bool,
@@ -101,8 +105,8 @@ def rl(
 ) -> None:
     """Train a policy by reinforcement: the executed rows reward it, and the scores of its steps.
 
-    Fields of the file that are unknown or without effect are named on stderr. A value that cannot
-    be honoured is an error.
+    Unknown fields of the file are named on stderr, those without effect with --verbose. A value
+    that cannot be honoured is an error.
     """
     from producer.training.asked_config import read_asked
     from producer.training.preflight import check_folders
@@ -111,6 +115,7 @@ def rl(
     installation = read_installation(os.environ)
     _register(given_flags)
     file = _trainer_file(config_file, omit, algorithm, given_flags)
+    is_named = "training_name" in given_flags
     name = given_flags.get("training_name") or (
         None if file is None else file.given.get("training_name")
     )
@@ -129,8 +134,15 @@ def rl(
         given = continued(given_flags)
     else:
         given = settings_of(
-            given_flags, file, algorithm=algorithm, data_path=data_path, epochs=epochs
+            given_flags,
+            file,
+            algorithm=algorithm,
+            data_path=data_path,
+            epochs=epochs,
+            skip_invalid=skip_invalid,
         )
+        if name is not None and not is_named:
+            name = given["training_name"] = _name_of_algorithm(name, given, installation)
     config = read_asked(given, installation)
     check_folders(installation, config)
     config = resolve_existing(config, installation)
@@ -184,13 +196,35 @@ def _trainer_file(
     if path is None:
         return None
     if is_grpo_trainer(fields):
-        file = read_grpo_trainer(path, fields, algorithm=algorithm)
+        named = flags.get("core_function")
+        file = read_grpo_trainer(path, fields, algorithm=algorithm, core_function=named)
         for line in file.remarks():
             logger.warning("%s: %s", path.name, line)
+        for line in file.reasons():
+            logger.debug("%s: %s", path.name, line)
         return file
     for name, value in fields.items():
         flags.setdefault(name, value)
     return None
+
+
+def _name_of_algorithm(name: str, given: Mapping[str, Any], installation: Installation) -> str:
+    """The file's name; with the algorithm where the training of that name has another one."""
+    from producer.training.asked_config import recorded_config
+
+    recorded = recorded_config(installation, name)
+    if recorded is None:
+        return name
+    function, advantage = given.get("core_function"), given.get("advantage")
+    if function == recorded.get("core_function") and advantage in {
+        None,
+        recorded.get("advantage"),
+    }:
+        return name
+    words = str(function or advantage).removeprefix("compute_").removesuffix("_advantage")
+    other = f"{name}-{words.replace('_', '-')}"
+    logger.info("training %r has other advantages: this one is %r", name, other)
+    return other
 
 
 def _exists(installation: Installation, name: str, flags: dict[str, Any]) -> bool:

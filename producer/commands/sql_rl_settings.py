@@ -24,7 +24,7 @@ DAPO: Final[dict[str, Any]] = {
 """verl's DAPO, with the advantages of grpo; the file and flags win."""
 OWN_REWARDS: Final = ("reward_module", "reward_function", "reward_manager")
 """Without any of them, rewards are executed here and the file's port is ignored."""
-OWN_ADVANTAGES: Final = ("ppo", "prime")
+OWN_ADVANTAGES: Final = ("ppo", "prime", "remax")
 """RewardSQL calls a file's core_function for grpo alone."""
 DEFAULTS: Final[dict[str, Any]] = {
     "environment": "text_to_sql",
@@ -45,10 +45,11 @@ def settings_of(
     algorithm: str | None,
     data_path: Path | None,
     epochs: int | None,
+    skip_invalid: bool = False,
 ) -> dict[str, Any]:
     """Fields of the configuration of a new training. UsageError, NotFoundError.
 
-    `flags`: only the given fields.
+    `flags`: only the given fields. `skip_invalid`: of the task sources.
     """
     from producer.fine_tuning.named_policy import policy_fields
 
@@ -70,7 +71,7 @@ def settings_of(
         {"lora_rank"} & flags.keys() or "load_checkpoint_path" in given
     ):
         given.pop("train_type", None)
-    given |= _questions(folder, of_file["val_files"], given)
+    given |= _questions(folder, of_file["val_files"], given, skip_invalid=skip_invalid)
     given |= _advantages(chosen, of_file, flags, given)
     given |= _length(given, flags, of_file, epochs)
     return with_absolute_paths({k: v for k, v in given.items() if v is not None})
@@ -107,18 +108,20 @@ def _folder(data_path: Path | None, files: object, file: TrainerFile | None) -> 
     raise UsageError(message)
 
 
-def _questions(folder: Path, val_files: object, given: dict[str, Any]) -> dict[str, Any]:
+def _questions(
+    folder: Path, val_files: object, given: dict[str, Any], *, skip_invalid: bool
+) -> dict[str, Any]:
     """Training questions and evaluation questions: by default all of dev."""
     from producer.fine_tuning.named_policy import held_out_split, num_questions, questions_of
 
-    tasks = questions_of(folder, "train")
+    tasks = questions_of(folder, "train", skip_invalid=skip_invalid)
     num_questions(tasks)
     other = Path(str(val_files)).expanduser() if isinstance(val_files, str) else None
     asked = folder if folder.is_dir() else folder.parent
     if other is not None and (other.is_dir() or (other.suffix == ENDING and other.is_file())):
         asked = other
     split = held_out_split(asked)
-    held_out = tasks if split is None else questions_of(asked, split)
+    held_out = tasks if split is None else questions_of(asked, split, skip_invalid=skip_invalid)
     found: dict[str, Any] = {"tasks": tasks, "eval_tasks": given.get("eval_tasks", held_out)}
     if "eval_episodes" not in given:
         found["eval_episodes"] = num_questions(found["eval_tasks"])
@@ -141,6 +144,9 @@ def _advantages(
         configured = None
     algos = flags.get("core_algos") or of_file["core_algos"]
     named = flags.get("core_function") or configured
+    if algorithm == "remax" and named is None:
+        # Its baseline is a greedy rollout, which the trainer samples: no function of rewards alone.
+        return {"advantage": "remax"}
     if algorithm not in FOUR and named is None:
         return {"core_function": f"compute_{algorithm}_outcome_advantage"}
     try:

@@ -23,6 +23,7 @@ from producer.commands.options import (
     with_json,
     with_omit,
     with_options,
+    with_skip_invalid,
     with_summary_as_json,
     with_takeover,
 )
@@ -56,6 +57,7 @@ _flags = with_options(
         metavar="FILE|FOLDER",
         multiple=True,
     ),
+    with_skip_invalid,
     option(
         "--output-dir",
         "Folder of the result.",
@@ -162,7 +164,7 @@ def _train(objective: Objective, fields: Mapping[str, Any], flags: dict[str, Any
         logger.warning("%s", remark)
     given = read.given
     for name, value in flags.items():
-        if value not in {None, ()}:
+        if value not in {None, (), False}:
             given[name] = list(value) if isinstance(value, tuple) else value
             read.names[name] = "--" + name.replace("_", "-")
     if flags["seed"] is not None:
@@ -233,6 +235,7 @@ def _make_absolute(given: dict[str, Any], names: Mapping[str, str]) -> None:
     FOLDER,
     required=True,
 )
+@with_skip_invalid
 @option("--output", "JSON file for `cua-train sql reward-model`; overwritten.", FILE, required=True)
 @option("--completions", "Completions of each question.", COMPLETIONS, default=4)
 @option(
@@ -276,9 +279,10 @@ def label_steps(*, as_json: bool, takeover: bool, **options: Any) -> None:
     words = [
         f"--{name.replace('_', '-')}={value}"
         for name, value in options.items()
-        if value is not None and name not in {"training_name", "results"}
+        if value is not None and name not in {"training_name", "results", "skip_invalid"}
     ]
     words += ["--results"] * options["results"]
+    words += ["--skip-invalid"] * options["skip_invalid"]
 
     def command_of(name: str, _folder: Path) -> str:
         return cua_train_command("sql", "label-steps", *words, f"--training-name={name}")

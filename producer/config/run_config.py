@@ -28,6 +28,7 @@ from producer.config.preset import (
     demo_preset,
     held_out_source,
 )
+from producer.config.recipe_names import in_our_names
 from producer.config.reward import checked_sha256, module_hash
 from producer.config.sql_agents import ContinualFields, ProcessRewardFields, num_steps_of
 from producer.config.tasks import EpisodeFields, FailureFields, TaskFields
@@ -98,7 +99,12 @@ class ConfigFields(
     PolicyFields,
     CheckpointFields,
 ):
-    """Every setting, each checked for itself alone."""
+    """Every setting, each checked for itself alone. The CUA recipe's names are read as ours."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_our_names(cls, given: Any) -> Any:  # noqa: ANN401  # whatever was passed
+        return in_our_names(given) if isinstance(given, dict) else given
 
 
 class RunConfig(ConfigFields):
@@ -111,7 +117,7 @@ class RunConfig(ConfigFields):
     def _apply_preset(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:  # noqa: ANN401  # whatever was passed
         if not isinstance(given, dict):
             return handler(given)
-        explicit = without_unset(given)
+        explicit = without_unset(in_our_names(given))
         is_demo = explicit.get("model_name", DEMO_POLICY) == DEMO_POLICY
         defaults = demo_preset(explicit.get("environment")) if is_demo else {}
         environment = explicit.get("environment")

@@ -106,7 +106,7 @@ def _data_set(folder: Path, config: FineTuningConfig) -> list[AnsweredQuestion]:
             " (`cua-train sql label-steps` makes one) or of pairs"
         )
         raise UsageError(message)
-    return read_answered(folder, config.system)
+    return read_answered(folder, config.system, skip_invalid=config.skip_invalid)
 
 
 def choose_held_out(groups: Sequence[str], ratio: float, seed: int) -> frozenset[int]:

@@ -26,13 +26,17 @@ def policy_fields(model_name: str | None) -> dict[str, Any]:
     return {"model_name": base, "load_checkpoint_path": folder.absolute()}
 
 
-def questions_of(folder: Path, split: str, limit: int | None = None) -> dict[str, Any]:
+def questions_of(
+    folder: Path, split: str, limit: int | None = None, *, skip_invalid: bool = False
+) -> dict[str, Any]:
     """The task source of a split."""
     source: dict[str, Any] = {
         "source_type": "text_to_sql",
         "path": str(folder.expanduser().absolute()),
         "split": split,
     }
+    if skip_invalid:
+        source["skip_invalid"] = True
     return source if limit is None else {**source, "limit": limit}
 
 
@@ -41,8 +45,8 @@ def num_questions(source: dict[str, Any]) -> int:
     try:
         return len(load_tasks(source))
     except UsageError as error:
-        message = f"data_path: {error}"
-        raise UsageError(message) from error
+        message = f"data_path: {error.message}"
+        raise UsageError(message, ways=error.ways) from error
 
 
 def held_out_split(folder: Path) -> str | None:

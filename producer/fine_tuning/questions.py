@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 from producer.agents.text_to_sql.codec import SYSTEM_PROMPT, TextToSqlCodec
 from producer.agents.text_to_sql.data.databases import database_sha256
-from producer.agents.text_to_sql.data.layouts import read_questions
-from producer.agents.text_to_sql.data.tasks import database_statements, question_prompt
+from producer.agents.text_to_sql.data.sound_questions import sound_questions
+from producer.agents.text_to_sql.data.tasks import question_prompt
 from producer.errors import CuaTrainError, UsageError
 from producer.supervised.sequences import Message
 from schemas.actions import Answer
@@ -32,18 +32,19 @@ class AnsweredQuestion(NamedTuple):
     """Tells all of it, its database's content included."""
 
 
-def read_answered(folder: Path, system: str | None) -> list[AnsweredQuestion]:
+def read_answered(
+    folder: Path, system: str | None, *, skip_invalid: bool = False
+) -> list[AnsweredQuestion]:
     """The questions of the split `train`. UsageError names file and field.
 
     The gold in CoCTE form where the data set gives one, else its SQL as it is. `system`: instead of
-    the environment's own system prompt.
+    the environment's own system prompt. `skip_invalid`: as `sound_questions`.
     """
     try:
-        questions = read_questions(folder, "train")
-        statements = {item: database_statements(item) for item in {q.database for q in questions}}
+        questions, statements, _ = sound_questions(folder, "train", skip_invalid=skip_invalid)
     except CuaTrainError as error:
-        message = f"data_path: {error}"
-        raise UsageError(message) from error
+        message = f"data_path: {error.message}"
+        raise UsageError(message, ways=error.ways) from error
     without = sum(question.cocte is None for question in questions)
     if without:
         logger.warning(

@@ -80,7 +80,12 @@ def _check_two(tokens: tuple[str, ...]) -> tuple[str, ...]:
 class FineTuningConfig(BaseModel):
     """Every setting of `cua-train sql sft` and `cua-train sql reward-model`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        protected_namespaces=(),
+        hide_input_in_errors=True,  # as SettingsGroup
+    )
 
     objective: Objective
     training_name: Annotated[str, AfterValidator(check_training_name)] | None = Field(
@@ -90,6 +95,10 @@ class FineTuningConfig(BaseModel):
     model_name: str = Field(description="Policy to train: a folder or a Hugging Face id.")
     data_path: Annotated[tuple[Path, ...], BeforeValidator(_as_list), Field(min_length=1)] = Field(
         description="Files of examples, JSON or JSON lines, or the folder of a data set."
+    )
+    skip_invalid: bool = Field(
+        False,
+        description="Leave out questions without a database or with a gold that fails.",
     )
     data_sha256: str = Field("", description="sha256 of the files of examples; computed.")
     output_dir: Path | None = Field(

@@ -65,6 +65,7 @@ def label_steps(
     *,
     model_name: str,
     data: Path,
+    skip_invalid: bool = False,
     output: Path,
     installation: Installation,
     completions_per_question: int,
@@ -91,7 +92,7 @@ def label_steps(
         message = f"output: {output} is a folder; name a file"
         raise UsageError(message)
     check_writable(output.parent, "output")
-    source = questions_of(data, "train", limit)
+    source = questions_of(data, "train", limit, skip_invalid=skip_invalid)
     name = training_name or new_training_name(f"{Path(model_name).name}-steps", utc_now())
     config = read_config(
         {

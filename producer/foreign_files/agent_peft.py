@@ -7,7 +7,6 @@ named. A value that cannot be honoured is an error that names file and field.
 import logging
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -51,13 +50,8 @@ GENERATOR: Final = "task.single_skill_task_generator"
 ALL_TOKENS: Final = "completions are sampled from all tokens; leave it out"
 
 
-def _stamped(folder: Any) -> str:
-    now = datetime.now().astimezone().strftime("%Y-%m-%d-%H-%M-%S")
-    return str(folder).replace("{TIMESTAMP}", now)
-
-
 TABLE: Final[Table] = {
-    "assignment_config.output_dir": same("log_path", _stamped),
+    "assignment_config.output_dir": same("log_path", str),
     "task.max_round": same("max_turns"),
     "task.random_seed": same("seed"),
     "task.data_file_path": same("data_file_path", str),
@@ -78,7 +72,7 @@ TABLE: Final[Table] = {
     f"{PAST_SESSIONS}.utilized_sample_count": same("replay_sessions"),
     f"{TRAINING}.learning_rate": same("learning_rate", number),
     f"{TRAINING}.gradient_accumulation_steps": same("groups_per_batch", count),
-    f"{TRAINING}.optimizer_class": only("AdamW", instead="use AdamW"),
+    f"{TRAINING}.optimizer_class": only("AdamW", "Adam", instead="use AdamW, or Adam"),
     f"{TRAINING}.reward_weight": same("reward_weight", number),
     **{f"{TRAINING}.{name}": same(name, number) for name in REWARDS},
     **without_effect(
@@ -121,8 +115,10 @@ def read_agent_peft(path: Path, parse: Callable[[Path], Section]) -> Section:
     if read.unknown:
         named = ", ".join(sorted({*read.unknown}))
         logger.warning("%s: unknown fields, ignored: %s", path.name, named)
-    for line in read.reasons():
+    for line in [*read.told, *read.summary()]:
         logger.info("%s: %s", path.name, line)
+    for line in read.reasons():
+        logger.debug("%s: %s", path.name, line)
     return fields
 
 

@@ -4,13 +4,18 @@ Unknown fields and fields without effect are noted with the reason. A value that
 is a problem.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import isfinite, nan
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 UNUSABLE: Final = "cannot be honoured; use one of {names}"
 NO_CHOICE: Final = "is not one of {names}"
+
+NUM_NAMED: Final = 3
+"""Fields that a summary names."""
 
 Convert = Callable[[Any], Any]
 """The file's value -> ours, or None for no setting. ValueError if it cannot be honoured."""
@@ -21,6 +26,24 @@ class Noted(NamedTuple):
 
     value: Any
     remark: str
+
+
+class Told(NamedTuple):
+    """A converted value with a remark that is always shown."""
+
+    value: Any
+    remark: str
+
+
+PLACEHOLDER: Final = re.compile(r"/?(your|path[/_ -]to)([/_ -].*)?|<.*>", re.IGNORECASE)
+"""What a published file has where its user's own value belongs."""
+
+
+def own_folder(value: Any) -> Any:
+    """A folder; a placeholder is told and left out."""
+    if PLACEHOLDER.fullmatch(str(value)) and not Path(str(value)).exists():
+        return Told(None, f"{value!r} is a placeholder, ignored; name a folder of your own")
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +154,8 @@ class Reading:
     """Our field -> its name in the file."""
     without_effect: dict[str, str] = field(default_factory=dict)
     """Known field that is not honoured as given -> reason."""
+    told: list[str] = field(default_factory=list)
+    """What is always shown, each starting with its field."""
     unknown: list[str] = field(default_factory=list)
     """Fields without a row."""
     problems: list[str] = field(default_factory=list)
@@ -175,9 +200,18 @@ class Reading:
         ]
 
     def remarks(self) -> list[str]:
-        """`reasons`, and a line for the unknown fields."""
+        """What a user has to know: `told`, a line for those without effect, one for the unknown."""
         unknown = [f"unknown fields, ignored: {', '.join(self.unknown)}"] if self.unknown else []
-        return [*self.reasons(), *unknown]
+        return [*self.told, *self.summary(), *unknown]
+
+    def summary(self) -> list[str]:
+        """At most one line for the fields without effect; `reasons` has them all."""
+        names = sorted(self.without_effect)
+        if not names:
+            return []
+        more = f" and {len(names) - NUM_NAMED} more" if len(names) > NUM_NAMED else ""
+        shown = ", ".join(names[:NUM_NAMED])
+        return [f"without effect here: {shown}{more}; --verbose names all, with the reasons"]
 
     def _read_field(self, name: str, value: Any, row: Row, unmet: Mapping[str, str]) -> None:
         why = row.why or unmet.get(row.when)
@@ -189,6 +223,9 @@ class Reading:
         except ValueError as error:
             self.problems.append(f"{name}: {error}")
             return
+        if isinstance(converted, Told):
+            self.told.append(f"{name}: {converted.remark}")
+            converted = converted.value
         if isinstance(converted, Noted):
             self.without_effect[name] = converted.remark
             converted = converted.value

@@ -16,6 +16,7 @@ from producer.foreign_files.reading import (
     Table,
     count,
     one_of,
+    own_folder,
     same,
     without_effect,
 )
@@ -64,7 +65,7 @@ TABLE: Final[Table] = {
     **{
         name: same(name)
         for name in (
-            *("output_dir", "max_length", "learning_rate", "weight_decay", "warmup_ratio", "seed"),
+            *("max_length", "learning_rate", "weight_decay", "warmup_ratio", "seed"),
             *("data_seed", "save_strategy", "eval_strategy", "save_total_limit", "logging_steps"),
             *("train_type", "lora_rank", "lora_alpha", "gradient_checkpointing", "cpu_threads"),
             "device",
@@ -73,7 +74,8 @@ TABLE: Final[Table] = {
     "model_id_or_path": same("model_name"),
     "model_name_or_path": same("model_name"),
     "dataset": same("data_path"),
-    "ckpt_path": same("log_path"),
+    "ckpt_path": same("log_path", own_folder),
+    "output_dir": same("output_dir", own_folder),
     "num_train_epochs": same("epochs"),
     "max_epochs": same("epochs"),
     "warm_up_ratio": same("warmup_ratio"),
@@ -120,7 +122,8 @@ class OriginalFields(Reading):
     def remarks(self) -> list[str]:
         """Fields that are not honoured: those for speed in one line, then one per line."""
         speed = [name for name, why in self.without_effect.items() if why == SPEED]
-        return [f"{', '.join(speed)}: {SPEED}", *self.notes] if speed else self.notes
+        first = [f"{', '.join(speed)}: {SPEED}"] if speed else []
+        return [*first, *self.told, *self.notes]
 
 
 def read_original(

@@ -56,9 +56,16 @@ def is_grpo_trainer(fields: Mapping[str, Any]) -> bool:
 
 
 def read_grpo_trainer(
-    path: Path, fields: dict[str, Any], *, algorithm: str | None = None
+    path: Path,
+    fields: dict[str, Any],
+    *,
+    algorithm: str | None = None,
+    core_function: str | None = None,
 ) -> TrainerFile:
-    """The settings; `algorithm` overrides the file's. UsageError lists every problem."""
+    """The settings; `algorithm` overrides the file's. UsageError lists every problem.
+
+    `core_function`: that of the command line, whose advantages take the place of the algorithm's.
+    """
     flat = flattened(resolved(fields, path.name), TABLE)
     flat = {name: value for name, value in flat.items() if value not in (None, {})}
     for name, own in ALIASES.items():
@@ -71,7 +78,7 @@ def read_grpo_trainer(
     if algorithm is not None:
         flat["algorithm.adv_estimator"] = algorithm
     read = TrainerFile(path=path)
-    read.read(flat, TABLE, _unmet(flat))
+    read.read(flat, TABLE, _unmet(flat, core_function))
     _together(read, flat)
     if read.problems:
         lines = [f"--config: {path} cannot be honoured (--omit FIELD leaves one out):"]
@@ -79,15 +86,19 @@ def read_grpo_trainer(
     return read
 
 
-def _unmet(flat: Flat) -> dict[str, str]:
+def _unmet(flat: Flat, core_function: str | None) -> dict[str, str]:
     """Condition of the table that does not hold -> the reason."""
     algorithm = ESTIMATORS.get(str(flat.get("algorithm.adv_estimator")))
+    own = f"advantages are those of --core-function {core_function}" if core_function else ""
     loggers = flat.get("trainer.logger", [])
     has_wandb = "wandb" in (loggers if isinstance(loggers, list) else [loggers])
     is_wandb_there = find_spec("wandb") is not None
     conditions = {
-        "ppo": (algorithm == "ppo", "only ppo (gae) has values"),
-        "prime": (algorithm == "prime", "only prime trains a reward model"),
+        "ppo": (algorithm == "ppo" and not core_function, own or "only ppo (gae) has values"),
+        "prime": (
+            algorithm == "prime" and not core_function,
+            own or "only prime trains a reward model",
+        ),
         "cosine": (
             flat.get(f"{ACTOR}optim.warmup_style") == "cosine",
             "only a cosine schedule has a lowest rate",

@@ -6,10 +6,12 @@ from typing import Any, Final
 from producer.foreign_files.reading import (
     NO_CHOICE,
     Table,
+    Told,
     chosen,
     count,
     one_of,
     only,
+    own_folder,
     same,
     switch,
     without_effect,
@@ -34,9 +36,16 @@ ALIASES: Final = {
 """Names in the published file -> verl's own, which win if both are given."""
 
 ALGORITHMS: Final = (
-    "grpo ppo rloo prime dapo reinforce_plus_plus reinforce_plus_plus_baseline opo gpg grpo_passk"
+    "grpo ppo rloo prime dapo remax reinforce_plus_plus reinforce_plus_plus_baseline opo gpg"
+    " grpo_passk"
 )
-ESTIMATORS: Final = {"gae": "ppo", **{name: name for name in ALGORITHMS.split()}}
+ESTIMATORS: Final = {
+    "gae": "ppo",
+    "gae_covariance": "ppo",
+    **{name: name for name in ALGORITHMS.split()},
+    "reinforce++": "reinforce_plus_plus",
+    "reinforce++_baseline": "reinforce_plus_plus_baseline",
+}
 """`algorithm.adv_estimator` -> the algorithm."""
 KL_ESTIMATORS: Final = {"abs": "abs", "mse": "k2", "low_var_kl": "k3", "kl": "k1"}
 AGGREGATIONS: Final = {
@@ -54,6 +63,13 @@ def _kl_in_loss(value: Any) -> Any:
         message = "'kl' has an expected gradient of 0 in the loss; use low_var_kl"
         raise ValueError(message)
     return chosen(KL_ESTIMATORS)(value)
+
+
+def _estimator(value: Any) -> Any:
+    found = chosen(ESTIMATORS, NO_CHOICE)(value)
+    if value == "gae_covariance":
+        return Told(found, "gae_covariance has no formula in verl or RewardSQL; gae is computed")
+    return found
 
 
 def _manager(value: Any) -> str | None:
@@ -152,7 +168,7 @@ HONOURED: Final[Table] = {
     "custom_reward_function.path": only(instead="register it in a file for --reward-module"),
     "verifier.reward_coef": same("verifier_coef"),
     "verifier.port": same("reward_port"),
-    "algorithm.adv_estimator": one_of("algorithm", ESTIMATORS, NO_CHOICE),
+    "algorithm.adv_estimator": same("algorithm", _estimator),
     "algorithm.core_function": same("core_function"),
     "algorithm.core_algos": same("core_algos"),
     "algorithm.norm_adv_by_std_in_grpo": switch(),
@@ -166,7 +182,7 @@ HONOURED: Final[Table] = {
     "algorithm.reward_dpo_coef": same("prime_process_coef", when="prime"),
     "algorithm.reward_gt_coef": same("prime_outcome_coef", when="prime"),
     "algorithm.prefinetune_epoch": only(0, instead="`cua-train sql sft` imitates first; use 0"),
-    "trainer.default_local_dir": same("output_dir"),
+    "trainer.default_local_dir": same("output_dir", own_folder),
     "trainer.experiment_name": same("training_name"),
     "trainer.project_name": same("wandb_project", when="wandb"),
     "trainer.total_epochs": same("epochs"),

@@ -20,7 +20,7 @@ def find_run_folder(installation: Installation, name: str, log_path: Path | None
     UsageError when it holds another training, or when `log_path` is empty while the training's
     states are elsewhere; NotFoundError when runs/NAME links to a folder that is missing.
     """
-    known = _linked(installation, name)
+    known = known_folder(installation, name)
     folder = log_path or known
     if log_path is None and known != _named(installation, name) and not known.is_dir():
         message = f"the folder of training {name!r}, {known}, does not exist"
@@ -51,7 +51,7 @@ def check_not_elsewhere(installation: Installation, name: str, folder: Path) -> 
 
     Training in `folder` would begin again and supersede what the known folder holds.
     """
-    known = _linked(installation, name)
+    known = known_folder(installation, name)
     if folder != known and find_states(known) and not find_states(folder):
         message = f"log_path: training {name!r} is in {known}"
         raise UsageError(message, ways=("omit --log-path", f"move that folder to {folder} first"))
@@ -63,7 +63,7 @@ def link_run_folder(installation: Installation, name: str, folder: Path) -> None
     if folder == named:
         (named / MOVED_TO).unlink(missing_ok=True)
         return
-    if folder == _linked(installation, name):
+    if folder == known_folder(installation, name):
         return
     if named.is_symlink():
         named.unlink()
@@ -78,7 +78,8 @@ def _named(installation: Installation, name: str) -> Path:
     return installation.runs_dir / name
 
 
-def _linked(installation: Installation, name: str) -> Path:
+def known_folder(installation: Installation, name: str) -> Path:
+    """The folder that the training's name leads to, which need not exist."""
     named = _named(installation, name)
     if named.is_symlink():
         return named.readlink()

@@ -200,7 +200,7 @@ def _scale(node: exp.Expr, types: Mapping[str, str]) -> int | None:  # noqa: C90
     """Digits after the point of an exact DECIMAL; None of a double, a text or an unknown."""
     match node:
         case exp.Column():
-            return 0 if types.get(node.name.lower()) == "INT" else None
+            return _scale_of_type(types.get(node.name.lower(), ""))
         case exp.Literal():
             if node.is_string or "e" in node.name.lower():
                 return None
@@ -239,6 +239,13 @@ def _scale(node: exp.Expr, types: Mapping[str, str]) -> int | None:  # noqa: C90
             return None
 
 
+def _scale_of_type(name: str) -> int | None:
+    """Of a column: INT, or DECIMAL(10,2)."""
+    if name.startswith("DECIMAL"):
+        return int(name.rstrip(")").rpartition(",")[2])
+    return 0 if name == "INT" else None
+
+
 def _round_results(tree: exp.Expr, types: Mapping[str, str]) -> None:
     """A DECIMAL that is shown has its scale; within an expression MySQL keeps more digits."""
     for select in tree.find_all(exp.Select):
@@ -258,6 +265,8 @@ def _round_results(tree: exp.Expr, types: Mapping[str, str]) -> None:
 def _round_compared(tree: exp.Expr, types: Mapping[str, str]) -> None:
     """DECIMALs are compared exactly: 0.1 + 0.2 is 0.3."""
     for node in list(tree.find_all(*COMPARISONS)):
+        if isinstance(node.parent, exp.Update):
+            continue
         for side in (node.left, node.right):
             scale = _scale(side, types)
             if scale and side.find(exp.Div, exp.Avg) is None:

@@ -69,7 +69,7 @@ Name = Annotated[str, AfterValidator(_check_name)]
 class CustomTask(BaseModel):
     """A task as a user writes it. A text is the instruction of a task without a validator."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     task_id: Name
     """Identifies the task in reports and tables."""

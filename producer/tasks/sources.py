@@ -79,7 +79,7 @@ MAX_NAMED = 20
 class Source(BaseModel):
     """One task source."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     source_type: SourceType
     """Where the tasks come from."""
@@ -115,6 +115,9 @@ class Source(BaseModel):
     """Only entries that need one of these; None: all; for DB Bench only."""
     positions: tuple[NonNegativeInt, ...] | None = Field(None, min_length=1)
     """Only the entries at these places of the data, 0 first; for `dbbench` only."""
+    skip_invalid: bool | None = None
+    """Leave out questions without their database, or with a gold that fails, instead of refusing
+    them; for `text_to_sql` only."""
     judge: Judge | None = None
     """Who judges the tasks without a validator: `agent`, `none`, or the URL of an OpenAI-compatible
     endpoint; for `custom`, `file` and `database` only. None: the configuration's `judge`."""

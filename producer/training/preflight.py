@@ -4,16 +4,20 @@ A command that is refused leaves no trace: no folder, no file, no event.
 """
 
 import errno
+import logging
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryFile
 
 from producer.blobs import RemoteBlobs, local_folder
 from producer.config import DEMO_POLICY, RunConfig
+from producer.config.tinker import is_tinker
 from producer.errors import OUT_OF_SPACE, CuaTrainError, UsageError
 from producer.log.kafka_contact import wait_for_kafka
 from schemas.installation import Installation
 
+logger = logging.getLogger(__name__)
 PROBE_BYTES = 1 << 16
 
 
@@ -79,6 +83,27 @@ def check_home(installation: Installation, model_name: str) -> None:
         check_writable(blobs, "CUA_BLOBS")
     for folder in folders:
         check_writable(folder, "CUA_HOME")
+
+
+def unused_keys(config: RunConfig, environ: Mapping[str, str]) -> str | None:
+    """One line about keys of services in `environ` that this run does not use; None: all are."""
+    ways = {
+        "GBOX_API_KEY": ("simulated phone", "--environment gbox", config.environment != "android"),
+        "TINKER_API_KEY": ("policy in this process", "--provider tinker", is_tinker(config)),
+    }
+    unused = {name: way for name, way in ways.items() if environ.get(name) and not way[-1]}
+    if not unused:
+        return None
+    uses = " and the ".join(what for what, _, _ in unused.values())
+    flags = ", ".join(flag for _, flag, _ in unused.values())
+    verb = "are" if len(unused) > 1 else "is"
+    return f"{' and '.join(unused)} {verb} set and not used: this run has the {uses} ({flags})"
+
+
+def log_unused_keys(config: RunConfig, environ: Mapping[str, str]) -> None:
+    """Tell, once, which keys of services this run does not use."""
+    if line := unused_keys(config, environ):
+        logger.info("%s", line)
 
 
 def is_unused(installation: Installation) -> bool:

@@ -38,7 +38,12 @@ from producer.training.open_policy import (
     with_adapter_settings,
     with_cpu_threads,
 )
-from producer.training.preflight import check_folders, check_services, is_unused
+from producer.training.preflight import (
+    check_folders,
+    check_services,
+    is_unused,
+    log_unused_keys,
+)
 from producer.training.progress import ProgressEvents, ProgressTracker
 from producer.training.progress_bars import progress_bars
 from producer.training.redo import remake_state, restore_remote_state
@@ -79,6 +84,7 @@ def run(
     config = with_adapter_settings(config or RunConfig())
     installation = installation or read_installation(os.environ)
     check_folders(installation, config)
+    log_unused_keys(config, os.environ)
     known = training_in(config.log_path) if config.log_path is not None else None
     name = config.training_name or known or new_training_name(config.model_name, clock())
     config = config.named(name)

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 
 def _load(source: SourceFields, where: str) -> Sequence[Task]:
-    from producer.agents.text_to_sql.data.tasks import load_text_to_sql
+    from producer.agents.text_to_sql.data.sound_questions import load_text_to_sql
 
     split = cast("DataSplit", source.split or "train")
-    return load_text_to_sql(source.path or Path(), split, where)
+    folder = source.path or Path()
+    return load_text_to_sql(folder, split, where, skip_invalid=bool(source.skip_invalid))
 
 
 class TextToSqlAgent(Agent):
@@ -32,7 +33,12 @@ class TextToSqlAgent(Agent):
     answers_in_steps = True
     sql_dialect = "sqlite"
     task_sources: ClassVar[Mapping[str, TaskSource]] = {
-        "text_to_sql": TaskSource(load=_load, required="path", splits=DATA_SPLITS)
+        "text_to_sql": TaskSource(
+            load=_load,
+            required="path",
+            splits=DATA_SPLITS,
+            fields=frozenset({"skip_invalid"}),
+        )
     }
 
     def text_format(self, settings: AgentSettings) -> Format:  # noqa: ARG002  # as the interface

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from PIL import Image
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
 from producer.cli import cli
 from producer.commands.flags import from_recipe
+from producer.commands.given_fields import given_fields
+from producer.config import RunConfig, read_config, read_fields
 from producer.cua_recipe import (
     convert_openai_responses_to_message,
     load_demo_eval_tasks,
@@ -23,6 +25,7 @@ from producer.cua_recipe import (
 )
 from producer.errors import UsageError
 from producer.tasks.sources import load_tasks
+from producer.training.preflight import unused_keys
 from tests.support.cua_train import CuaTrain
 from tests.support.paths import ROOT
 
@@ -53,6 +56,8 @@ def test_the_recipes_command_trains(tmp_path: Path) -> None:
         (["model_name=oracle", "seed=3"], ["--model-name", "oracle", "--seed", "3"]),
         (["--renderer_name", "qwen3_vl"], ["--renderer-name", "recipe"]),
         (["renderer_name=qwen3_vl_instruct"], ["--renderer-name", "recipe"]),
+        (["use_default_eval_tasks=True", "--use_default_eval_tasks", "--json"], ["--json"]),
+        (["gbox_api_key=", "--tinker_api_key", ""], []),
         (["--renderer-name=qwen"], ["--renderer-name", "qwen"]),
         (["--tasks", '{"a": "b=c"}'], ["--tasks", '{"a": "b=c"}']),
         (["unknown=1", "--json"], ["unknown=1", "--json"]),
@@ -65,9 +70,10 @@ def test_the_recipes_spelling_is_ours(written: list[str], ours: list[str]) -> No
 @pytest.mark.parametrize(
     ("written", "instead"),
     [
-        ("--gbox_api_key=K3Y", "coming; today's"),
-        ("gbox_api_key=K3Y", "coming; today's"),
+        ("--gbox_api_key=K3Y", "set GBOX_API_KEY, and environment to gbox"),
+        ("gbox_api_key=K3Y", "set GBOX_API_KEY, and environment to gbox"),
         ("tinker_api_key=K3Y", "set TINKER_API_KEY, and provider to tinker"),
+        ("--provider-api-key=K3Y", "set OPENAI_API_KEY, and base_url"),
     ],
 )
 def test_a_key_of_a_service_is_refused_by_name_and_not_shown(
@@ -76,6 +82,82 @@ def test_a_key_of_a_service_is_refused_by_name_and_not_shown(
     refused = cua_train("run", written, expected=2)
     assert instead in " ".join(refused.stderr.split())
     assert "K3Y" not in refused.stderr
+
+
+@pytest.mark.parametrize("name", ["gbox_api_key", "tinker_api_key", "provider_api_key"])
+def test_a_key_in_a_file_or_in_python_is_refused_by_name_and_not_shown(
+    name: str, cua_train: CuaTrain, tmp_path: Path
+) -> None:
+    file = tmp_path / "run.json"
+    file.write_text(json.dumps({name: "sk-K3Y"}))
+    refused = cua_train("run", "--config", str(file), expected=2)
+    with pytest.raises(ValidationError, match=f"{name}: a key is never part") as wrong:
+        RunConfig.model_validate({name: "sk-K3Y"})
+    assert f"{name}: a key is never part" in refused.stderr
+    assert "K3Y" not in refused.stderr + str(wrong.value)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"api_key": "sk-K3Y"},
+        {"gbox_api_key": {"key": "sk-K3Y"}},
+        {"wandb_project": {"api_key": "sk-K3Y"}},
+        {"judge": ["none", {"Secret": "sk-K3Y"}]},
+        {"gbox_api_key": "", "group_size": 2, "min_group_size": 3, "hf_token": "sk-K3Y"},
+    ],
+)
+def test_no_message_about_a_configuration_shows_a_key(given: dict[str, object]) -> None:
+    with pytest.raises(ValidationError) as wrong:
+        RunConfig.model_validate(given)
+    with pytest.raises(UsageError) as refused:
+        read_config(given)
+    assert "K3Y" not in str(wrong.value) + repr(wrong.value) + str(refused.value)
+
+
+def test_the_recipes_names_work_in_python_and_in_a_file(tmp_path: Path) -> None:
+    given: dict[str, object] = {
+        "model_name": "oracle",
+        "renderer_name": "qwen3_vl",
+        "gbox_api_key": "",
+        "tinker_api_key": None,
+        "use_default_eval_tasks": True,
+    }
+    expected = RunConfig(model_name="oracle", renderer_name="recipe")
+    assert RunConfig.model_validate(given) == expected
+    assert RunConfig.model_validate(given).explicit == {"model_name", "renderer_name"}
+    assert read_fields(given)["renderer_name"] == "recipe"
+    file = tmp_path / "run.yaml"
+    file.write_text("renderer_name: qwen3-vl-instruct\nuse_default_eval_tasks: true\n")
+    assert read_config(given_fields({}, file)).renderer_name == "recipe"
+    with pytest.raises(UsageError, match="use_default_eval_tasks: a run always has evaluation"):
+        read_config({"use_default_eval_tasks": False})
+
+
+@pytest.mark.parametrize(
+    ("given", "environ", "line"),
+    [
+        ({}, {}, None),
+        ({"environment": "gbox"}, {"GBOX_API_KEY": "K3Y"}, None),
+        ({}, {"GBOX_API_KEY": ""}, None),
+        (
+            {},
+            {"GBOX_API_KEY": "K3Y"},
+            "GBOX_API_KEY is set and not used: this run has the simulated phone"
+            " (--environment gbox)",
+        ),
+        (
+            {},
+            {"GBOX_API_KEY": "K3Y", "TINKER_API_KEY": "K3Y"},
+            "GBOX_API_KEY and TINKER_API_KEY are set and not used: this run has the simulated phone"
+            " and the policy in this process (--environment gbox, --provider tinker)",
+        ),
+    ],
+)
+def test_a_key_that_is_set_and_not_used_is_told_in_one_line(
+    given: dict[str, object], environ: dict[str, str], line: str | None
+) -> None:
+    assert unused_keys(read_config(given), environ) == line
 
 
 def test_a_switch_takes_true_or_false_alone() -> None:

@@ -171,3 +171,33 @@ def test_a_path_that_is_not_there_is_not_asked_of_the_hub(
 ) -> None:
     missing = cua_train("data", "import", given, "--output", str(tmp_path / "out"), expected=3)
     assert "there is no such folder" in missing.stderr
+
+
+def test_agent_pefts_flags_and_a_file_that_exists(tmp_path: Path, cua_train: CuaTrain) -> None:
+    file = tmp_path / "generated" / "entry_dict.json"
+    words = ("data", "generate", "--num_samples", "2", "--output_path", str(file), "--json")
+    one = (*words, "--random_seed", "1", "--skills", "insert", "update")
+    report = json.loads(cua_train(*one).stdout)
+    assert report["skills"]["insert"] == report["skills"]["update"] == 1
+    written = file.read_bytes()
+    cua_train(*one)
+    other = (*words, "--random_seed", "2")
+    refused = cua_train(*other, expected=2)
+    assert f"{file} exists with other content; choose another" in refused.stderr
+    assert "replace it with --overwrite" in refused.stderr
+    assert file.read_bytes() == written
+    cua_train(*other, "--overwrite")
+    assert file.read_bytes() != written
+    again = tmp_path / "again"
+    cua_train("data", "import", str(file), "--output_dir", str(again))
+    assert (again / "entry_dict.json").read_bytes() == file.read_bytes()
+
+
+def test_a_strangers_file_is_never_replaced(tmp_path: Path, cua_train: CuaTrain) -> None:
+    file = tmp_path / "notes.json"
+    file.write_text('{"my": {"notes": 1}}')
+    words = ("data", "generate", "--num-samples", "1", "--output", str(file))
+    assert f"{file} exists; choose another file" in cua_train(*words, expected=2).stderr
+    refused = cua_train(*words, "--overwrite", expected=2)
+    assert "exists and has no entries of DB Bench; choose another file" in refused.stderr
+    assert file.read_text() == '{"my": {"notes": 1}}'

@@ -77,3 +77,27 @@ def test_a_folder_without_data_is_refused(tmp_path: Path, cua_train: CuaTrain) -
     cua_train("sql", "data", "check", str(tmp_path / "none"), expected=3)
     done = cua_train("sql", "data", "check", str(tmp_path), expected=2)
     assert "expected train.json (BIRD)" in done.stderr
+
+
+def test_the_check_counts_what_the_other_commands_leave_out(
+    tmp_path: Path, cua_train: CuaTrain
+) -> None:
+    bird = tmp_path / "bird"
+    shutil.copytree(ROOT / "tests/data/bird/dev_20240627", bird)
+    records = json.loads((bird / "dev.json").read_text())
+    records += [
+        {**records[0], "question_id": 7, "db_id": "gone"},
+        {**records[0], "question_id": 8, "SQL": "SELECT x FROM nowhere"},
+    ]
+    (bird / "dev.json").write_text(json.dumps(records))
+    words = ("sql", "data", "check", str(bird), "--split", "dev")
+    assert "leave such questions out with --skip-invalid" in cua_train(*words, expected=2).stderr
+    done = cua_train(*words, "--skip-invalid", "--json")
+    report = json.loads(done.stdout)
+    assert (report["questions"], report["sound"], report["left_out"]) == (5, 3, 2)
+    assert "1 of 5 questions are left out" in done.stderr
+    assert "question 8 about california_schools: the gold cannot be executed" in done.stderr
+    asked = ("sql", "eval", "--model-name", "oracle", "--data-path", str(bird))
+    assert "'gone' has no file" in cua_train(*asked, expected=2).stderr
+    answered = json.loads(cua_train(*asked, "--skip-invalid", "--json").stdout)
+    assert answered["questions"] == 3

@@ -91,6 +91,17 @@ def test_a_training_goes_on_by_its_name_with_a_file_of_fields_and_settings_of_it
     assert "begun with other settings: verifier_coef: 2.0 -> 3.0" in changed.stderr
 
 
+def test_a_second_algorithm_of_one_file_is_a_second_training_named_so(
+    data: Path, tmp_path: Path, call: Call
+) -> None:
+    file = tmp_path / "grpo.yaml"
+    file.write_text("algorithm: {adv_estimator: grpo}\ntrainer: {experiment_name: ours}\n")
+    words = [*ORACLE, *SMALL, "--config", file, "--data-path", data, "--num-steps", 1, "--json"]
+    other = [*words, "--core_function", "compute_token_wise_advantage"]
+    names = [summary(call(*given))["training_name"] for given in (words, other, words, other)]
+    assert names == ["ours", "ours-token-wise"] * 2
+
+
 def test_a_folder_that_holds_something_else_is_kept(data: Path, tmp_path: Path, call: Call) -> None:
     kept = tmp_path / "kept"
     kept.mkdir()

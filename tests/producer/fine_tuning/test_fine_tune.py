@@ -20,7 +20,7 @@ from consumers.database.connection import connected
 from consumers.fold.operator_drops import store_drop
 from producer.agents.text_to_sql.codec import TextToSqlCodec
 from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
-from producer.agents.text_to_sql.data.tasks import load_text_to_sql
+from producer.agents.text_to_sql.data.sound_questions import load_text_to_sql
 from producer.commands.checkpoints import command as checkpoints
 from producer.errors import CuaTrainError, StopRequestedError, UsageError
 from producer.fine_tuning.questions import read_answered

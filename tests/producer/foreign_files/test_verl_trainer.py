@@ -83,7 +83,10 @@ def test_the_published_file_is_read_as_it_is(tmp_path: Path) -> None:
         **({} if find_spec("wandb") is None else {"wandb_project": "your_project_name"}),
     }
     assert file.unknown == []
-    named = "\n".join(file.remarks())
+    named = "\n".join(file.reasons())
+    (line,) = file.remarks()
+    assert line.startswith("without effect here: actor_rollout_ref.actor.fsdp_config")
+    assert line.endswith(" more; --verbose names all, with the reasons")
     assert (
         "reward_model.enable_EXreward, reward_model.model.path, reward_model.rm_coef (rew" in named
     )
@@ -170,7 +173,11 @@ def test_without_a_penalty_in_the_loss_its_settings_are_named(tmp_path: Path) ->
         ("actor_rollout_ref.actor.kl_loss_type", "full", "kl_loss_type: 'full' cannot"),
         ("actor_rollout_ref.actor.kl_loss_type", "kl", "kl_loss_type: 'kl' has an expected"),
         ("actor_rollout_ref.actor.loss_agg_mode", "other", "loss_agg_mode: 'other' cannot"),
-        ("algorithm.adv_estimator", "other", "adv_estimator: 'other' is not one of gae, grpo"),
+        (
+            "algorithm.adv_estimator",
+            "other",
+            "adv_estimator: 'other' is not one of gae, gae_covariance, grpo",
+        ),
         ("algorithm.use_kl_in_reward", "true", "use_kl_in_reward: the KL penalty is in one place"),
         ("reward_model.reward_manager", "other", "reward_manager: 'other' is not registered"),
         ("trainer.resume_mode", "resume_path", "resume_mode: 'resume_path' cannot be honoured"),
@@ -217,3 +224,47 @@ def test_interpolations_stand_for_values_and_sections() -> None:
 def test_an_interpolation_that_fails_names_its_field(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         resolved(fields, "x.yaml")
+
+
+@pytest.mark.parametrize(
+    ("estimator", "algorithm"),
+    [
+        *(("gae", "ppo"), ("gae_covariance", "ppo"), ("grpo", "grpo"), ("remax", "remax")),
+        *(("reinforce++", "reinforce_plus_plus"), ("rloo", "rloo")),
+    ],
+)
+def test_every_estimator_of_the_files_own_comment_is_read(estimator: str, algorithm: str) -> None:
+    file = read_grpo_trainer(Path("grpo.yaml"), {"algorithm": {"adv_estimator": estimator}})
+    assert file.given["algorithm"] == algorithm
+    assert any("gae is computed" in line for line in file.told) == (estimator == "gae_covariance")
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "prime"])
+def test_with_a_core_function_the_algorithms_own_settings_have_no_effect(algorithm: str) -> None:
+    fields: dict[str, Any] = {
+        "critic": {"optim": {"lr": 1e-5}, "cliprange_value": 0.5},
+        "algorithm": {"adv_estimator": "grpo", "gamma": 1, "reward_dpo_coef": 5},
+    }
+    own = "compute_token_wise_advantage"
+    file = read_grpo_trainer(Path("grpo.yaml"), fields, algorithm=algorithm, core_function=own)
+    assert not {"value_learning_rate", "value_clip", "gae_gamma", "prime_process_coef"} & (
+        file.given.keys()
+    )
+    assert (
+        f"advantages are those of --core-function {own}" in file.without_effect["critic.optim.lr"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("folder", "is_placeholder"),
+    [
+        *(("/your/save/path", True), ("/path/to/save", True), ("your_output_dir", True)),
+        *(("path/to/save", True), ("<output>", True), ("Path to save", True)),
+        *(("yours", False), ("/data/your/save", False), ("outputs/path", False)),
+    ],
+)
+def test_a_placeholder_is_no_folder(folder: str, is_placeholder: bool) -> None:
+    fields = {"trainer": {"default_local_dir": folder}}
+    file = read_grpo_trainer(Path("grpo.yaml"), fields)
+    assert file.given.get("output_dir") == (None if is_placeholder else folder)
+    assert any("is a placeholder, ignored" in line for line in file.remarks()) == is_placeholder

@@ -9,7 +9,7 @@ import pytest
 from producer.agents.text_to_sql.codec import TextToSqlCodec
 from producer.agents.text_to_sql.data.databases import DataFolder, find_database
 from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
-from producer.agents.text_to_sql.data.tasks import load_text_to_sql
+from producer.agents.text_to_sql.data.sound_questions import load_text_to_sql
 from producer.agents.text_to_sql.environment import TextToSqlEnvironment
 from producer.environments.wrapper import EnvironmentWrapper
 from producer.policy.policy import Completion, SampledTokens

@@ -15,11 +15,13 @@ from typing import Final, NoReturn
 
 from pydantic import JsonValue
 
+from producer.agents.dbbench.data.column_types import column_type
 from producer.agents.dbbench.data.skills import SKILLS, GoldUnreadableError, kind_of, skills_of
-from producer.agents.dbbench.data.table import EMPTY, column_type, table_rows
+from producer.agents.dbbench.data.table import EMPTY, state_after, table_rows
 from producer.durable import write_durably
 from producer.errors import NotFoundError, UnreachableError, UsageError, did_you_mean
 from producer.sql_data.data_files import check_storable, parquet_rows, read_strict, read_strict_file
+from producer.sql_execution import DatabaseFailedError, SqlRefusedError
 from schemas.distribution import install_command
 from schemas.entry import Column, EntryContent, TableInfo
 
@@ -168,6 +170,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _rows(file: Path) -> Iterator[tuple[str, Fields]]:
+    """Name and fields of each entry. UsageError."""
     if file.suffix == ".parquet":
         yield from _parquet_rows(file)
         return
@@ -211,6 +214,9 @@ def read_entry(name: str, fields: Fields) -> EntryContent:
     except GoldUnreadableError as error:
         answer.get("sql").refuse(str(error))
     direct, md5 = _direct(answer.get("direct")), _md5(answer.get("md5"))
+    table = _table(_Field("table_info", fields.get("table_info")).object())
+    if kind != "select" and not direct and md5 is None:
+        direct, md5 = None, _computed_md5(answer.get("md5"), table, sql)
     if (direct is None) is (md5 is None):
         answer.refuse("exactly one of direct and md5 is needed")
     if (kind == "select") is (direct is None):
@@ -220,7 +226,7 @@ def read_entry(name: str, fields: Fields) -> EntryContent:
         kind="dbbench",
         entry_id=name,
         instruction=_Field("instruction", fields.get("instruction")).text(),
-        table_info=_table(_Field("table_info", fields.get("table_info")).object()),
+        table_info=table,
         answer_direct=direct,
         answer_md5=md5,
         sql=sql,
@@ -248,12 +254,22 @@ def _md5(given: _Field) -> str | None:
     value = given.value
     if value is None or (isinstance(value, str) and value in {"", "null"}):
         return None
-    is_hash = isinstance(value, str) and (
-        value == EMPTY or (len(value) == MD5_CHARACTERS and set(value) <= set("0123456789abcdef"))
-    )
-    if not is_hash:
-        given.refuse(f"32 lower-case hex digits or {EMPTY!r} are needed")
-    return str(value)
+    if not isinstance(value, str):
+        given.refuse(f"32 hex digits or {EMPTY!r} are needed")
+    if value == EMPTY:
+        return value
+    digest = value.strip().lower()
+    is_hash = len(digest) == MD5_CHARACTERS and set(digest) <= set("0123456789abcdef")
+    # Agent-PEFT's own scripts write a placeholder where the hash belongs.
+    return digest if is_hash else None
+
+
+def _computed_md5(given: _Field, table: TableInfo, sql: str) -> str:
+    """The table's state after the SQL, for an entry without it. ValueError."""
+    try:
+        return state_after(table, sql)
+    except (SqlRefusedError, DatabaseFailedError) as error:
+        given.refuse(f"it is missing, and cannot be computed: {error}")
 
 
 def _table(info: _Field) -> TableInfo:
@@ -325,22 +341,48 @@ def entry_fields(entry: EntryContent) -> dict[str, JsonValue]:
     }
 
 
-def write_single_skill_tasks(groups: Mapping[str, Iterable[EntryContent]], path: Path) -> Path:
-    """Write Agent-PEFT's single_skill_tasks.json: skill -> entries, each of that skill alone."""
+def is_file_of_entries(file: Path) -> bool:
+    """Whether the file has DB Bench's layout: whatever else it is, it is not replaced."""
+    try:
+        rows = [fields for _, fields in _rows(file)]
+    except (UsageError, OSError):
+        return False
+    return bool(rows) and all({"table_info", "answer_info"} <= fields.keys() for fields in rows)
+
+
+def write_single_skill_tasks(
+    groups: Mapping[str, Iterable[EntryContent]], path: Path, *, overwrite: bool = False
+) -> Path:
+    """Write Agent-PEFT's single_skill_tasks.json: skill -> entries, each of that skill alone.
+
+    As `write_entries`.
+    """
     content: dict[str, JsonValue] = {
         skill: [{**entry_fields(entry), "skill_list": [skill]} for entry in group]
         for skill, group in groups.items()
     }
-    return _write(content, path)
+    return _write(content, path, overwrite=overwrite)
 
 
-def write_entries(entries: Iterable[EntryContent], folder: Path) -> Path:
-    """Write entry_dict.json into a folder, made if need be, or a .json file; the file."""
+def write_entries(
+    entries: Iterable[EntryContent], folder: Path, *, overwrite: bool = False
+) -> Path:
+    """Write entry_dict.json into a folder, made if need be, or a .json file; the file.
+
+    UsageError for a file that exists with other content, unless `overwrite`.
+    """
     content: dict[str, JsonValue] = {entry.entry_id: entry_fields(entry) for entry in entries}
-    return _write(content, folder if folder.suffix == ".json" else folder / FILE_NAME)
+    path = folder if folder.suffix == ".json" else folder / FILE_NAME
+    return _write(content, path, overwrite=overwrite)
 
 
-def _write(content: dict[str, JsonValue], path: Path) -> Path:
+def _write(content: dict[str, JsonValue], path: Path, *, overwrite: bool) -> Path:
+    text = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+    if path.exists() and not overwrite:
+        if path.read_bytes() == text.encode():
+            return path
+        message = f"--output: {path} exists with other content"
+        raise UsageError(message, ways=("choose another", "replace it with --overwrite"))
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_durably(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
+    write_durably(path, text)
     return path

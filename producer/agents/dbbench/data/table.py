@@ -1,46 +1,31 @@
 """An entry's table: its rows by the types of its columns, what builds it, and its state's hash."""
 
 import hashlib
-import re
 from collections.abc import Iterable, Sequence
-from decimal import ROUND_HALF_UP, Decimal
-from typing import Final
+from typing import Final, assert_never
 
 from pydantic import JsonValue
 
+from producer.agents.dbbench.data.column_types import ColumnType, Value, column_type
 from producer.sql_execution import Database, Limits, Setup, open_throw_away
 from producer.sql_execution.mysql_functions import COLLATION
 from producer.sql_execution.mysql_session import backticked
 from producer.sql_execution.sqlite import quoted
 from schemas.entry import TableInfo
 
-INT, TEXT = "INT", "TEXT"
-TYPES: Final = (INT, TEXT)
-INT_RANGE: Final = (-(2**31), 2**31 - 1)
-"""Of MySQL's INT."""
-FAR: Final = 2**40
-NUMBER: Final = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?\s*")
-
-Value = int | str | None
-
-
-def column_type(declared: str) -> str:
-    """INT or TEXT. ValueError."""
-    name = declared.strip().upper()
-    if name not in TYPES:
-        message = f"{declared!r} is no type of DB Bench; use INT or TEXT"
-        raise ValueError(message)
-    return name
-
 
 def table_rows(table: TableInfo) -> tuple[tuple[Value, ...], ...]:
     """The rows as they are inserted. ValueError, led by the row's and the column's place."""
-    types = [column_type(column.type) for column in table.columns]
+    types = _types(table)
     return tuple(_row(row, types, number, table) for number, row in enumerate(table.rows))
 
 
+def _types(table: TableInfo) -> tuple[ColumnType, ...]:
+    return tuple(column_type(column.type) for column in table.columns)
+
+
 def _row(
-    row: Sequence[JsonValue], types: Sequence[str], number: int, table: TableInfo
+    row: Sequence[JsonValue], types: Sequence[ColumnType], number: int, table: TableInfo
 ) -> tuple[Value, ...]:
     if len(row) != len(types):
         message = f"row_list[{number}]: it has {len(row)} values; there are {len(types)} columns"
@@ -48,38 +33,11 @@ def _row(
     values = []
     for column, kind, value in zip(table.columns, types, row, strict=True):
         try:
-            values.append(as_int(value) if kind == INT else as_text(value))
+            values.append(kind.value(value))
         except ValueError as error:
             message = f"row_list[{number}], column {column.name}: {error}"
             raise ValueError(message) from error
     return tuple(values)
-
-
-def as_int(value: JsonValue) -> int | None:
-    """A value of an INT column, rounded as MySQL does: halves away from zero. ValueError."""
-    if value is None:
-        return None
-    text = str(int(value) if isinstance(value, bool) else value)
-    if not isinstance(value, int | float | str) or not NUMBER.fullmatch(text):
-        message = f"{value!r} is no number"
-        raise ValueError(message)
-    exact = Decimal(text.strip())
-    # Far outside, `quantize` would need more digits than it has.
-    number = int(exact.quantize(Decimal(1), ROUND_HALF_UP)) if abs(exact) < FAR else FAR
-    if not INT_RANGE[0] <= number <= INT_RANGE[1]:
-        message = f"{value!r} is out of range of an INT"
-        raise ValueError(message)
-    return number
-
-
-def as_text(value: JsonValue) -> str | None:
-    """A value of a TEXT column. ValueError."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        message = f"{value!r} is no text"
-        raise ValueError(message)  # noqa: TRY004  # of a data set's file, not of our code
-    return str(value)
 
 
 EMPTY: Final = "None"
@@ -104,7 +62,11 @@ def row_hash(row: Iterable[int | float | str | None]) -> str:
 
 def state_hash(database: Database, table: TableInfo) -> str:
     """Of the table as it is now. DatabaseFailedError."""
-    return table_hash(database.table_rows(table.name, [column.name for column in table.columns]))
+    rows = database.table_rows(table.name, [column.name for column in table.columns])
+    types = _types(table)
+    return table_hash(
+        [kind.text_of(value) for kind, value in zip(types, row, strict=True)] for row in rows
+    )
 
 
 def _text(value: float | str) -> str:
@@ -122,42 +84,80 @@ LIMITS = Limits(time_s=2.0, num_rows=200, result_characters=10_000, sql_characte
 """An observation has to fit into a prompt; a table has some fifty rows."""
 
 
+def state_after(table: TableInfo, sql: str) -> str:
+    """The table's hash after a statement. SqlRefusedError, DatabaseFailedError."""
+    database = open_embedded(table)
+    try:
+        database.execute(sql)
+        return state_hash(database, table)
+    finally:
+        database.close()
+
+
 def open_embedded(table: TableInfo, limits: Limits = LIMITS) -> Database:
     """The table in SQLite, whose statements are MySQL's. DatabaseFailedError.
 
     ValueError for rows that do not fit their columns.
     """
-    types = {column.name: column_type(column.type) for column in table.columns}
+    types = {column.name: column_type(column.type).name for column in table.columns}
     return open_throw_away(table_setup(table), limits, {table.name: types})
 
 
 def table_setup(table: TableInfo) -> tuple[Setup, ...]:
-    """CREATE TABLE and INSERT, with what MySQL's strict mode does to an INT."""
+    """CREATE TABLE and INSERT, with what MySQL's strict mode does to values."""
     name = quoted(table.name)
     columns = ", ".join(_column(column.name, column_type(column.type)) for column in table.columns)
     places = ", ".join("?" * len(table.columns))
-    numbers = [quoted(column.name) for column in table.columns if column_type(column.type) == INT]
+    rounded = [
+        (quoted(column.name), kind.scale)
+        for column, kind in zip(table.columns, _types(table), strict=True)
+        if kind.kind in {"INT", "DECIMAL"}
+    ]
     return (
         Setup(f"CREATE TABLE {name} ({columns})"),
         Setup(f"INSERT INTO {name} VALUES ({places})", table_rows(table)),
-        *(_rounding(name, numbers, event) for event in ("INSERT", "UPDATE") if numbers),
+        *(_rounding(name, rounded, event) for event in ("INSERT", "UPDATE") if rounded),
     )
 
 
-def _column(name: str, kind: str) -> str:
+def _column(name: str, kind: ColumnType) -> str:
     column = quoted(name)
-    if kind != INT:
-        return f"{column} TEXT COLLATE {COLLATION}"
-    low, high = INT_RANGE
     is_number = f"typeof({column}) IN ('integer', 'real')"
-    is_within = f"{column} > {low}.0 - 0.5 AND {column} < {high}.0 + 0.5"
-    return f"{column} INTEGER CHECK ({column} IS NULL OR ({is_number} AND {is_within}))"
+    match kind.kind:
+        case "INT":
+            is_within = f"{column} > {kind.low}.0 - 0.5 AND {column} < {kind.high}.0 + 0.5"
+            return f"{column} INTEGER CHECK ({column} IS NULL OR ({is_number} AND {is_within}))"
+        case "DECIMAL":
+            limit = 10 ** (kind.digits - kind.scale)
+            is_within = f"abs(round({column}, {kind.scale})) < {limit}.0"
+            return f"{column} REAL CHECK ({column} IS NULL OR ({is_number} AND {is_within}))"
+        case "DOUBLE":
+            return f"{column} REAL CHECK ({column} IS NULL OR {is_number})"
+        case "TEXT":
+            text = f"{column} TEXT COLLATE {COLLATION}"
+            if kind.form is not None:
+                pattern = kind.form.replace("0", "[0-9]")
+                return f"{text} CHECK ({column} GLOB '{pattern}')"
+            if kind.max_characters is not None:
+                return f"{text} CHECK (length({column}) <= {kind.max_characters})"
+            return text
+        case _:
+            assert_never(kind.kind)
 
 
-def _rounding(name: str, numbers: Sequence[str], event: str) -> Setup:
-    """A fraction that is stored in an INT is rounded, halves away from zero."""
-    rounded = ", ".join(f"{number} = CAST(round({number}) AS INTEGER)" for number in numbers)
-    is_fraction = " OR ".join(f"typeof(NEW.{number}) = 'real'" for number in numbers)
+def _rounding(name: str, numbers: Sequence[tuple[str, int]], event: str) -> Setup:
+    """A number that is stored in an INT or a DECIMAL is rounded, halves away from zero."""
+    rounded = ", ".join(
+        f"{number} = "
+        + (f"round({number}, {scale})" if scale else f"CAST(round({number}) AS INTEGER)")
+        for number, scale in numbers
+    )
+    is_fraction = " OR ".join(
+        f"NEW.{number} <> round(NEW.{number}, {scale})"
+        if scale
+        else f"typeof(NEW.{number}) = 'real'"
+        for number, scale in numbers
+    )
     return Setup(
         f"CREATE TRIGGER {quoted('round on ' + event.lower())} AFTER {event} ON {name}"
         f" WHEN {is_fraction} BEGIN UPDATE {name} SET {rounded} WHERE rowid = NEW.rowid; END"
@@ -167,7 +167,7 @@ def _rounding(name: str, numbers: Sequence[str], event: str) -> Setup:
 def server_setup(table: TableInfo) -> tuple[Setup, ...]:
     """The same for MySQL and MariaDB."""
     columns = ", ".join(
-        f"{backticked(column.name)} {column_type(column.type)}" for column in table.columns
+        f"{backticked(column.name)} {column_type(column.type).declared}" for column in table.columns
     )
     places = ", ".join(["%s"] * len(table.columns))
     name = backticked(table.name).replace("%", "%%")

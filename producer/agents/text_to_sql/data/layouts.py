@@ -65,16 +65,31 @@ FILE_NAME_BYTES: Final = 240
 """Of a database's name; no file system has longer names with a suffix."""
 
 
-def read_questions(folder: Path, split: DataSplit) -> list[Question]:
-    """The questions of a split. UsageError, NotFoundError."""
+def read_questions(
+    folder: Path, split: DataSplit, left_out: list[str] | None = None
+) -> list[Question]:
+    """The questions of a split. UsageError, NotFoundError.
+
+    `left_out`: takes the problem of each record that is wrong, which is left out then.
+    """
     files = question_files(folder, split)
     questions: list[Question] = []
+    num_records, seen = 0, set[int]()
     for file in files:
-        records = prompt_records(file) if file.suffix == ENDING else _records(file)
+        records: Sequence[object] = (
+            prompt_records(file) if file.suffix == ENDING else _records(file)
+        )
         gold = _gold_field(file, records)
         for index, record in enumerate(records):
-            questions.append(_question(Place(file, index), record, gold, split, len(questions)))
-    _refuse_repeats(questions, files)
+            try:
+                found = _question(Place(file, index), record, gold, split, num_records)
+                _refuse_repeat(found, seen, files[0])
+                questions.append(found)
+            except UsageError as error:
+                if left_out is None:
+                    raise
+                left_out.append(error.message)
+            num_records += 1
     return questions
 
 
@@ -128,7 +143,7 @@ def _has_split(folder: Path, split: DataSplit) -> bool:
     return any((folder / name).is_file() for name in names)
 
 
-def _records(file: Path) -> list[dict[str, object]]:
+def _records(file: Path) -> list[object]:
     try:
         content = read_strict_file(file)
     except ValueError as error:
@@ -137,27 +152,31 @@ def _records(file: Path) -> list[dict[str, object]]:
     if not isinstance(content, list) or not content:
         message = f"{file}: expected a JSON array of questions; found {_shown(content)}"
         raise UsageError(message)
-    for index, record in enumerate(content):
+    return cast("list[object]", content)
+
+
+def _gold_field(file: Path, records: Sequence[object]) -> str:
+    objects = [record for record in records if isinstance(record, dict)]
+    for field in (BIRD_GOLD, SPIDER_GOLD):
+        if any(field in record for record in objects):
+            return field
+    for index, record in enumerate(records):
         if not isinstance(record, dict):
             message = f"{file}[{index}]: expected an object; found {_shown(record)}"
             raise UsageError(message)
-    return cast("list[dict[str, object]]", content)
-
-
-def _gold_field(file: Path, records: Sequence[dict[str, object]]) -> str:
-    for field in (BIRD_GOLD, SPIDER_GOLD):
-        if any(field in record for record in records):
-            return field
     message = (
         f"{file}[0]: has no gold: expected {BIRD_GOLD} (BIRD) or {SPIDER_GOLD} (Spider) among its"
-        f" fields {', '.join(sorted(records[0]))}"
+        f" fields {', '.join(sorted(objects[0]))}"
     )
     raise UsageError(message)
 
 
 def _question(
-    place: Place, record: dict[str, object], gold: str, split: DataSplit, default_id: int
+    place: Place, record: object, gold: str, split: DataSplit, default_id: int
 ) -> Question:
+    if not isinstance(record, dict):
+        message = f"{place.file}[{place.number}]: expected an object; found {_shown(record)}"
+        raise UsageError(message)
     db_id = _text(place, record, "db_id")
     is_plain = db_id not in {".", ".."} and not any(mark in db_id for mark in "/\\:")
     if not is_plain or len(db_id.encode()) > FILE_NAME_BYTES:
@@ -208,13 +227,11 @@ def _stored(place: Place, field: str, value: str) -> str:
     return value
 
 
-def _refuse_repeats(questions: Sequence[Question], files: Sequence[Path]) -> None:
-    seen: set[int] = set()
-    for question in questions:
-        if question.question_id in seen:
-            message = f"{files[0]}: two questions have the question_id {question.question_id}"
-            raise UsageError(message)
-        seen.add(question.question_id)
+def _refuse_repeat(question: Question, seen: set[int], file: Path) -> None:
+    if question.question_id in seen:
+        message = f"{file}: two questions have the question_id {question.question_id}"
+        raise UsageError(message)
+    seen.add(question.question_id)
 
 
 def _shown(value: object) -> str:

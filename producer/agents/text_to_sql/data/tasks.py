@@ -1,7 +1,5 @@
 """Questions of a data set as tasks of one turn; whether their golds can be executed."""
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -12,60 +10,15 @@ from producer.agents.text_to_sql.data.database_schema import (
     read_tables,
 )
 from producer.agents.text_to_sql.data.databases import SOURCE_TYPE, database_sha256
-from producer.agents.text_to_sql.data.layouts import DataSplit, Question, read_questions
+from producer.agents.text_to_sql.data.descriptions import read_descriptions
+from producer.agents.text_to_sql.data.layouts import DataSplit, Question
 from producer.bounded_text import cut
-from producer.errors import NotFoundError, UsageError
+from producer.errors import UsageError
 from producer.process_rewards.cocte import NotCocteError, read_cocte
 from producer.process_rewards.row_sets import GoldFailedError, RowSet, gold_rows
 from producer.sql_execution import DatabaseFailedError
 from producer.task import Task
 from schemas.entry import EntryContent
-
-FOLDER: Final = "database_description"
-NAME, MEANING = "original_column_name", "column_description"
-MAX_BYTES: Final = 4_000_000
-
-
-def read_descriptions(database: Path) -> dict[tuple[str, str], str]:
-    """(table, column), both in lower case -> what the column means; empty without descriptions.
-
-    BIRD's files are of several encodings and have empty cells. UsageError for a file without the
-    columns, or too large.
-    """
-    found: dict[tuple[str, str], str] = {}
-    for path in sorted((database.parent / FOLDER).glob("*.csv")):
-        for row in _rows(path):
-            name, meaning = (row.get(NAME) or "").strip(), (row.get(MEANING) or "").strip()
-            if name and meaning and meaning.lower() != name.lower():
-                found[path.stem.lower(), name.lower()] = meaning
-    return found
-
-
-def _rows(path: Path) -> list[dict[str, str]]:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        message = f"{path}: cannot be read: {error.strerror}"
-        raise UsageError(message) from error
-    if len(content) > MAX_BYTES or b"\0" in content:
-        message = f"{path}: expected a CSV file of at most {MAX_BYTES:,} bytes"
-        raise UsageError(message)
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = content.decode("cp1252", "replace")
-    try:
-        reader = csv.DictReader(io.StringIO(text, newline=""))
-        fields = reader.fieldnames or []
-        rows = list(reader)
-    except csv.Error as error:
-        message = f"{path}: cannot be read as CSV: {error}"
-        raise UsageError(message) from error
-    if NAME not in fields or MEANING not in fields:
-        message = f"{path}: expected the columns {NAME} and {MEANING}; found {', '.join(fields)}"
-        raise UsageError(message)
-    return rows
-
 
 MAX_PROMPT_CHARS: Final = 24_000
 """Of the schema; 6,000 tokens and more. BIRD's longest schema has 20,000."""
@@ -112,20 +65,6 @@ DIFFICULTIES: Final[dict[str, Literal["easy", "medium", "hard"]]] = {
 """BIRD's names, and the tasks' own."""
 
 
-def load_text_to_sql(folder: Path, split: DataSplit, where: str) -> list[Task]:
-    """The tasks of a split. UsageError, led by `where`, NotFoundError."""
-    try:
-        questions = read_questions(folder, split)
-        statements = {
-            path: database_statements(path)
-            for path in {question.database for question in questions}
-        }
-    except (UsageError, NotFoundError) as error:
-        message = f"{where}: {error}"
-        raise type(error)(message) from error
-    return [_task(question, split, statements[question.database]) for question in questions]
-
-
 def database_statements(path: Path) -> list[str]:
     """The CREATE TABLE statements of a database. UsageError that names the file."""
     try:
@@ -146,7 +85,8 @@ def question_prompt(question: Question, statements: Sequence[str]) -> str:
     return prompt_text(statements, question.question, question.evidence)
 
 
-def _task(question: Question, split: DataSplit, statements: Sequence[str]) -> Task:
+def question_task(question: Question, split: DataSplit, statements: Sequence[str]) -> Task:
+    """The question as a task of one turn."""
     task_id = f"{split}_{question.db_id}_{question.question_id}"
     return Task(
         task_id=task_id,

@@ -17,7 +17,7 @@ from producer.agents.text_to_sql.data.generate import (
     write_synthetic,
 )
 from producer.agents.text_to_sql.data.layouts import read_questions
-from producer.agents.text_to_sql.data.tasks import load_text_to_sql
+from producer.agents.text_to_sql.data.sound_questions import load_text_to_sql
 from producer.agents.text_to_sql.data.templates import TEMPLATES
 from producer.agents.text_to_sql.data.wrong_answers import is_telling, row_set, wrong_answers
 from producer.process_rewards.cocte import read_cocte

@@ -168,9 +168,6 @@ def test_files_that_are_no_data_are_named(bird: Path) -> None:
     database.write_bytes(b"")
     assert f"{database}: the database has no tables" in str(refused(bird))
     database.write_bytes(whole)
-    described = database.parent / "database_description/frpm.csv"
-    described.write_text("a,b\n1,2\n")
-    assert "frpm.csv: expected the columns original_column_name" in str(refused(bird))
 
 
 def test_a_folder_that_is_not_there_is_not_found(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from producer.agents.text_to_sql.data.databases import DataFolder, find_database
 from producer.agents.text_to_sql.data.layouts import DataSplit, read_questions
-from producer.agents.text_to_sql.data.tasks import load_text_to_sql
+from producer.agents.text_to_sql.data.sound_questions import load_text_to_sql
 from producer.errors import UsageError
 
 pytest.importorskip("pyarrow")

@@ -1,0 +1,1 @@
+"""`tinker_cookbook`, of cua-train's alias package; the real one is not installed."""

@@ -1,0 +1,1 @@
+"""Modules of the recipe's later layout."""

@@ -1,0 +1,254 @@
+"""`cua-train doctor`: whether this machine has what one recipe needs, before it is begun."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import rich_click as click
+
+from producer.commands.given_fields import given_fields, read_config_file
+from producer.commands.options import FOLDER, examples, option, with_json
+from producer.console import print_table
+from producer.errors import CuaTrainError, UsageError
+
+Level = Literal["ok", "warning", "failed"]
+RL_FIELDS = frozenset({"actor_rollout_ref", "algorithm", "trainer"})
+"""Sections of verl's trainer file."""
+REWARD_MODEL_FIELDS = frozenset(
+    {"placeholder_token", "reward_tokens", "input_key", "label_key", "chosen_key", "rejected_key"}
+)
+TUNING_FIELDS = frozenset({"model_id_or_path", "dataset", "data_path"})
+PACKAGES = {
+    "torch": "train",
+    "transformers": "train",
+    "peft": "train",
+    "sqlglot": "sql",
+    "pyarrow": "parquet",
+    "pymysql": "mysql",
+}
+"""Package -> the extra that brings it."""
+
+
+class Finding(NamedTuple):
+    """One line of the report."""
+
+    check: str
+    level: Level
+    found: str
+    advice: str = ""
+
+
+class Recipe(NamedTuple):
+    """What a recipe's file means, as far as the checks read it."""
+
+    kind: str
+    model_name: str
+    data: Callable[[], str]
+    """Loads the data and says how much there is. CuaTrainError."""
+    packages: tuple[str, ...]
+    dbbench_database: str | None = None
+    environment: str | None = None
+    check_output: Callable[[], None] = lambda: None
+    """CuaTrainError when a folder that is written to cannot be."""
+
+
+@click.command(
+    "doctor",
+    epilog=examples(
+        "$ cua-train doctor rl_training.yaml                    # Agent-PEFT's assignment",
+        "$ cua-train doctor grpo_trainer.yaml --data-path bird  # RewardSQL's",
+        "$ cua-train doctor run.toml --json | jq '.checks[] | select(.level != \"ok\")'",
+    ),
+)
+@click.argument("recipe", metavar="FILE", type=click.Path(path_type=Path))
+@option("--data-path", "The data set, as for `cua-train sql`, in place of the file's.", FOLDER)
+@with_json
+def command(*, recipe: Path, data_path: Path | None, as_json: bool) -> None:
+    """Check what a recipe's file needs: its fields, data, policy, packages, database, folders.
+
+    Reads files for `cua-train run` and the recipes' own. Trains and downloads nothing. Exits with 1
+    when something failed. `cua-project doctor` checks the installation.
+    """
+    findings = list(_look(recipe, data_path))
+    is_ok = all(finding.level != "failed" for finding in findings)
+    if as_json:
+        checks = [finding._asdict() for finding in findings]
+        click.echo(json.dumps({"ok": is_ok, "checks": checks}))
+    else:
+        print_table(["check", "is", "found", "do"], findings)
+    if not is_ok:
+        raise SystemExit(CuaTrainError.exit_code)
+
+
+def _look(file: Path, data_path: Path | None) -> Iterator[Finding]:
+    try:
+        recipe = _read(file, data_path)
+    except CuaTrainError as error:
+        yield _failed("recipe", error)
+        return
+    yield Finding("recipe", "ok", f"{recipe.kind}: every field can be honoured")
+    yield from _packages(recipe)
+    yield _asked("data", recipe.data)
+    yield _policy(recipe.model_name)
+    if recipe.environment == "dbbench":
+        yield _database(recipe.dbbench_database)
+    yield _asked("folders", lambda: recipe.check_output() or "can be written")
+
+
+def _asked(check: str, ask: Callable[[], str]) -> Finding:
+    try:
+        return Finding(check, "ok", ask())
+    except CuaTrainError as error:
+        return _failed(check, error)
+
+
+def _failed(check: str, error: CuaTrainError) -> Finding:
+    text = " ".join(str(error).split())
+    problem, _, advice = text.partition("; ")
+    return Finding(check, "failed", problem, advice or "correct it, then look again")
+
+
+def _packages(recipe: Recipe) -> Iterator[Finding]:
+    missing = [name for name in recipe.packages if find_spec(name) is None]
+    for name in missing:
+        advice = f"run {install_command(PACKAGES[name])}"
+        yield Finding("packages", "failed", f"{name} is not installed", advice)
+    if not missing:
+        yield Finding("packages", "ok", ", ".join(recipe.packages) or "none are needed")
+
+
+def _policy(name: str) -> Finding:
+    from producer.config import DEMO_POLICY, ORACLE_POLICY
+
+    if name in {DEMO_POLICY, ORACLE_POLICY}:
+        return Finding("policy", "ok", f"{name} is built in")
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        if (folder / "config.json").is_file() or (folder / "adapter_config.json").is_file():
+            return Finding("policy", "ok", f"{folder}")
+        return Finding("policy", "failed", f"{folder} has no config.json", "name a policy's folder")
+    if name.startswith(("/", ".", "~")):
+        return Finding("policy", "failed", f"there is no folder {name}", "name a policy's folder")
+    if _is_cached(name):
+        return Finding("policy", "ok", f"{name} is downloaded")
+    return Finding("policy", "warning", f"{name} is not here yet", "the first run downloads it")
+
+
+def _is_cached(name: str) -> bool:
+    if find_spec("huggingface_hub") is None:
+        return False
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        return isinstance(try_to_load_from_cache(name, "config.json"), str)
+    except HFValidationError:
+        return False
+
+
+def _database(url: str | None) -> Finding:
+    from producer.agents.dbbench.agent import PASSWORD
+    from producer.agents.dbbench.environment import check_server
+
+    def ask() -> str:
+        if url is None:
+            return "SQLite in child processes; no server and no Docker are needed"
+        check_server(url, os.environ.get(PASSWORD))
+        return f"{url} answers"
+
+    return _asked("database", ask)
+
+
+def _read(file: Path, data_path: Path | None) -> Recipe:
+    """UsageError, NotFoundError."""
+    fields = read_config_file(file)
+    if RL_FIELDS & fields.keys():
+        return _reinforcement(file, fields, data_path)
+    if TUNING_FIELDS & fields.keys():
+        return _fine_tuning(fields, data_path)
+    policy = fields.get("model_name")
+    given = given_fields({"model_name": _stand_in(policy)}, file)
+    return _run(given, policy, "a configuration of cua-train run")
+
+
+def _stand_in(policy: object) -> str | None:
+    """The name, or another for a folder that is missing: that is a finding of its own."""
+    if not isinstance(policy, str):
+        return None
+    is_path = policy.startswith(("/", ".", "~"))
+    return "missing" if is_path and not Path(policy).expanduser().is_dir() else policy
+
+
+def _run(given: dict[str, Any], policy: object, kind: str) -> Recipe:
+    from producer.config import ORACLE_POLICY, check_effects, read_config
+    from producer.training.loaded import load_run_tasks
+    from producer.training.preflight import check_folders
+    from schemas.installation import read_installation
+
+    config = read_config(given)
+    check_effects(config, config.explicit)
+    installation = read_installation(os.environ)
+
+    def data() -> str:
+        loaded = load_run_tasks(config, is_check=True)
+        return f"{len(loaded.tasks)} training tasks, {len(loaded.eval_tasks)} evaluation tasks"
+
+    packages = [] if config.model_name == ORACLE_POLICY else ["torch", "transformers", "peft"]
+    if config.provider != "in_process":
+        packages = ["transformers"]
+    if config.environment in {"dbbench", "text_to_sql"}:
+        packages.append("sqlglot")
+    if config.dbbench_database is not None:
+        packages.append("pymysql")
+    return Recipe(
+        kind=kind,
+        model_name=policy if isinstance(policy, str) else config.model_name,
+        data=data,
+        packages=tuple(packages),
+        dbbench_database=config.dbbench_database,
+        environment=config.environment,
+        check_output=lambda: check_folders(installation, config),
+    )
+
+
+def _reinforcement(file: Path, fields: dict[str, Any], data_path: Path | None) -> Recipe:
+    from producer.commands.sql_rl_settings import settings_of
+    from producer.foreign_files.verl_trainer import read_grpo_trainer
+
+    read = read_grpo_trainer(file, fields)
+    policy = read.given.get("model_name")
+    flags = {} if policy is None else {"model_name": _stand_in(policy)}
+    given = settings_of(flags, read, algorithm=None, data_path=data_path, epochs=None)
+    return _run(given, policy, "a file of verl's trainer for cua-train sql rl")
+
+
+def _fine_tuning(fields: dict[str, Any], data_path: Path | None) -> Recipe:
+    from producer.fine_tuning.examples import load_examples
+    from producer.fine_tuning.settings import read_fine_tuning
+    from producer.foreign_files.rewardsql_models import read_original
+
+    is_sft = not REWARD_MODEL_FIELDS & fields.keys()
+    objective: Literal["sft", "process_reward"] = "sft" if is_sft else "process_reward"
+    read = read_original(fields, objective)
+    given = dict(read.given)
+    if data_path is not None:
+        given["data_path"] = [str(data_path)]
+    for name in ("model_name", "data_path"):
+        if name not in given:
+            message = f"{name}: is missing; name it in the file"
+            raise UsageError(message)
+    config = read_fine_tuning(objective, given, names=read.names)
+
+    def data() -> str:
+        found = load_examples(config)
+        return f"{len(found.training)} examples, {len(found.held_out)} held out"
+
+    return Recipe(
+        kind=f"RewardSQL's file for cua-train sql {'sft' if is_sft else 'reward-model'}",
+        model_name=config.model_name,
+        data=data,
+        packages=("torch", "transformers", "peft"),
+    )

@@ -1,0 +1,93 @@
+"""`cua-train doctor`: what one recipe needs, looked at before it is begun."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.cua_train import CuaTrain
+from tests.support.paths import ROOT
+
+Checks = dict[str, tuple[str, str]]
+
+
+def write(path: Path, fields: dict[str, object]) -> str:
+    path.write_text(json.dumps(fields))
+    return str(path)
+
+
+def looked(done: str) -> Checks:
+    return {one["check"]: (one["level"], one["found"]) for one in json.loads(done)["checks"]}
+
+
+def test_a_recipe_that_can_begin_is_ok(tmp_path: Path, cua_train: CuaTrain) -> None:
+    file = write(
+        tmp_path / "run.json",
+        {
+            "environment": "dbbench",
+            "model_name": "oracle",
+            "tasks": {"source_type": "dbbench_generated", "num_samples": 6},
+        },
+    )
+    done = cua_train("doctor", file, "--json")
+    checks = looked(done.stdout)
+    assert {level for level, _ in checks.values()} == {"ok"}
+    assert checks["packages"] == ("ok", "sqlglot")
+    assert checks["database"][1].startswith("SQLite in child processes; no server")
+    assert checks["policy"] == ("ok", "oracle is built in")
+    assert "training tasks" in checks["data"][1]
+    assert "training tasks" in cua_train("doctor", file).stdout
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("changed", "check", "found"),
+    [
+        ({"tasks": {"source_type": "dbbench", "path": "nowhere"}}, "data", "no such folder"),
+        ({"model_name": "/no/policy"}, "policy", "there is no folder /no/policy"),
+        ({"group_size": 0}, "recipe", "group_size: 0 is out of range"),
+        ({"dbbench_database": "mysql://root@127.0.0.1:1"}, "database", "dbbench_database: "),
+        ({"log_path": "/proc/no/folder"}, "folders", "--log-path: "),
+    ],
+)
+def test_what_is_missing_is_named_and_everything_else_is_looked_at(
+    changed: dict[str, object], check: str, found: str, tmp_path: Path, cua_train: CuaTrain
+) -> None:
+    given: dict[str, object] = {
+        "environment": "dbbench",
+        "model_name": "oracle",
+        "tasks": {"source_type": "dbbench_generated", "num_samples": 6},
+    }
+    done = cua_train("doctor", write(tmp_path / "run.json", given | changed), "--json", expected=1)
+    checks = looked(done.stdout)
+    level, text = checks[check]
+    assert level == "failed"
+    assert found in text
+    if check != "recipe":
+        others = {level for name, (level, _) in checks.items() if name != check}
+        assert others == {"ok"}
+
+
+def test_the_recipes_own_files_are_read(tmp_path: Path, cua_train: CuaTrain) -> None:
+    bird = tmp_path / "bird"
+    shutil.copytree(ROOT / "tests/data/bird/train", bird)
+    recipes = ROOT / "tests/data/recipes/rewardsql"
+    words = ("doctor", str(recipes / "grpo_trainer.yaml"), "--data-path", str(bird), "--json")
+    checks = looked(cua_train(*words, expected=1).stdout)
+    assert checks["recipe"][0] == "ok"
+    assert checks["data"][0] == "ok"
+    assert checks["policy"] == ("failed", "there is no folder ./checkpoints/cocte_model")
+    sft = looked(cua_train("doctor", str(recipes / "sft_config.json"), "--json", expected=1).stdout)
+    assert sft["recipe"] == (
+        "ok",
+        "RewardSQL's file for cua-train sql sft: every field can be honoured",
+    )
+    assert sft["data"][0] == "failed"
+    rm = looked(cua_train("doctor", str(recipes / "rm_config.json"), "--json", expected=1).stdout)
+    assert "sql reward-model" in rm["recipe"][1]
+
+
+def test_a_file_that_cannot_be_read_is_the_finding(tmp_path: Path, cua_train: CuaTrain) -> None:
+    done = cua_train("doctor", str(tmp_path / "none.yaml"), expected=1)
+    assert "none.yaml cannot be read" in done.stdout
