@@ -12,7 +12,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, pool, text
 
 from consumers.database.dependants import create_schema
-from consumers.database.location import resolve_database
+from consumers.database.location import open_watched, resolve_database
 from consumers.database.migrate import newest_revision
 from consumers.database.repeatable import WITHOUT_COMMENTS, write_repeatable
 from consumers.tables import OPS_SCHEMA, SCHEMA
@@ -65,6 +65,7 @@ given: Connection | None = context.config.attributes.get("connection")
 if given is not None:
     run(given)
 else:
-    engine = create_engine(resolve_database(os.environ), poolclass=pool.NullPool)
+    url = resolve_database(os.environ)
+    engine = create_engine(url, poolclass=pool.NullPool, creator=lambda: open_watched(url))
     with engine.begin() as own:
         run(own)

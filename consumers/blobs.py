@@ -1,11 +1,13 @@
 """Reads screenshots and other large payloads by reference (`blob:sha256:…`)."""
 
+import os
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from consumers.errors import CuaProjectError, NotFoundError, UnreachableError
 from schemas.blobs import blob_path, blob_ref
+from schemas.http_environment import bypass_for_loopback
 from schemas.installation import Installation, without_secrets
 
 
@@ -48,6 +50,7 @@ def _from_folder(folder: Path, ref: str) -> bytes | None:
 def _from_store(url: str, ref: str) -> bytes | None:
     import fsspec
 
+    bypass_for_loopback(os.environ)
     try:
         files, root = fsspec.core.url_to_fs(url.rstrip("/"))
         return bytes(files.cat_file(f"{root}/{blob_path(ref)}"))

@@ -19,8 +19,10 @@ from consumers.database.forbidden import forbidden
 from consumers.database.lost_session import lost_session
 from consumers.database.silence import WATCH
 from consumers.diagnostics import configure_logging
+from consumers.embedded_postgres.libpq_variables import forget_libpq_variables
 from consumers.errors import OUT_OF_SPACE, CuaProjectError, UnreachableError
 from schemas.distribution import DISTRIBUTION
+from schemas.installation import names_database
 
 logger = logging.getLogger(__name__)
 
@@ -207,6 +209,8 @@ def main() -> None:
     """The entry point: runs the command line; errors become a message and an exit code."""
     open_missing_streams()
     configure_logging()
+    if not names_database(os.environ):
+        forget_libpq_variables(os.environ)
     try:
         result = cli.main(standalone_mode=False)
     except (click.Abort, KeyboardInterrupt):

@@ -4,6 +4,7 @@ Importing `openai` takes most of a second, so this module is imported only where
 """
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextvars import ContextVar
 from typing import Final, Literal, NamedTuple, TypeVar
@@ -14,6 +15,8 @@ from pydantic import JsonValue
 
 from producer.chat_answer import ChatAnswer, ChatFailedError, UnreadableAnswerError
 from producer.errors import UnreachableError, UsageError
+from producer.http_environment import check_http_environment
+from schemas.http_environment import by_proxy, is_loopback
 
 MAX_ANSWER_BYTES: Final = 1 << 20
 MAX_RETRIES: Final = 3
@@ -49,7 +52,11 @@ class ChatEndpoint:
     """A server at one URL. Thread-safe; follows no redirect, which could pass the key on."""
 
     def __init__(self, url: str, key: str | None) -> None:
-        """`key`: the bearer token; None sends none."""
+        """`key`: the bearer token; None sends none.
+
+        UsageError if the shell's proxies or certificates let no request be sent.
+        """
+        check_http_environment(url, needs_proxies=False)
         self._url = url
         self._key = key
         self._ssl_context = create_ssl_context()
@@ -185,6 +192,8 @@ class ChatEndpoint:
             timeout=None,
             http_client=AsyncClient(
                 verify=self._ssl_context,
+                # Even a proxy that is never asked would have to be one that the client knows.
+                trust_env=not is_loopback(self._url),
                 limits=Limits(max_connections=None),
                 follow_redirects=False,
                 event_hooks={
@@ -212,8 +221,9 @@ class ChatEndpoint:
             start = self._redact(error.response.text)[:200]
             return f"it answered HTTP {error.status_code}: {start}"
         if isinstance(error, APIConnectionError):
-            return self._redact(f"{type(error.__cause__).__name__}: {error.__cause__}")
-        text = f"it gave no answer in {timeout_s:g} s"
+            reason = f"{type(error.__cause__).__name__}: {error.__cause__}"
+            return self._redact(reason) + by_proxy(self._url, os.environ)
+        text = f"it gave no answer in {timeout_s:g} s" + by_proxy(self._url, os.environ)
         if (status := _last_status.get()) is None:
             return text
         return f"{text}; its last response was HTTP {status}"

@@ -1,9 +1,10 @@
 """Types of fields: numbers, and lists of names."""
 
-import json
 from typing import Annotated
 
 from pydantic import Field
+
+from producer.json_text import read_json
 
 PositiveInt = Annotated[int, Field(ge=1, le=1_000_000)]
 NonNegativeInt = Annotated[int, Field(ge=0, le=1_000_000)]
@@ -42,7 +43,7 @@ def read_names(given: object, separator: str | None = None) -> object:
     if not given.startswith("["):
         return [name.strip() for name in given.split(separator)] if separator else [given]
     try:
-        return json.loads(given)
+        return read_json(given)
     except ValueError as error:
         message = f"{given!r} is not a JSON list of names ({error})"
         raise ValueError(message) from error

@@ -50,8 +50,22 @@ Item = TypeVar("Item")
 Items = Annotated[tuple[Item, ...], Field(fail_fast=True)]
 """A list in JSON. The first wrong item ends its reading: a record of 16 MB holds millions of them,
 and an error object for each takes gigabytes."""
+
+
+class OfKey:
+    """Marks a text that is part of a natural key."""
+
+
+class Big:
+    """Marks an integer whose column has 64 bits; the others have 32."""
+
+
+KeyText = Annotated[str, OfKey()]
+"""At most `bounds.MAX_KEY_BYTES` of UTF-8 and no NUL, which rows replace: two keys became one."""
 Percent = Annotated[float, Field(ge=0, le=100)]
 Count = Annotated[int, Field(ge=0)]
+BigCount = Annotated[int, Field(ge=0), Big()]
+BigInt = Annotated[int, Big()]
 Seconds = Annotated[float, Field(ge=0)]
 Temperature = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from schemas.base import Count, Id, Items, Payload, Seconds, UtcTime, Value
+from schemas.base import Count, Id, Items, KeyText, Payload, Seconds, UtcTime, Value
 
 
 class CompletionExecuted(Payload):
@@ -57,7 +57,7 @@ class CompletionStepsScored(Payload):
 
     TYPE: ClassVar[str] = "cua.completion.steps_scored"
 
-    scorer: str
+    scorer: KeyText
     """The process reward model's name, or `monte_carlo`."""
     steps: Items[StepScore]
     """In order; at least one."""

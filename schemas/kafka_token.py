@@ -5,6 +5,7 @@ kafka-python asks for a token whenever it connects; both sides hand it this prov
 
 import base64
 import json
+import os
 import threading
 import time
 import urllib.error
@@ -12,6 +13,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable
 
+from schemas.http_environment import by_proxy, is_loopback
 from schemas.installation import without_secrets
 
 TIMEOUT_S = 10.0
@@ -87,8 +89,11 @@ class ClientCredentials:
             data=urllib.parse.urlencode(form).encode(),
             headers={"Authorization": f"Basic {credentials}", "Accept": "application/json"},
         )
+        # urlopen would keep the proxies of its first call.
+        direct = (urllib.request.ProxyHandler({}),) if is_loopback(self._endpoint_url) else ()
+        opener = urllib.request.build_opener(*direct)
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310  # as above
+            with opener.open(request, timeout=TIMEOUT_S) as answer:
                 found = json.loads(answer.read(LONGEST_ANSWER))
             token, life_s = str(found["access_token"]), float(found.get("expires_in", LIFE_S))
         except urllib.error.HTTPError as error:
@@ -103,7 +108,8 @@ class ClientCredentials:
         return token, life_s
 
     def _failed(self, why: str) -> TokenError:
+        way = by_proxy(self._endpoint_url, os.environ)
         return TokenError(
-            f"no token for Kafka from {without_secrets(self._endpoint_url)}: {why}; check"
+            f"no token for Kafka from {without_secrets(self._endpoint_url)}{way}: {why}; check"
             " KAFKA_SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL, _CLIENT_ID and _CLIENT_SECRET"
         )

@@ -4,7 +4,18 @@ from typing import ClassVar
 
 from pydantic import JsonValue
 
-from schemas.base import Count, Id, Items, Payload, Percent, Seconds, UtcTime
+from schemas.base import (
+    BigCount,
+    BigInt,
+    Count,
+    Id,
+    Items,
+    KeyText,
+    Payload,
+    Percent,
+    Seconds,
+    UtcTime,
+)
 from schemas.group import SourceType
 
 
@@ -16,7 +27,7 @@ class RolloutCreated(Payload):
     STATUS: ClassVar[str | None] = "pending"
     CREATES: ClassVar[bool] = True
 
-    rollout_id: str
+    rollout_id: KeyText
     """The text id; the row's id is its UUIDv5."""
     source_type: SourceType
     """What the rollout was made for."""
@@ -44,7 +55,7 @@ class RolloutCreated(Payload):
     """Turns the agent may take."""
     temperature: float
     """Of sampling; 0: greedy."""
-    seed: int
+    seed: BigInt
     """Of the environment; the rollouts of a group share it."""
 
 
@@ -130,7 +141,7 @@ class RolloutFinished(Payload):
     only."""
     turn_task_completed: Count | None
     """Last turn of a solved episode that the agent ended itself; else None."""
-    num_tokens: Count
+    num_tokens: BigCount
     """Completion tokens of all turns."""
     errors: Items[str] = ()
     """Messages of errors that did not end the episode."""

@@ -4,13 +4,13 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from schemas.base import Count, Id, Items, Payload, UtcTime, Value
+from schemas.base import Count, Id, Items, KeyText, Payload, UtcTime, Value
 
 
 class SkillSuccess(Value):
     """Success on the entries that need a skill."""
 
-    skill: str
+    skill: KeyText
     """Name of the skill; `all`: of every entry once."""
     num_sessions: Count
     """Scored sessions whose entry needs it."""

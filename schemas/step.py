@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
-from schemas.base import Count, Id, Items, Payload, Percent, Progress, UtcTime, Value
+from schemas.base import BigCount, Count, Id, Items, Payload, Percent, Progress, UtcTime, Value
 
 
 class StepCreated(Payload):
@@ -113,7 +113,7 @@ class StepFinished(Payload):
     """Population standard deviation of those rewards; None: there are none."""
     num_trajectories: Count
     """Rollouts that ended with a reward."""
-    num_tokens: Count
+    num_tokens: BigCount
     """Completion tokens of those rollouts."""
     policy_version: Count
     """Version of the policy after the update."""

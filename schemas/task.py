@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, JsonValue
 
-from schemas.base import Id, Items, Payload
+from schemas.base import Id, Items, KeyText, Payload
 
 Difficulty = Literal["easy", "medium", "hard"]
 SHELL = "shell"
@@ -18,9 +18,9 @@ class TaskStated(Payload):
 
     id: Id
     """Row id: hash of task_id and definition_hash."""
-    task_id: str
+    task_id: KeyText
     """The task's name: `train_02_enable_wifi`."""
-    definition_hash: str
+    definition_hash: KeyText
     """Hex sha256 of every field of the definition."""
     name: str
     """Title for people."""

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
-from schemas.base import Count, Id, Items, Payload, Progress, UtcTime, Value
+from schemas.base import BigInt, Count, Id, Items, KeyText, Payload, Progress, UtcTime, Value
 
 RECORDED_BY = "recorded_by"
 """Field of the configuration of a training that another trainer runs (`producer.record`)."""
@@ -38,7 +38,7 @@ class Recipe(Value):
     """Optimizer updates per step."""
     max_turns: Count
     """Limit of one rollout, turns."""
-    seed: int
+    seed: BigInt
     """Of all randomness."""
     box_type: str
     """Operating system of the devices: android, linux; `database` of environments without one."""
@@ -58,7 +58,7 @@ class TrainingCreated(Payload):
     STATUS: ClassVar[str | None] = "pending"
     CREATES: ClassVar[bool] = True
 
-    run_name: str
+    run_name: KeyText
     """--training-name, which identifies the training."""
     kind: Literal["rl", "sft"] = "rl"
     """Reinforcement learning, or training on given answers: a built-in policy's warm-up, or

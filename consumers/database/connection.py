@@ -87,7 +87,10 @@ def _open(url: str, name: str, settings: Mapping[str, str]) -> Connection:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT set_config(name, '0', false) FROM unnest(%s) AS name WHERE"
-            " current_setting(name, true) IS NOT NULL",
+            " current_setting(name, true) IS NOT NULL"
+            # libpq sends PGTZ and PGDATESTYLE after the options, so that they win.
+            " UNION ALL SELECT set_config('timezone', 'UTC', false)"
+            " UNION ALL SELECT set_config('datestyle', 'ISO,YMD', false)",
             (NEWER_LIMITS,),
         )
     connection.autocommit = False

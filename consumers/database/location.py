@@ -5,6 +5,7 @@ else the embedded database, which is started when it is not running. Messages ne
 password: they print `without_password(url)`.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -13,6 +14,8 @@ import psycopg2
 import psycopg2.extensions
 
 from consumers.database.silence import CONNECT_TIMEOUT_S, WATCH
+from consumers.embedded_postgres import connection as embedded
+from consumers.embedded_postgres.libpq_variables import libpq_variables
 from consumers.errors import MismatchError, UnreachableError, UsageError
 from schemas.installation import Installation, names_database, read_installation
 
@@ -161,7 +164,7 @@ def open_watched(url: str, **settings: object) -> psycopg2.extensions.connection
         message = f"the database URL (DATABASE_URL) is malformed: {reason}; correct it"
         raise UsageError(message) from None
     with WATCH.opening(address, without_password):
-        connection: psycopg2.extensions.connection = psycopg2.connect(
+        connection = embedded.connect(
             address, connect_timeout=CONNECT_TIMEOUT_S, client_encoding=ENCODING, **settings
         )
     encoding = connection.info.parameter_status("server_encoding")
@@ -235,5 +238,7 @@ def unreachable(url: str, error: Exception) -> UnreachableError:
         f"cannot connect to PostgreSQL at {without_password(url)}: {reason.strip()}; {advice}"
         " DATABASE_URL or POSTGRES_* (unset all of them to use the embedded database)"
     )
+    if applied := libpq_variables(os.environ):
+        message += f" ({', '.join(applied)} of the environment apply to what these do not give)"
     is_refusal = first != reason and not any(words in reason for words in PASSING)
     return UnreachableError(message, is_refusal=is_refusal)

@@ -233,11 +233,13 @@ def _ask(url: str, pids: set[int]) -> set[tuple[int, str]] | None:
     """
     import psycopg2
 
+    from consumers.embedded_postgres.connection import connect
+
     began = time.monotonic()
     try:
         with (
             contextlib.closing(
-                psycopg2.connect(
+                connect(
                     url, connect_timeout=ANSWER_WITHIN_S, application_name="cua-project silence"
                 )
             ) as connection,

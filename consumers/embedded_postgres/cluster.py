@@ -24,11 +24,14 @@ import psycopg2
 
 from consumers.embedded_postgres import unprivileged
 from consumers.embedded_postgres.binaries import Binaries, find_binaries
+from consumers.embedded_postgres.connection import connect, mark_as_own
 from consumers.errors import UnreachableError
 
 USER = DATABASE = "cua"
 SOCKET_PATH_LIMIT = 107
 """Longest path of a Unix socket in bytes (sun_path), without its final NUL."""
+PASSING = ("starting up", "shutting down", "recovery mode", "not accepting", "not yet accepting")
+"""In the refusal of a server that has not finished starting."""
 LOG_LIMIT_BYTES = 4 * 1024 * 1024
 SETTINGS: Mapping[str, str] = {
     "listen_addresses": "127.0.0.1",
@@ -66,7 +69,7 @@ class Cluster:
     def url(self, port: int, database: str = DATABASE) -> str:
         """The URL as libpq reads it, password included."""
         password = quote((self.folder / "password").read_text().strip(), safe="")
-        return f"postgresql://{USER}:{password}@127.0.0.1:{port}/{database}"
+        return mark_as_own(f"postgresql://{USER}:{password}@127.0.0.1:{port}/{database}")
 
     def initialise(self) -> None:
         """Create the cluster if it does not exist. UnreachableError.
@@ -172,20 +175,23 @@ class Cluster:
     def wait_ready(self, server: subprocess.Popen[bytes], port: int, timeout_s: float) -> None:
         """Return once the server accepts connections and has our database.
 
-        UnreachableError when it exits or does not answer in time.
+        UnreachableError when it exits, refuses us or does not answer in time.
         """
         deadline = time.monotonic() + timeout_s
         while True:
             try:
-                connection = psycopg2.connect(self.url(port, "postgres"), connect_timeout=5)
+                connection = connect(self.url(port, "postgres"), connect_timeout=5)
                 break
             except psycopg2.OperationalError as error:
-                if server.poll() is not None or time.monotonic() > deadline:
-                    message = (
-                        f"PostgreSQL does not answer on port {port}: {self._end_of_log() or error}"
-                    )
-                    raise UnreachableError(message) from None
-                time.sleep(0.02)
+                if server.poll() is not None:
+                    reason = f"it has exited: {self._end_of_log() or _one_line(error)}"
+                elif time.monotonic() > deadline or _is_refusal(error):
+                    reason = f"{_one_line(error)} (its own log: {self.log_path})"
+                else:
+                    time.sleep(0.02)
+                    continue
+                message = f"PostgreSQL does not answer on port {port}: {reason}"
+                raise UnreachableError(message) from None
         with contextlib.closing(connection), connection.cursor() as cursor:
             connection.autocommit = True
             cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,))
@@ -193,9 +199,9 @@ class Cluster:
                 cursor.execute(f"CREATE DATABASE {DATABASE}")
 
     def _end_of_log(self) -> str:
+        """The log's last lines as one: the supervisor reports in a single line."""
         if not self.log_path.exists():
             return ""
-        """The log's last lines as one: the supervisor reports in a single line."""
         return " / ".join(self.log_path.read_text(errors="replace").splitlines()[-5:])
 
     def _launch(
@@ -228,6 +234,16 @@ class Cluster:
             stdout=output,
             stderr=subprocess.STDOUT,
         )
+
+
+def _one_line(error: psycopg2.Error) -> str:
+    return " / ".join(line.strip() for line in str(error).strip().splitlines())
+
+
+def _is_refusal(error: psycopg2.OperationalError) -> bool:
+    """Whether a server answered, and will not answer otherwise when it has started."""
+    text = str(error)
+    return "FATAL:" in text and not any(words in text for words in PASSING)
 
 
 def stop(server: subprocess.Popen[bytes], timeout_s: float = 20) -> None:

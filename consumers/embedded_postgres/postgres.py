@@ -25,6 +25,7 @@ from filelock import FileLock, Timeout
 import consumers
 from consumers.embedded_postgres import supervisor
 from consumers.embedded_postgres.cluster import Cluster, make_private
+from consumers.embedded_postgres.connection import connect
 from consumers.errors import OUT_OF_SPACE, CuaProjectError, UnreachableError, UsageError
 from schemas.lock_holders import file_lock_holder, stopped_process
 
@@ -170,7 +171,7 @@ def running_url(cluster: Cluster) -> str | None:
     )
     try:
         with (
-            contextlib.closing(psycopg2.connect(url, connect_timeout=5, **strict)) as connection,
+            contextlib.closing(connect(url, connect_timeout=5, **strict)) as connection,
             connection.cursor() as cursor,
         ):
             cursor.execute("SHOW data_directory")

@@ -19,6 +19,8 @@ import psycopg2
 from filelock import FileLock, Timeout
 
 from consumers.embedded_postgres.cluster import Cluster, stop, write_private
+from consumers.embedded_postgres.connection import connect
+from consumers.embedded_postgres.libpq_variables import forget_libpq_variables
 from consumers.errors import UnreachableError
 
 READY = "ready"
@@ -87,8 +89,9 @@ def _start(cluster: Cluster, lock: int, wanted: int) -> tuple[subprocess.Popen[b
         try:
             cluster.wait_ready(server, port, START_TIMEOUT_S)
         except UnreachableError:
+            has_exited = server.poll() is not None
             stop(server)
-            if attempt == ATTEMPTS - 1:
+            if not has_exited or attempt == ATTEMPTS - 1:
                 raise
         except BaseException:
             stop(server)
@@ -133,7 +136,7 @@ def _wait_until_idle(
     Idle: for `idle_s` no client was connected, and no command asked for the URL, which touches
     `state`.
     """
-    connection = psycopg2.connect(cluster.url(port), application_name="cua-project supervisor")
+    connection = connect(cluster.url(port), application_name="cua-project supervisor")
     connection.autocommit = True
     last_client = time.time()
     interval_s = min(5.0, idle_s / 4)
@@ -172,6 +175,7 @@ def _wait_until_idle(
 def main(arguments: list[str]) -> None:
     """The process's entry point."""
     folder, idle_s = Path(arguments[0]), float(arguments[1])
+    forget_libpq_variables(os.environ)
 
     def report(line: str) -> None:
         print(line, flush=True)  # noqa: T201  # the one line that the starting command waits for
@@ -180,8 +184,8 @@ def main(arguments: list[str]) -> None:
 
     try:
         supervise(Cluster(folder, os.environ), idle_s, report)
-    except (UnreachableError, OSError) as error:
-        report(str(error))
+    except (UnreachableError, OSError, psycopg2.Error) as error:
+        report(" / ".join(str(error).split("\n")))
         sys.exit(1)
 
 

@@ -22,6 +22,7 @@ from consumers.fold.ranges import OutOfRangeError, check_ranges
 from consumers.fold.rows import Operation, UnappliableError, Upsert
 from consumers.fold.stream import Stream
 from consumers.fold.transition import StatusTransition, find_transition, history, remember
+from schemas.bounds import OutOfBoundsError, check_key_texts
 from schemas.event import Envelope, Event
 from schemas.status import IllegalTransitionError
 from schemas.wire import InvalidPayloadError, UnknownSchemaError, read_payload
@@ -97,6 +98,7 @@ def prepare(stream: Stream, envelope: Envelope) -> Prepared | Rejection:
     try:
         event = Event(envelope, read_payload(envelope))
         check_home(event)
+        check_key_texts(event.payload)
         transition = find_transition(stream, event)
         operations = project(stream.owner, event, transition)
         check_ranges(operations)
@@ -105,7 +107,7 @@ def prepare(stream: Stream, envelope: Envelope) -> Prepared | Rejection:
         return Rejection("unknown_schema", str(error))
     except OutOfRangeError as error:
         return Rejection("database", str(error))
-    except (InvalidPayloadError, UnappliableError) as error:
+    except (InvalidPayloadError, UnappliableError, OutOfBoundsError) as error:
         return Rejection("invalid", str(error))
     except IllegalTransitionError as error:
         return Rejection("transition", str(error))

@@ -1,5 +1,6 @@
 """Opens a tracker by its name, if its package is installed."""
 
+import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -8,10 +9,17 @@ from typing import Literal
 from consumers.errors import UsageError
 from consumers.trackers.tracker import Tracker
 from schemas.distribution import install_command
+from schemas.http_environment import (
+    CERTIFICATES,
+    REQUESTS_CERTIFICATES,
+    bypass_for_loopback,
+    http_problem,
+)
 from schemas.installation import Installation
 
 TrackerName = Literal["wandb", "tensorboard", "mlflow"]
 DEFAULT_PROJECT = "cua-train"
+WANDB_URL = "https://api.wandb.ai"
 
 
 class TrackerPlace:
@@ -59,7 +67,11 @@ class TrackerPlace:
         return f"{self._tracker}: project {self._project}{at}"
 
     def open(self) -> Tracker:
-        """The tracker. Imports its package, which may take seconds."""
+        """The tracker. Imports its package, which may take seconds.
+
+        UsageError if the shell's proxies or certificates let no request be sent to its server.
+        """
+        self._check_http_environment()
         match self._tracker:
             case "wandb":
                 from consumers.trackers.wandb_tracker import WandbTracker
@@ -73,3 +85,14 @@ class TrackerPlace:
                 from consumers.trackers.mlflow_tracker import MlflowTracker
 
                 return MlflowTracker(self._to, self._project)
+
+    def _check_http_environment(self) -> None:
+        server = self._to or ""
+        if self._tracker == "wandb":
+            server = os.environ.get("WANDB_BASE_URL") or WANDB_URL
+        if not server.startswith(("http://", "https://")):
+            return
+        bypass_for_loopback(os.environ, server)
+        # Both use the package requests; it takes any proxy that it is not sent to.
+        if problem := http_problem(server, os.environ, (*REQUESTS_CERTIFICATES, *CERTIFICATES)):
+            raise UsageError(problem)

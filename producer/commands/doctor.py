@@ -13,6 +13,7 @@ from producer.commands.given_fields import given_fields, read_config_file
 from producer.commands.options import FOLDER, examples, option, with_json
 from producer.console import print_table
 from producer.errors import CuaTrainError, UsageError
+from schemas.distribution import install_command
 
 Level = Literal["ok", "warning", "failed"]
 RL_FIELDS = frozenset({"actor_rollout_ref", "algorithm", "trainer"})

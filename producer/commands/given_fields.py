@@ -18,6 +18,7 @@ from pydantic import JsonValue
 from producer.commands.flags import JSON_FIELDS
 from producer.errors import CuaTrainError, UsageError, did_you_mean
 from producer.foreign_files.agent_peft import is_agent_peft, read_agent_peft
+from producer.json_text import RepeatedNameError, read_json
 from producer.policy.remote_checkpoint import SCHEME
 from producer.resume.stamped_folder import with_stamped_folder
 from schemas.installation import read_installation
@@ -81,10 +82,13 @@ def _parse_flag(name: str, text: str) -> JsonValue:
     """The task sources, as JSON, or the name of a file of tasks."""
     if _is_file(text):
         return text
+    flag = "--" + name.replace("_", "-")
     try:
-        value: JsonValue = json.loads(text)
+        value = read_json(text)
+    except RepeatedNameError as error:
+        message = f"{flag}: {error}; remove one of them"
+        raise UsageError(message) from None
     except json.JSONDecodeError as error:
-        flag = "--" + name.replace("_", "-")
         shown = text if len(text) <= LINE_CHARACTERS else text[:LINE_CHARACTERS] + "..."
         message = (
             f"{flag}: {shown!r} is neither an existing file nor valid JSON, {place(error)};"
@@ -92,7 +96,7 @@ def _parse_flag(name: str, text: str) -> JsonValue:
         )
         raise UsageError(message) from None
     except RecursionError:
-        message = f"--{name.replace('_', '-')} is nested too deeply"
+        message = f"{flag} is nested too deeply"
         raise UsageError(message) from None
     return value
 
@@ -137,10 +141,6 @@ def _without_password(url: str) -> str:
     return parts._replace(netloc=f"{user}@{parts.netloc.rpartition('@')[2]}").geturl()
 
 
-class _RepeatedFieldError(ValueError):
-    """The file has a field twice; one of them would be ignored."""
-
-
 def read_config_file(path: Path, omit: Iterable[str] = ()) -> dict[str, Any]:
     """The file's fields: JSON unless it is called *.toml, *.yaml or *.yml.
 
@@ -175,7 +175,7 @@ def _omit(fields: dict[str, Any], name: str, path: Path) -> None:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    parse = _PARSERS.get(path.suffix.lower(), _parse_json)
+    parse = _PARSERS.get(path.suffix.lower(), read_json)
     try:
         text = path.read_text(encoding="utf-8-sig")  # Windows editors write a byte order mark
         fields = parse(text)
@@ -188,8 +188,8 @@ def _read(path: Path) -> dict[str, Any]:
     except RecursionError:
         message = f"--config: {path} is nested too deeply"
         raise UsageError(message) from None
-    except _RepeatedFieldError as error:
-        message = f"--config: {path}: {error} is given twice; remove one of them"
+    except RepeatedNameError as error:
+        message = f"--config: {path}: {error.name} is given twice; remove one of them"
         raise UsageError(message) from None
     except json.JSONDecodeError as error:
         hint = "" if path.suffix == ".json" else "; name a TOML file *.toml, a YAML file *.yaml"
@@ -210,19 +210,6 @@ def _read(path: Path) -> dict[str, Any]:
 def place(error: json.JSONDecodeError) -> str:
     """Position and reason of a JSON error."""
     return f"line {error.lineno} column {error.colno}: {error.msg[:1].lower()}{error.msg[1:]}"
-
-
-def _parse_json(text: str) -> object:
-    return json.loads(text, object_pairs_hook=_unique_fields)
-
-
-def _unique_fields(pairs: list[tuple[Any, JsonValue]]) -> dict[Any, JsonValue]:
-    fields: dict[Any, JsonValue] = {}
-    for name, value in pairs:
-        if name in fields:
-            raise _RepeatedFieldError(name)
-        fields[name] = value
-    return fields
 
 
 def _parse_yaml(text: str) -> object:

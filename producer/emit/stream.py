@@ -9,10 +9,11 @@ from typing import NamedTuple
 from uuid import UUID
 
 from producer.emit.group_commit import GroupCommitBuffer
-from producer.errors import EventTooLargeError
+from producer.errors import EventTooLargeError, UsageError
 from producer.log.stream_history import StreamHistory
 from producer.log.writer import Record
 from schemas.base import Payload
+from schemas.bounds import OutOfBoundsError, check_key_texts, check_numbers
 from schemas.catalogue import entity_of, stream_kind, stream_owner, topic_of
 from schemas.event import StreamPoint
 from schemas.ids import uuid7_text
@@ -109,8 +110,8 @@ class StreamWriter:
         """Append an event.
 
         Raises IllegalTransitionError, EventTooLargeError for one that could never be sent to Kafka,
-        LogBrokenError after the log failed or the emitter was closed, and ValueError on a closed
-        stream.
+        LogBrokenError after the log failed or the emitter was closed, ValueError on a closed
+        stream, and UsageError for a name that no index of the tables takes.
         """
         buffer = self._context.buffer
         buffer.check_process()
@@ -146,6 +147,7 @@ class StreamWriter:
             message = f"{self.subject} was closed; an event after that would count as a duplicate"
             raise ValueError(message)
         buffer, clock, source, _, _, max_bytes = self._context
+        _check_bounds(payload)
         transition = self._transition(payload)
         sequence = self._sequence + 1
         now = clock()
@@ -198,6 +200,16 @@ class StreamWriter:
             message = f"{payload.TYPE} on {self.subject}: {error}"
             raise IllegalTransitionError(message) from None
         return (entity, status) if changes else None
+
+
+def _check_bounds(payload: Payload) -> None:
+    """UsageError for what the tables' columns do not take: the fold would park the stream there."""
+    try:
+        check_key_texts(payload)
+        check_numbers(payload)
+    except OutOfBoundsError as error:
+        message = f"{payload.TYPE}: {error}"
+        raise UsageError(message) from None
 
 
 def _too_large(payload: Payload, subject: str, size: int, limit: int) -> EventTooLargeError:

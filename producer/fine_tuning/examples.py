@@ -20,6 +20,7 @@ from typing import Any, Final, TypeAlias
 from producer.errors import UsageError
 from producer.fine_tuning.questions import AnsweredQuestion, read_answered
 from producer.fine_tuning.settings import FineTuningConfig
+from producer.json_text import RepeatedNameError, read_json
 from producer.seeds import derived_seed
 from producer.supervised.sequences import Message
 
@@ -141,13 +142,16 @@ def _rows(path: Path, data: bytes) -> list[Any]:
     try:
         text = data.decode("utf-8-sig")
         if path.suffix == ".jsonl":
-            return [json.loads(line) for line in text.splitlines() if line.strip()]
-        rows = json.loads(text)
+            return [read_json(line) for line in text.split("\n") if line.strip()]
+        rows = read_json(text)
     except UnicodeDecodeError:
         message = f"data_path: {path} is not text in UTF-8"
         raise UsageError(message) from None
     except json.JSONDecodeError as error:
         message = f"data_path: {path} is not valid JSON, line {error.lineno}: {error.msg}"
+        raise UsageError(message) from None
+    except RepeatedNameError as error:
+        message = f"data_path: {path}: {error}; remove one of them"
         raise UsageError(message) from None
     except RecursionError:
         message = f"data_path: {path} is nested too deeply"

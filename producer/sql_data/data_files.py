@@ -4,21 +4,15 @@ A name that is given twice would hide one of its values; NaN and infinity are no
 holds a NUL in a text, and no log half a surrogate pair.
 """
 
-import json
 import math
 from pathlib import Path
-from typing import Any, Never
+from typing import Any
 
 from pydantic import JsonValue
 
 from producer.errors import UsageError
+from producer.json_text import read_strict
 from schemas.distribution import install_command
-
-
-def read_strict(text: str) -> JsonValue:
-    """The value of a JSON text. ValueError, RecursionError."""
-    value: JsonValue = json.loads(text, object_pairs_hook=_object, parse_constant=_no_number)
-    return value
 
 
 def read_strict_file(file: Path) -> JsonValue:
@@ -65,21 +59,6 @@ def _check_text(text: str, place: str) -> None:
         except UnicodeEncodeError as error:
             message = f"{place}: {text[:60]!r} is no valid Unicode: {error.reason}"
             raise ValueError(message) from error
-
-
-def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        message = f"{twice!r} is given twice in one object"
-        raise ValueError(message)
-    return found
-
-
-def _no_number(name: str) -> Never:
-    message = f"{name} is no number that JSON has"
-    raise ValueError(message)
 
 
 def parquet_rows(file: Path) -> list[dict[str, Any]]:

@@ -30,6 +30,7 @@ from producer.agents.android.queries import (
 )
 from producer.errors import UsageError
 from producer.field_errors import explain_mistake
+from producer.json_text import RepeatedNameError, read_strict
 from producer.task import Split, Task
 
 Difficulty = Literal["easy", "medium", "hard"]
@@ -42,6 +43,8 @@ ONLY_SHOWN: Final = frozenset({"judged", "source_type"})
 OF_OTHER_SOURCES: Final = frozenset({"judge", "judge_model", "entry"})
 """Fields of every task that a task as a user writes it does not have."""
 TEXT_SUFFIX = ".txt"
+BEGINS_AS_JSON: Final = re.compile(r'\s*(?:\{\s*(?:"|\}\s*$)|\[\s*(?:["\[{]|\]\s*$))')
+"""An object or array of what tasks are; `[Settings] Turn on Wi-Fi` is an instruction."""
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 """Ending of a file that is a table -> what separates its cells."""
 LIST_FIELDS = ("setup", "tags")
@@ -167,15 +170,16 @@ class _Row(NamedTuple):
 def tasks_from_file(path: Path, where: str) -> list[Task]:
     """Every task of the file, in order. UsageError, led by `where`, with the line that is wrong.
 
-    A file whose name ends in .txt has one instruction a line, unless it begins as JSON; blank lines
-    and lines that begin with # are skipped. The first line of a .csv or .tsv file names the fields;
-    an empty cell is a field that is not given, and `;` separates the parts of `setup` and `tags`.
+    A file whose name ends in .txt has one instruction a line, unless it begins as JSON does; blank
+    lines and lines that begin with # are skipped. The first line of a .csv or .tsv file names the
+    fields; an empty cell is a field that is not given, a row of empty cells is skipped, and `;`
+    separates the parts of `setup` and `tags`.
     """
     text = _read(path, where)
     suffix = path.suffix.lower()
     if suffix in DELIMITERS:
         rows = list(_table_rows(text, path, where))
-    elif suffix == TEXT_SUFFIX and text.lstrip()[:1] not in {"[", "{"}:
+    elif suffix == TEXT_SUFFIX and not BEGINS_AS_JSON.match(text):
         rows = list(_text_rows(text))
     else:
         rows = list(_json_rows(text, path, where))
@@ -215,9 +219,13 @@ def _table_rows(text: str, path: Path, where: str) -> Iterator[_Row]:
                 f"{where}: the first line of {path} must name each column once, among them task_id"
                 f" and description; found {', '.join(map(repr, names)) or 'nothing'}"
             )
+            if len(names) == 1 and ";" in names[0]:
+                message += "; its columns are separated by ';', save it with commas"
             raise UsageError(message)
         reader.fieldnames = names
         for row in reader:
+            if _is_blank(row):
+                continue
             if None in row or None in row.values():
                 message = (
                     f"{where}: {path} line {reader.line_num} has another number of cells than the"
@@ -231,6 +239,12 @@ def _table_rows(text: str, path: Path, where: str) -> Iterator[_Row]:
         raise UsageError(message) from error
 
 
+def _is_blank(row: dict[Any, Any]) -> bool:
+    """Whether nothing is in any cell, those beyond the columns included, as Excel leaves rows."""
+    cells = [*row.get(None, ()), *(cell for name, cell in row.items() if name is not None)]
+    return not any(cell and cell.strip() for cell in cells)
+
+
 def _cell(name: str, cell: str) -> JsonValue:
     if name not in LIST_FIELDS:
         return cell
@@ -241,18 +255,26 @@ def _json_rows(text: str, path: Path, where: str) -> Iterator[_Row]:
     place = ""
     try:
         if text.lstrip().startswith("["):
-            for content in json.loads(text):
+            rows = read_strict(text)
+            for content in rows if isinstance(rows, list) else [rows]:
                 yield _Row(content, None)
             return
         # Not splitlines(): JSON strings may contain U+2028 and U+0085.
         for number, line in enumerate(text.split("\n"), start=1):
             if line.strip():
                 place = f"line {number}: "
-                yield _Row(json.loads(line), number)
+                yield _Row(read_strict(line), number)
+    except RepeatedNameError as error:
+        message = f"{where}: {path}: {place}{error}; remove one of them"
+        raise UsageError(message) from error
     except (ValueError, RecursionError) as error:
+        advice = (
+            "begin it with a line `# instructions` if its lines are instructions"
+            if path.suffix.lower() == TEXT_SUFFIX
+            else f"instructions, one a line, belong in a file whose name ends in {TEXT_SUFFIX}"
+        )
         message = (
-            f"{where}: {path} is neither a JSON array nor JSON lines: {place}{error}. Instructions,"
-            f" one a line, belong in a file whose name ends in {TEXT_SUFFIX}"
+            f"{where}: {path} is neither a JSON array nor JSON lines: {place}{error}; {advice}"
         )
         raise UsageError(message) from error
 

@@ -38,6 +38,7 @@ from pydantic import (
 )
 
 from producer.agents import AGENTS
+from producer.bounded_text import cut
 from producer.errors import CuaTrainError, NotFoundError, UsageError, did_you_mean
 from producer.field_errors import explain_mistake, explain_reason
 from producer.task import Task
@@ -45,6 +46,7 @@ from producer.tasks.custom import CustomTask, Difficulty, Name, tasks_from_file,
 from producer.tasks.database import tasks_from_database
 from producer.tasks.statements import definition_hash
 from producer.validators.judges import AGENT, UNJUDGED, Judge
+from schemas.bounds import check_key_text
 
 logger = logging.getLogger(__name__)
 
@@ -164,6 +166,8 @@ class DefaultJudge(NamedTuple):
 
 
 NO_JUDGE = DefaultJudge()
+MAX_SHOWN = 60
+"""Characters of a task_id in a message."""
 CheckTask = Callable[[Task], None]
 """ValueError, led by the field if it is one field's, for a task that cannot be set up."""
 
@@ -194,6 +198,7 @@ def load_tasks(
         found = _load_one(
             parsed, where, default, judged_only=judged_only, allow_unjudged=allow_unjudged
         )
+        _check(found, parsed, where, _check_id)
         if check is not None:
             _check(found, parsed, where, check)
         tasks += found
@@ -216,13 +221,18 @@ def _check(tasks: Sequence[Task], source: Source, where: str, check: CheckTask) 
         try:
             check(task)
         except ValueError as error:
-            place = f"{where}: task {task.task_id!r}"
+            place = f"{where}: task {cut(task.task_id, MAX_SHOWN)!r}"
             if source.source_type in {"custom", "file"}:
                 entries = [candidate.task_id for candidate in _candidates(source, where)]
                 file = "" if source.file_path is None else f": {source.file_path}"
                 field = FIELD_OF_TYPE[source.source_type]
                 place = f"{where}.{field}{file}[{entries.index(task.task_id)}]"
             raise UsageError(place + explain_reason(str(error))) from None
+
+
+def _check_id(task: Task) -> None:
+    """ValueError for an id that the tables cannot store: the log would be written all the same."""
+    check_key_text("task_id", task.task_id)
 
 
 def _without_repeats(tasks: Sequence[Task], field: str) -> list[Task]:

@@ -7,7 +7,6 @@ object is a verdict: the agent wrote parts of the prompt, and text around the ob
 import json
 import re
 from base64 import b64encode
-from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
@@ -17,6 +16,7 @@ from producer.bounded_text import cut, cut_json
 from producer.chat_answer import ChatAnswer, ChatFailedError, UnreadableAnswerError
 from producer.chat_endpoint import ChatEndpoint
 from producer.errors import UsageError
+from producer.json_text import unique_fields
 from producer.task import Task
 from producer.thoughts import JSON_LITERAL, hide_thoughts
 from producer.validators.judges import INSTRUCTIONS, MODEL_QUERY, SUCCESS, JudgeFailedError
@@ -128,17 +128,9 @@ def _parse(answer: ChatAnswer) -> tuple[_Answer, str | None]:
     text = hide_thoughts(answer.text, JSON_LITERAL).strip()
     fenced = FENCED.fullmatch(text)
     try:
-        content = json.loads(fenced[1] if fenced else text, object_pairs_hook=_unique)
+        content = json.loads(fenced[1] if fenced else text, object_pairs_hook=unique_fields)
         return _Answer.model_validate(content), answer.model
     except (ValueError, RecursionError):
         start = cut(answer.text, 200)
         message = f'its answer is not {{"success": ..., "reason": ...}} alone: {start!r}'
         raise UnreadableAnswerError(message) from None
-
-
-def _unique(pairs: Sequence[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        message = "duplicate name"
-        raise ValueError(message)
-    return fields

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from consumers.fold.projectors.projector import EventContext, check_key_text
+from consumers.fold.projectors.projector import EventContext
 from consumers.fold.rows import Insert, Operation
 from schemas.base import Payload
 from schemas.completion import CompletionExecuted, CompletionStepsScored
@@ -46,7 +46,6 @@ def _executed(payload: CompletionExecuted, context: EventContext) -> Insert:
 
 def _scored(payload: CompletionStepsScored, context: EventContext) -> list[Operation]:
     scorer, owner = payload.scorer, UUID(context.owner)
-    check_key_text("scorer", scorer)
     operations: list[Operation] = [
         Insert(
             "completion_score",

@@ -14,9 +14,6 @@ from consumers.fold.transition import StatusTransition
 from schemas.base import Payload, Progress
 from schemas.event import Envelope
 
-MAX_KEY_BYTES = 1_000
-"""Of a text in a natural key; two of them fit an index."""
-
 
 class EventContext(NamedTuple):
     """What a projector knows besides the payload."""
@@ -56,17 +53,6 @@ def check_id(what: str, found: object, expected: UUID) -> None:
     """
     if str(found) != str(expected):
         message = f"{what} has the id {found}; its natural key gives {expected}"
-        raise UnappliableError(message)
-
-
-def check_key_text(what: str, text: str) -> None:
-    """UnappliableError for a text in a natural key that an index cannot tell from others.
-
-    Rows have U+FFFD for NUL, and an index takes 2,704 bytes: a rebuild, which makes indexes last,
-    would find out too late.
-    """
-    if "\x00" in text or len(text.encode()) > MAX_KEY_BYTES:
-        message = f"{what} must have at most {MAX_KEY_BYTES} bytes and no NUL, not {text[:40]!r}"
         raise UnappliableError(message)
 
 

@@ -6,7 +6,6 @@ from typing import assert_never
 from consumers.fold.projectors.projector import (
     EventContext,
     check_id,
-    check_key_text,
     source_columns,
 )
 from consumers.fold.rows import Insert, Operation, Row
@@ -47,7 +46,6 @@ class RolloutProjector:
 
 
 def _created(payload: RolloutCreated, context: EventContext) -> Row:
-    check_key_text("rollout_id", payload.rollout_id)
     check_id(f"rollout {payload.rollout_id!r}", context.owner, rollout_id(payload.rollout_id))
     return source_columns(payload.source_type, payload.source_id) | {
         "id": context.owner,

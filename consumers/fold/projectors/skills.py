@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from consumers.fold.projectors.projector import EventContext, check_key_text
+from consumers.fold.projectors.projector import EventContext
 from consumers.fold.rows import Insert, Operation
 from schemas.base import Payload
 from schemas.ids import skill_success_id
@@ -18,7 +18,6 @@ class SkillsProjector:
         assert isinstance(payload, SkillsMeasured)  # noqa: S101  # the registry names the class
         operations = []
         for skill in payload.skills:
-            check_key_text("skill", skill.skill)
             key = skill_success_id(UUID(context.owner), payload.evaluation_id, skill.skill)
             operations.append(
                 Insert(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from consumers.fold.projectors.projector import EventContext, check_id, check_key_text
+from consumers.fold.projectors.projector import EventContext, check_id
 from consumers.fold.rows import UNPROVEN, Operation, Row, UnappliableError, Upsert
 from schemas.base import Payload
 from schemas.ids import content_hash, task_row_id, validator_row_id
@@ -53,8 +53,6 @@ class TaskProjector:
             payload.id,
             task_row_id(payload.task_id, payload.definition_hash),
         )
-        check_key_text("task_id", payload.task_id)
-        check_key_text("definition_hash", payload.definition_hash)
         _check_definition(payload)
         row: Row = {name: getattr(payload, name) for name in COLUMNS}
         row |= {

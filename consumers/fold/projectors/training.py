@@ -6,7 +6,6 @@ from typing import assert_never
 from consumers.fold.projectors.projector import (
     EventContext,
     check_id,
-    check_key_text,
     progress_columns,
 )
 from consumers.fold.rows import Insert, Operation, Row, Update
@@ -58,7 +57,6 @@ def _recipe_columns(recipe: Recipe) -> Row:
 
 
 def _created(payload: TrainingCreated, context: EventContext) -> Row:
-    check_key_text("run_name", payload.run_name)
     check_id(f"training {payload.run_name!r}", context.owner, training_id(payload.run_name))
     return _recipe_columns(payload.recipe) | {
         "id": context.owner,

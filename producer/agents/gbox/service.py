@@ -12,7 +12,10 @@ from gbox_sdk.wrapper.box.linux import LinuxBoxOperator
 
 from producer.agents.agent import RentedDevice
 from producer.environments.environment import EnvironmentFailedError
+from producer.http_environment import check_http_environment
 
+DEFAULT_URL: Final = "https://gbox.ai"
+"""Which proxy and certificates the SDK would use without another one."""
 LIMIT_S = 60.0
 """Of one answer."""
 CREATE_LIMIT = "2m"
@@ -47,7 +50,8 @@ class GboxService:
     """The GBox account of an API key. Thread-safe."""
 
     def __init__(self, key: str, *, base_url: str | None = None, limit_s: float = LIMIT_S) -> None:
-        """`base_url`: of the server; None: GBox's own."""
+        """`base_url`: None: GBox's own. UsageError: the shell lets no request out."""
+        check_http_environment(base_url or DEFAULT_URL)
         self._key = key
         self._repeating = GboxSDK(
             api_key=key, base_url=base_url, timeout=limit_s, max_retries=NUM_RETRIES

@@ -5,6 +5,7 @@ reported at once, so a connection is probed first, and every answer until then h
 """
 
 import logging
+import os
 import socket
 import threading
 from collections.abc import Callable
@@ -12,14 +13,15 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final, TypeVar
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import tinker
 from tinker.lib.base_url import resolve_base_url
 
 from producer.errors import NotFoundError, UnreachableError, UsageError, did_you_mean
+from producer.http_environment import check_http_environment
 from producer.policy.compute_settings import PolicySettings
 from producer.policy.tinker_policy.failures import KEY_VARIABLE, URL_VARIABLE, failing_to
+from schemas.http_environment import proxy_variable
 
 KEY_PREFIXES: Final = ("tml-", "eyJ")
 """Of keys and of tokens in their place; the SDK refuses others."""
@@ -66,6 +68,7 @@ class TinkerService:
         self.key = key
         self.url = resolve_base_url(url)
         self._host, self._port = _address(self.url)
+        check_http_environment(self.url)
         self._session: tinker.ServiceClient | None = None
         # Each request of its HTTP client would be a line of the run's log file.
         for name in ("httpx", "tinker"):
@@ -73,8 +76,7 @@ class TinkerService:
 
     def check_reachable(self) -> None:
         """UnreachableError unless its host accepts a connection; not asked behind a proxy."""
-        scheme = urlsplit(self.url).scheme
-        if scheme in getproxies() and not proxy_bypass(self._host):
+        if proxy_variable(self.url, os.environ):
             return
         try:
             socket.create_connection((self._host, self._port), timeout=PROBE_S).close()

@@ -1,5 +1,6 @@
 """Finds the files of a policy: a folder, the local Hugging Face cache or the Hugging Face hub."""
 
+import os
 from pathlib import Path
 from typing import Final
 
@@ -8,6 +9,7 @@ from huggingface_hub.errors import GatedRepoError, HFValidationError, Repository
 from transformers.utils import cached_file
 
 from producer.errors import NotFoundError
+from producer.http_environment import HUB_URL, check_http_environment
 
 HUB_TIMEOUT_S: Final = 10.0
 """Of the one request that asks whether the hub can be reached and has the policy."""
@@ -61,10 +63,11 @@ def is_path(name: str) -> bool:
 
 
 def check_hub_has(name: str) -> None:
-    """NotFoundError unless the hub answers that it has this policy.
+    """NotFoundError unless the hub answers that it has this policy; UsageError without a way out.
 
     One request without retries: a download would retry for every file that it misses.
     """
+    check_http_environment(os.environ.get("HF_ENDPOINT") or HUB_URL)
     try:
         HfApi().model_info(name, timeout=HUB_TIMEOUT_S)
     except HFValidationError as error:

@@ -187,6 +187,13 @@ def test_tasks_that_cannot_be_the_name_of_a_file_are_no_valid_json(text: str) ->
         given_fields({"tasks": text}, None)
 
 
+def test_a_name_that_is_given_twice_in_a_flag_is_refused() -> None:
+    """The last one would be taken in silence."""
+    text = '[{"source_type": "ids", "task_ids": ["a"], "task_ids": ["b"]}]'
+    with pytest.raises(UsageError, match=r"^--eval-tasks: 'task_ids' is given twice in one object"):
+        given_fields({"eval_tasks": text}, None)
+
+
 def test_tasks_that_are_no_json_get_an_example() -> None:
     with pytest.raises(UsageError) as error:
         given_fields({"tasks": "demo_training"}, None)

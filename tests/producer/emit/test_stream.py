@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from producer.emit import Emitter, StreamWriter
+from producer.errors import UsageError
 from producer.log.stream_history import StreamHistory
 from schemas.environment import EnvironmentStarted, EnvironmentTerminated
 from schemas.event import StreamPoint
@@ -87,6 +88,16 @@ def test_an_illegal_transition_raises_and_nothing_is_appended(emitter: Emitter) 
         StreamPoint(1, 1),
         StreamPoint(1, 2),
     ]
+
+
+def test_what_no_column_takes_raises_and_nothing_is_appended(emitter: Emitter) -> None:
+    """The fold would park it, and the whole training after it."""
+    stream = emitter.stream(f"training/{TRAINING}")
+    for name, steps in (("r" * 1_001, 1), ("r", 2**31)):
+        created = TrainingCreated(run_name=name, recipe=RECIPE, total_steps=steps, config={})
+        with pytest.raises(UsageError, match=r"cua.training.created: (run_name|total_steps) must"):
+            stream.emit(created)
+    assert read(emitter).events == []
 
 
 def test_status_follows_the_events_of_each_entity(emitter: Emitter) -> None:

@@ -43,6 +43,29 @@ def test_a_json_file_may_hold_instructions_too_and_a_text_file_json(tmp_path: Pa
         assert {task.description for task in tasks} == {"Open it", "A."}, name
 
 
+def test_an_instruction_may_begin_with_a_bracket(tmp_path: Path) -> None:
+    """Only what begins as an object or an array of tasks is read as JSON."""
+    lines = ["[Settings] Turn on Wi-Fi", "{app} open it", "[ ] Mute"]
+    for first in lines:
+        others = [line for line in lines if line != first]
+        path = write(tmp_path, "tasks.txt", "\n".join([first, *others]).encode())
+        tasks = tasks_from_file(path, "tasks.file_path")
+        assert [task.description for task in tasks] == [first, *others]
+
+
+def test_a_table_whose_columns_another_character_separates_is_told_so(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.csv", b"\xef\xbb\xbftask_id;description\r\na;b\r\n")
+    with pytest.raises(UsageError, match="its columns are separated by ';', save it with commas"):
+        tasks_from_file(path, "tasks")
+
+
+def test_rows_of_a_table_without_content_are_skipped(tmp_path: Path) -> None:
+    """Excel writes as many commas as it likes below the last row."""
+    content = b"task_id,description\r\na,Open it\r\n,\r\n , ,\r\n,,,,\r\nb,Close it\r\n"
+    tasks = tasks_from_file(write(tmp_path, "tasks.csv", content), "tasks.file_path")
+    assert [task.task_id for task in tasks] == ["a", "b"]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
@@ -53,6 +76,10 @@ def test_a_json_file_may_hold_instructions_too_and_a_text_file_json(tmp_path: Pa
         ("a.jsonl", b'\n"a"\n{"task_id": 1\n', "nor JSON lines: line 3: "),
         ("a.jsonl", b'"a"\n\n{"task_id": "b"}\n', r"\[1\]\.description: required \(line 3\)"),
         ("a.md", b"Open it\n", r"line 1: .*whose name ends in \.txt"),
+        ("a.txt", b'["a", "b]', "begin it with a line `# instructions`"),
+        ("a.json", b'[{"task_id": "a", "task_id": "b"}]', "'task_id' is given twice in one object"),
+        ("a.jsonl", b'"a"\n{"a": 1, "a": 1}', "line 2: 'a' is given twice in one object"),
+        ("a.json", b"[NaN]", "NaN is no number"),
         ("a.json", b"[1]", r"a\.json\[0\]: 1 is not an object"),
         ("a.json", b"[" * 100_000, "neither a JSON array nor JSON lines"),
     ],

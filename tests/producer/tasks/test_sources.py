@@ -287,3 +287,21 @@ def test_names_in_any_script_are_accepted_and_compared_in_one_form(tmp_path: Pat
     first, second = load_tasks({"source_type": "file", "file_path": str(path)})
     assert (first.task_id, first.name) == ("\u00e9teindre", "\u6253\u5f00\u65e0\u7ebf\u7f51\u7edc")
     assert (second.task_id, second.description) == ("\u9759\u97f3/1", "a\u2028b\u0085c")
+
+
+@pytest.mark.parametrize("size", [1_000, 1_001])
+def test_an_id_has_at_most_as_many_bytes_as_an_index_takes(size: int, tmp_path: Path) -> None:
+    """Whatever the source; an instruction alone gets a short id."""
+    task_id, long = "a" * size, "字" * 4_000
+    file = tmp_path / "tasks.json"
+    file.write_text(json.dumps([{"task_id": task_id, "description": long}, long]))
+    sources: list[JsonValue] = [
+        {"source_type": "file", "file_path": str(file)},
+        {"source_type": "custom", "custom_tasks": [{"task_id": task_id, "description": long}]},
+    ]
+    for source in sources:
+        if size > 1_000:
+            with pytest.raises(UsageError, match="task_id must have at most 1000 bytes of UTF-8"):
+                load_tasks(source, judged_only=False)
+        else:
+            assert load_tasks(source, judged_only=False)[0].task_id == task_id

@@ -101,3 +101,10 @@ def test_generated_entries_are_made_once_in_a_process_and_each_caller_has_its_ow
     assert len(load_tasks({**source, "skills": ["insert"]})) == len(again) == 22
     others = load_tasks({**source, "skills": ["insert"], "seed": 5})
     assert [other.description for other in others] != [item.description for item in again]
+
+
+def test_a_name_that_no_index_takes_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    """It passed the check and the run, and its whole training was parked by the projector."""
+    write_entries([entry("字" * 334, "cars")], tmp_path)
+    with pytest.raises(UsageError, match=r"task_id must have at most 1000 bytes.* has 1002 bytes"):
+        names(tmp_path)

@@ -7,6 +7,7 @@ A folder may be a data set of the Hugging Face hub, downloaded once, into the hu
 
 import ast
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +21,9 @@ from producer.agents.dbbench.data.skills import SKILLS, GoldUnreadableError, kin
 from producer.agents.dbbench.data.table import EMPTY, state_after, table_rows
 from producer.durable import write_durably
 from producer.errors import NotFoundError, UnreachableError, UsageError, did_you_mean
-from producer.sql_data.data_files import check_storable, parquet_rows, read_strict, read_strict_file
+from producer.http_environment import HUB_URL, check_http_environment
+from producer.json_text import read_strict
+from producer.sql_data.data_files import check_storable, parquet_rows, read_strict_file
 from producer.sql_execution import DatabaseFailedError, SqlRefusedError
 from schemas.distribution import install_command
 from schemas.entry import Column, EntryContent, TableInfo
@@ -44,6 +47,7 @@ def downloaded(name: str) -> Path:
             f"{name}: data sets of the hub need huggingface_hub; run {install_command('train')}"
         )
         raise UsageError(message) from error
+    check_http_environment(os.environ.get("HF_ENDPOINT") or HUB_URL)
     try:
         return Path(
             snapshot_download(repo_id=name, repo_type="dataset", allow_patterns=list(PATTERNS))

@@ -1,0 +1,145 @@
+"""What the shell's variables do to HTTP clients: proxies and certificates.
+
+Every client reads `http_proxy`, `SSL_CERT_FILE` and their siblings by itself, sends even requests
+to this machine to a proxy, and fails without naming a variable. One place for both sides: loopback
+goes past proxies, and what cannot work is named with its variable.
+"""
+
+import os
+import ssl
+from collections.abc import Iterator, Mapping, MutableMapping
+from importlib.util import find_spec
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+from urllib.request import proxy_bypass
+
+from schemas.installation import without_secrets
+
+LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+PROXY_SCHEMES: Final = ("http", "https", "socks5", "socks5h")
+CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+REQUESTS_CERTIFICATES: Final = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+"""Read by the package requests alone."""
+KEY_LOG: Final = "SSLKEYLOGFILE"
+
+
+def is_loopback(url: str) -> bool:
+    """Whether the URL's host is this machine by its name or address."""
+    host = (urlsplit(url).hostname or "").rstrip(".")
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+def bypass_for_loopback(environ: MutableMapping[str, str], url: str | None = None) -> None:
+    """Have clients that read `no_proxy` reach this machine without a proxy. Idempotent.
+
+    `url`: whose host is added, too, if it is this machine.
+    """
+    if not any(name.lower().endswith("_proxy") for name in environ):
+        return
+    wanted = [*LOOPBACK]
+    if url is not None and is_loopback(url) and (host := urlsplit(url).hostname):
+        wanted.append(host)
+    # The lower-case one wins in every client.
+    given = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
+    hosts = [host.strip() for host in given.split(",") if host.strip()]
+    hosts += [host for host in dict.fromkeys(wanted) if host not in hosts]
+    environ["no_proxy"] = environ["NO_PROXY"] = ",".join(hosts)
+
+
+def proxy_variable(url: str, environ: Mapping[str, str]) -> str | None:
+    """The variable whose proxy a request to this URL goes through; None: it needs none."""
+    parts = urlsplit(url)
+    if is_loopback(url) or proxy_bypass(parts.hostname or ""):
+        return None
+    scheme = {"ws": "http", "wss": "https"}.get(parts.scheme, parts.scheme)
+    return _variable(scheme, environ) or _variable("all", environ)
+
+
+def by_proxy(url: str, environ: Mapping[str, str]) -> str:
+    """For messages of a failed connection: names the proxy's variable; empty without a proxy."""
+    variable = proxy_variable(url, environ)
+    return f" through the proxy of {variable}" if variable else ""
+
+
+def http_problem(
+    url: str,
+    environ: Mapping[str, str],
+    certificates: tuple[str, ...] = CERTIFICATES,
+    *,
+    needs_proxies: bool = False,
+) -> str | None:
+    """Why no request to this URL can be sent, with what to do. None: nothing prevents it.
+
+    `certificates`: the variables that the client takes certificates from. `needs_proxies`: the
+    client is made for every proxy that is named, also if it asks this machine without one.
+    """
+    problems = list(_tls_problems(environ, certificates))
+    if needs_proxies or not is_loopback(url):
+        problems += _proxy_problems(environ)
+    return next(iter(problems), None)
+
+
+def _variable(scheme: str, environ: Mapping[str, str]) -> str | None:
+    names = [name for name, value in environ.items() if name.lower() == f"{scheme}_proxy" and value]
+    return max(names, key=str.islower) if names else None
+
+
+def _proxy_problems(environ: Mapping[str, str]) -> Iterator[str]:
+    for scheme in ("http", "https", "all"):
+        if (variable := _variable(scheme, environ)) is None:
+            continue
+        value = environ[variable]
+        url = value if "://" in value else f"http://{value}"
+        shown = f"{variable}: the proxy {without_secrets(url)}"
+        try:
+            parts = urlsplit(url)
+            is_url = bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            is_url = False
+        if not is_url or parts.scheme not in PROXY_SCHEMES:
+            yield (
+                f"{shown} has no form that is known; use one such as http://proxy.example:3128, or"
+                f" unset {variable}"
+            )
+        elif parts.scheme.startswith("socks") and find_spec("socksio") is None:
+            yield (
+                f"{shown} is a SOCKS proxy, which needs the package socksio; install it, use"
+                f" an http proxy, or unset {variable}"
+            )
+
+
+def _tls_problems(environ: Mapping[str, str], certificates: tuple[str, ...]) -> Iterator[str]:
+    for variable in certificates:
+        value = environ.get(variable)
+        if value and (reason := _unreadable(value)):
+            yield (
+                f"{variable}: no certificates can be read from {value} ({reason}); correct or unset"
+                f" {variable}"
+            )
+    if path := environ.get(KEY_LOG):
+        try:
+            with Path(path).open("ab"):
+                pass
+        except OSError as error:
+            yield f"{KEY_LOG}: {path} cannot be written ({error.strerror}); correct or unset it"
+
+
+def _unreadable(value: str) -> str | None:
+    """Why this file or folder of certificates cannot be used."""
+    if Path(value).is_dir():
+        return None if os.access(value, os.R_OK | os.X_OK) else "no permission"
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=value)
+    except ssl.SSLError:
+        return "it has none in PEM form"
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
