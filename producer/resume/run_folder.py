@@ -8,17 +8,20 @@ from pathlib import Path
 
 from producer.durable import write_durably
 from producer.errors import NotFoundError, UsageError
-from producer.resume.resume_state import find_states
+from producer.resume.resume_state import find_states, read_run_config
 from schemas.installation import Installation
 
 MOVED_TO = "moved-to"
+MAX_NAMED = 5
+BEFORE_ANY_STATE = frozenset({"lock", "writers", "lost+found"})
+"""What a start makes before the training's name leads to its folder, and what every disk has."""
 
 
 def find_run_folder(installation: Installation, name: str, log_path: Path | None = None) -> Path:
     """The training's folder, which need not exist yet.
 
-    UsageError when it holds another training, or when `log_path` is empty while the training's
-    states are elsewhere; NotFoundError when runs/NAME links to a folder that is missing.
+    UsageError when it holds another training, or anything else while it is not this training's;
+    NotFoundError when runs/NAME links to a folder that is missing.
     """
     known = known_folder(installation, name)
     folder = log_path or known
@@ -37,7 +40,34 @@ def find_run_folder(installation: Installation, name: str, log_path: Path | None
             "choose another --training-name",
         )
         raise UsageError(message, ways=ways)
+    if found := _foreign(installation, name, folder):
+        message = (
+            f"{folder} is not empty and not the folder of training {name!r}: it has"
+            f" {', '.join(found[:MAX_NAMED])}; nothing was written"
+        )
+        raise UsageError(message, ways=("choose a new folder", "empty it first"))
     return folder
+
+
+def _foreign(installation: Installation, name: str, folder: Path) -> list[str]:
+    """Names of what lies in a folder that is not this training's; empty for one that is.
+
+    Ours is one with a state, one that the training's name leads to, and one whose config.json names
+    it: a process that was killed early leaves no state.
+    """
+    if find_states(folder) or folder.resolve() == _linked(installation, name).resolve():
+        return []
+    try:
+        found = sorted(path.name for path in folder.iterdir() if path.name not in BEFORE_ANY_STATE)
+    except OSError:  # it is new, or what writes to it reports why it cannot
+        return []
+    if not found:
+        return []
+    try:
+        owner = read_run_config(folder).get("training_name")
+    except (OSError, ValueError, TypeError):
+        owner = None
+    return [] if owner == name else found
 
 
 def training_in(folder: Path) -> str | None:
