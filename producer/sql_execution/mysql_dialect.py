@@ -15,7 +15,7 @@ from sqlglot import expressions as exp
 from sqlglot.dialects.sqlite import SQLite
 from sqlglot.errors import SqlglotError
 
-from producer.sql_execution.mysql_functions import COLLATION
+from producer.sql_execution.mysql_functions import COLLATION, scale_of_type
 from producer.sql_execution.mysql_tested import untested
 
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
@@ -200,7 +200,7 @@ def _scale(node: exp.Expr, types: Mapping[str, str]) -> int | None:  # noqa: C90
     """Digits after the point of an exact DECIMAL; None of a double, a text or an unknown."""
     match node:
         case exp.Column():
-            return _scale_of_type(types.get(node.name.lower(), ""))
+            return scale_of_type(types.get(node.name.lower(), ""))
         case exp.Literal():
             if node.is_string or "e" in node.name.lower():
                 return None
@@ -239,13 +239,6 @@ def _scale(node: exp.Expr, types: Mapping[str, str]) -> int | None:  # noqa: C90
             return None
 
 
-def _scale_of_type(name: str) -> int | None:
-    """Of a column: INT, or DECIMAL(10,2)."""
-    if name.startswith("DECIMAL"):
-        return int(name.rstrip(")").rpartition(",")[2])
-    return 0 if name == "INT" else None
-
-
 def _round_results(tree: exp.Expr, types: Mapping[str, str]) -> None:
     """A DECIMAL that is shown has its scale; within an expression MySQL keeps more digits."""
     for select in tree.find_all(exp.Select):
@@ -262,11 +255,14 @@ def _round_results(tree: exp.Expr, types: Mapping[str, str]) -> None:
                 column.replace(exp.alias_(call, column.sql("mysql"), quoted=True))
 
 
+def _comparisons(tree: exp.Expr) -> list[exp.Binary]:
+    """Those of a statement; `SET a = 1` is none."""
+    return [it for it in tree.find_all(*COMPARISONS) if not isinstance(it.parent, exp.Update)]
+
+
 def _round_compared(tree: exp.Expr, types: Mapping[str, str]) -> None:
     """DECIMALs are compared exactly: 0.1 + 0.2 is 0.3."""
-    for node in list(tree.find_all(*COMPARISONS)):
-        if isinstance(node.parent, exp.Update):
-            continue
+    for node in _comparisons(tree):
         for side in (node.left, node.right):
             scale = _scale(side, types)
             if scale and side.find(exp.Div, exp.Avg) is None:
@@ -285,9 +281,7 @@ def _is_number(node: exp.Expr, types: Mapping[str, str]) -> bool:
 
 def _number_conversions(tree: exp.Expr, types: Mapping[str, str]) -> None:
     """A text that is compared with a number is one."""
-    for node in list(tree.find_all(*COMPARISONS)):
-        if isinstance(node.parent, exp.Update):
-            continue
+    for node in _comparisons(tree):
         for text, other in ((node.left, node.right), (node.right, node.left)):
             if _is_text(text, types) and _is_number(other, types):
                 text.replace(exp.Anonymous(this="mysql_number", expressions=[text.copy()]))
@@ -295,9 +289,7 @@ def _number_conversions(tree: exp.Expr, types: Mapping[str, str]) -> None:
 
 def _texts(tree: exp.Expr, types: Mapping[str, str]) -> None:
     """Literals are compared without case; a backslash escapes in LIKE."""
-    for node in list(tree.find_all(*COMPARISONS)):
-        if isinstance(node.parent, exp.Update):
-            continue
+    for node in _comparisons(tree):
         for side in (node.left, node.right):
             if isinstance(side, exp.Literal) and side.is_string:
                 side.replace(_collated(side.copy()))

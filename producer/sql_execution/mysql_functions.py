@@ -199,3 +199,10 @@ def register(connection: sqlite3.Connection) -> None:
         connection.create_function("like", num_arguments, like, deterministic=True)
     for name, (function, num_arguments) in FUNCTIONS.items():
         connection.create_function(name, num_arguments, function, deterministic=True)
+
+
+def scale_of_type(name: str) -> int | None:
+    """Digits after the point of a column of INT or DECIMAL(10,2); None of another."""
+    if name.startswith("DECIMAL"):
+        return int(name.rstrip(")").rpartition(",")[2])
+    return 0 if name == "INT" else None
