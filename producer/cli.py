@@ -56,9 +56,14 @@ CALLED = f"{__name__}.called"
 """Key in the context's `meta`: the context of the innermost command."""
 
 
+OTHER_NAMES = {"config-path": "config"}
+"""What a recipe calls a flag of every command -> its name here; `--help` shows that one alone."""
+
+
 def with_dashes(word: str) -> str:
     """An option or a choice in one spelling, with dashes."""
-    return word.replace("_", "-")
+    dashed = word.replace("_", "-")
+    return OTHER_NAMES.get(dashed, dashed)
 
 
 def add_log_options(command: click.Command) -> click.Command:

@@ -23,6 +23,7 @@ PROGRAMS = {"producer": producer.cli, "consumers": consumers.cli}
 ONLY_OF: dict[str, tuple[str, ...]] = {
     "producer/foreign_files/rewardsql_models.py": ("sql sft", "sql reward-model"),
     "producer/foreign_files/agent_peft.py": ("run",),
+    "producer/foreign_files/reading.py": ("run", "sql rl", "sql sft", "sql reward-model"),
     "producer/foreign_files/verl_trainer.py": ("sql rl",),
     "producer/foreign_files/verl_trainer_fields.py": ("sql rl",),
     "producer/fine_tuning/sql_demo.py": ("sql demo",),

@@ -102,7 +102,7 @@ SWITCHES: Final = frozenset(
 )
 WORDS: Final = {"true": True, "1": True, "false": False, "0": False}
 with_config_file = option(
-    "--config --config-path config_file",
+    "--config config_file",
     "JSON, TOML or YAML file of fields, named as the flags; flags win.",
     FILE,
     panel="Output",

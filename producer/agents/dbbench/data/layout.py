@@ -385,7 +385,7 @@ def _write(content: dict[str, JsonValue], path: Path, *, overwrite: bool) -> Pat
     if path.exists() and not overwrite:
         if path.read_bytes() == text.encode():
             return path
-        message = f"--output: {path} exists with other content"
+        message = f"{path} exists with other content"
         raise UsageError(message, ways=("choose another", "replace it with --overwrite"))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_durably(path, text)

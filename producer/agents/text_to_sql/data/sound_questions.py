@@ -18,7 +18,7 @@ from producer.errors import NotFoundError, UsageError
 from producer.sql_execution.sqlite import FileState, file_state
 from producer.task import Task
 
-WAYS = (
+OTHERWISE = (
     "correct the data",
     "leave such questions out with --skip-invalid",
     'leave them out with "skip_invalid": true in the task source',
@@ -53,7 +53,7 @@ def sound_questions(
         questions = read_questions(folder, split, left_out if skip_invalid else None)
         statements, unreadable = _statements(questions, skip_invalid=skip_invalid)
     except UsageError as error:
-        raise UsageError(error.message, ways=() if skip_invalid else WAYS) from error
+        raise UsageError(error.message, ways=() if skip_invalid else OTHERWISE) from error
     sound = []
     for question in questions:
         problem = unreadable.get(question.database)
