@@ -55,7 +55,7 @@ def _foreign(installation: Installation, name: str, folder: Path) -> list[str]:
     Ours is one with a state, one that the training's name leads to, and one whose config.json names
     it: a process that was killed early leaves no state.
     """
-    if find_states(folder) or folder.resolve() == _linked(installation, name).resolve():
+    if find_states(folder) or folder.resolve() == known_folder(installation, name).resolve():
         return []
     try:
         found = sorted(path.name for path in folder.iterdir() if path.name not in BEFORE_ANY_STATE)
