@@ -55,6 +55,40 @@ def raise_limit(servers: str, topic: str, max_message_bytes: int) -> str:
     )
 
 
+RETENTION_SETTINGS = ("retention.ms", "retention.bytes")
+NO_LIMIT = "-1"
+
+
+def is_compacted(settings: Mapping[str, str]) -> bool:
+    """Whether a topic of these settings keeps only the newest record of a key, here a stream.
+
+    Also beside deletion by age (`compact,delete`).
+    """
+    return "compact" in settings.get("cleanup.policy", "")
+
+
+def limits_of_age(settings: Mapping[str, str]) -> list[str]:
+    """Settings of a topic, as `name=value`, that delete its oldest records."""
+    if "delete" not in settings.get("cleanup.policy", "delete"):
+        return []
+    return [
+        f"{name}={settings[name]}"
+        for name in RETENTION_SETTINGS
+        if settings.get(name, NO_LIMIT) != NO_LIMIT
+    ]
+
+
+def keep_for_ever(servers: str, topic: str) -> str:
+    """What an operator does so that a topic keeps every record."""
+    kept = ",".join(
+        f"{name}={TOPIC_SETTINGS[name]}" for name in ("cleanup.policy", *RETENTION_SETTINGS)
+    )
+    return (
+        f"kafka-configs.sh --bootstrap-server {servers} --alter --entity-type topics --entity-name"
+        f" {topic} --add-config {kept}"
+    )
+
+
 SETTINGS: tuple[str, ...] = (
     "security_protocol",
     "sasl_mechanism",

@@ -30,10 +30,11 @@ def command(arguments: tuple[str, ...]) -> None:
         cua-project psql -f report.sql --csv
     """
     from consumers.database.location import resolve_database
+    from consumers.database.pooler import takes_options
     from consumers.database.shell import shell_command
     from consumers.home import open_installation
 
     url = resolve_database(os.environ, open_installation(os.environ))
-    words, environ = shell_command(os.environ, url, arguments)
+    words, environ = shell_command(os.environ, url, arguments, sets_path=takes_options(url))
     # psql in our place: the terminal, the signals and the exit code are its own.
     os.execve(words[0], words, environ)  # noqa: S606  # no shell

@@ -221,6 +221,7 @@ def _build_into(
 def _print(report: "RebuildReport", url: str, *, check: bool, as_json: bool) -> None:
     from consumers.rebuild.rebuild import can_roll_back
     from consumers.rebuild.until import format_positions
+    from consumers.status.gaps import read_gaps
     from consumers.tables import SCHEMA
 
     positions = format_positions(report.positions)
@@ -243,6 +244,8 @@ def _print(report: "RebuildReport", url: str, *, check: bool, as_json: bool) -> 
             else "which were broken"
         )
         lines.append(f"the new tables are live; they are {outcome} the replaced ones, {replaced}")
+        if (gaps := read_gaps(url)).total:
+            lines.append(f"{gaps.describe()}; see `cua-project status --check`")
     else:
         lines.append(f"the tables are in the schema {report.schema}")
     if report.schema != SCHEMA:

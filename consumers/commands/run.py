@@ -16,6 +16,7 @@ from consumers.shutdown import shutdown_on_signals
 if TYPE_CHECKING:
     from consumers.log.reader import LogReader
     from consumers.projection.loop import Report
+    from consumers.status.gaps import WaitingStreams
     from schemas.installation import Installation
 
 logger = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ logger = logging.getLogger(__name__)
     "--json",
     "as_json",
     is_flag=True,
-    help='Print {"events", "seconds", "positions", "parked"} at the end.',
+    help='Print {"events", "seconds", "positions", "parked", "waiting"} at the end.',
 )
 def command(
     *,
@@ -85,6 +86,7 @@ def command(
     from consumers.projection.loop import ONCE_LIMIT_S, ProjectionLoop, Report
     from consumers.projection.startup import wait_until_reachable
     from consumers.rebuild.parallel import Parallel
+    from consumers.status.gaps import NO_GAPS, read_gaps
 
     if once and start_timeout is not None:
         message = "--once waits for nothing at its start; leave out --start-timeout"
@@ -132,7 +134,8 @@ def command(
                     )
             finally:
                 reader.close()
-    _print(report, as_json=as_json)
+    gaps = NO_GAPS if opened is None else read_gaps(opened[0])
+    _print(report, gaps, as_json=as_json)
 
 
 def _open(installation: "Installation") -> "tuple[str, LogReader]":
@@ -161,7 +164,7 @@ def _open(installation: "Installation") -> "tuple[str, LogReader]":
     return url, open_reader(installation)
 
 
-def _print(report: "Report", *, as_json: bool) -> None:
+def _print(report: "Report", gaps: "WaitingStreams", *, as_json: bool) -> None:
     if as_json:
         positions = [
             {"topic": at.topic, "partition": at.partition, "position": offset}
@@ -172,9 +175,12 @@ def _print(report: "Report", *, as_json: bool) -> None:
             "seconds": round(report.seconds, 3),
             "positions": positions,
             "parked": report.parked,
+            "waiting": gaps.total,
         }
         click.echo(json.dumps(summary))
     else:
         parked = f", parked {report.parked:,} records" if report.parked else ""
         applied = f"{report.events:,}"
         logger.info("applied %s events in %.1f s%s", applied, report.seconds, parked)
+    if gaps.total:
+        logger.warning("%s; see `cua-project status --check`", gaps.describe())

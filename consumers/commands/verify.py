@@ -64,6 +64,7 @@ def command(*, archive: Path | None, as_json: bool) -> None:
             "redrivable": result.redrivable,
             "missing": result.missing,
             "log_problem": result.log_problem,
+            "waiting": result.waiting.total,
         }
         click.echo(json.dumps(report))
     else:
@@ -100,4 +101,11 @@ def _print(result: "Verification") -> None:
         click.echo("... and more differences")
     for stream in result.redrivable:
         click.echo(f"{stream} was parked by an older version; `cua-project run` tries it again")
+    if result.waiting.total:
+        click.echo(
+            sanitize(
+                f"{result.waiting.describe()}, so that what follows is in neither; see `cua-project"
+                " status --check`"
+            )
+        )
     click.echo(f"{'equal' if result.equal else 'different'} after {result.events:,} events")

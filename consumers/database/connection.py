@@ -5,6 +5,7 @@ Session settings are fixed, so that a value's text depends on the value alone.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from psycopg2.extensions import connection as Connection  # noqa: N812
 from psycopg2.extensions import cursor as Cursor  # noqa: N812
 
 from consumers.database.location import open_watched, sqlalchemy_url, unreachable
+from consumers.database.pooler import is_pooled, refuses_options, require_own_session
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -40,7 +42,7 @@ SETTINGS = {
     "standard_conforming_strings": "on",
     "search_path": "public",
     # What waits for a lock must then see what its holder committed.
-    "default_transaction_isolation": "read\\ committed",
+    "default_transaction_isolation": "read committed",
     **NO_LIMITS,
     # The server notices within half a minute that our host is gone.
     "tcp_keepalives_idle": "10",
@@ -54,6 +56,9 @@ search_path, a name without one fails instead of hitting another schema's table.
 WRITER_SETTINGS = {"lock_timeout": "10s", "idle_in_transaction_session_timeout": "20s"}
 """For sessions that change live tables: none waits for a lock or holds one for ever. Their
 transactions last seconds; a wait longer than `lock_timeout` is tried again."""
+
+ONLY_IN_NEW_SESSIONS = frozenset({"temp_buffers"})
+"""PostgreSQL refuses them once a session has had a temporary table; they are only for speed."""
 
 ABANDONED_S = 20
 """Idle in a transaction of DDL, whose statements follow each other at once."""
@@ -73,28 +78,54 @@ def connect(url: str, purpose: str, settings: Mapping[str, str] | None = None) -
 def _open(url: str, name: str, settings: Mapping[str, str]) -> Connection:
     """A session in which no setting of the role or the database counts that would change ours."""
     fixed = SETTINGS | dict(settings)
-    connection = open_watched(
+    open_session = partial(
+        open_watched,
         url,
-        options=" ".join(f"-c {name}={value}" for name, value in fixed.items()),
         application_name=name,
         keepalives_idle=10,
         keepalives_interval=5,
         keepalives_count=3,
         tcp_user_timeout=25_000,
     )
+    try:
+        connection = open_session(options=_as_options(fixed))
+    except psycopg2.OperationalError as error:
+        if not refuses_options(error):
+            raise
+        connection = open_session(options="")
     # Without a transaction, which such a limit could end.
     connection.autocommit = True
+    try:
+        _fix_settings(connection, url, fixed)
+    except BaseException:
+        connection.close()
+        raise
+    connection.autocommit = False
+    return connection
+
+
+def _as_options(settings: Mapping[str, str]) -> str:
+    escaped = {name: value.replace(" ", "\\ ") for name, value in settings.items()}
+    return " ".join(f"-c {name}={value}" for name, value in escaped.items())
+
+
+def _fix_settings(connection: Connection, url: str, fixed: Mapping[str, str]) -> None:
+    """What the options could not set: a pooler passes none on, and has a session that was used."""
+    late = dict[str, str]()
+    if is_pooled(connection):
+        require_own_session(connection, url)
+        late = {name: value for name, value in fixed.items() if name not in ONLY_IN_NEW_SESSIONS}
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT set_config(name, '0', false) FROM unnest(%s) AS name WHERE"
             " current_setting(name, true) IS NOT NULL"
             # libpq sends PGTZ and PGDATESTYLE after the options, so that they win.
             " UNION ALL SELECT set_config('timezone', 'UTC', false)"
-            " UNION ALL SELECT set_config('datestyle', 'ISO,YMD', false)",
-            (NEWER_LIMITS,),
+            " UNION ALL SELECT set_config('datestyle', 'ISO,YMD', false)"
+            " UNION ALL SELECT set_config(name, value, false) FROM unnest(%s::text[], %s::text[])"
+            " AS late (name, value)",
+            (NEWER_LIMITS, list(late), list(late.values())),
         )
-    connection.autocommit = False
-    return connection
 
 
 @contextmanager

@@ -41,6 +41,8 @@ POSTGRES_DEFAULTS: Mapping[str, str] = {
     "POSTGRES_USER": "training_user",
     "POSTGRES_PASSWORD": "training_password",
 }
+PARAMETER_REFUSED = "unsupported startup parameter"
+"""PgBouncer's words for a parameter that its ignore_startup_parameters does not name."""
 PASSING = (
     *("starting up", "shutting down", "recovery mode", "not accepting", "terminating"),
     *("too many", "reserved"),
@@ -233,6 +235,13 @@ def unreachable(url: str, error: Exception) -> UnreachableError:
     first = reason.splitlines()[0].partition(" failed: ")[2] or reason.splitlines()[0]
     first = _without_secrets(url, first)
     has_answered, _, reason = first.rpartition("FATAL:")
+    if PARAMETER_REFUSED in reason:
+        message = (
+            f"the connection pooler at {without_password(url)} refuses a parameter"
+            f" ({reason.strip()}); name it in PgBouncer's ignore_startup_parameters, or leave it"
+            " out of DATABASE_URL and the environment (PGOPTIONS): docs/roles.md (PgBouncer)"
+        )
+        return UnreachableError(message, is_refusal=True)
     advice = "correct" if has_answered or first != reason else "start the server, or correct"
     message = (
         f"cannot connect to PostgreSQL at {without_password(url)}: {reason.strip()}; {advice}"

@@ -19,13 +19,17 @@ SEARCH_PATH = f"-c search_path={SCHEMA},{OPS_SCHEMA},public"
 
 
 def shell_command(
-    environ: Mapping[str, str], url: str, arguments: Sequence[str]
+    environ: Mapping[str, str], url: str, arguments: Sequence[str], *, sets_path: bool = True
 ) -> tuple[list[str], dict[str, str]]:
-    """The words of the call and its environment. NotFoundError: there is no psql."""
+    """The words of the call and its environment. NotFoundError: there is no psql.
+
+    `sets_path`: the server takes options; else the role's search_path counts.
+    """
     parsed = make_url(url)
     settings = parsed.query.get("options", ())
     options = " ".join([settings] if isinstance(settings, str) else settings)
-    parsed = parsed.update_query_dict({"options": f"{SEARCH_PATH} {options}".strip()})
+    if sets_path:
+        parsed = parsed.update_query_dict({"options": f"{SEARCH_PATH} {options}".strip()})
     # As libpq reads it: the parameter wins.
     in_query = parsed.query.get("password")
     given = in_query[-1] if isinstance(in_query, tuple) else in_query or parsed.password

@@ -20,7 +20,7 @@ from consumers.log.waiting import read_waiting
 from consumers.tables import PROJECTION_VERSION
 from schemas.catalogue import NUM_PARTITIONS, TOPIC_NAMES
 from schemas.installation import Installation, without_secrets
-from schemas.kafka_log import MAX_MESSAGE_BYTES
+from schemas.kafka_log import MAX_MESSAGE_BYTES, is_compacted, limits_of_age
 
 OLDEST_POSTGRES = 140000
 LONG_WAL_BYTES = 1_000_000_000
@@ -83,17 +83,16 @@ def _topic_problems(topic: str, values: Mapping[str, str]) -> Iterator[Finding]:
             f"{topic} has {values['partitions']} partitions, ours have {NUM_PARTITIONS}",
             "never change the number while a training runs: its streams would be split",
         )
-    if "compact" in values.get("cleanup.policy", ""):
+    if is_compacted(values):
         yield failed(
             "topics", f"{topic} is compacted: events are lost", f"{change} cleanup.policy=delete"
         )
-    for name in ("retention.ms", "retention.bytes"):
-        if values.get(name, "-1") != "-1":
-            yield warning(
-                "topics",
-                f"{topic} deletes records ({name}={values[name]}); a rebuild needs them all",
-                f"{change} {name}=-1",
-            )
+    for limit in limits_of_age(values):
+        yield warning(
+            "topics",
+            f"{topic} deletes records ({limit}); a rebuild needs them all",
+            f"{change} {limit.partition('=')[0]}=-1",
+        )
     if int(values.get("max.message.bytes", MAX_MESSAGE_BYTES)) < MAX_MESSAGE_BYTES:
         yield warning(
             "topics",

@@ -107,12 +107,16 @@ def _lag(partitions: list[PartitionStatus]) -> Iterator[Metric]:
     positions = GaugeMetricFamily(
         "cua_position_offset", "Next offset to project.", labels=PARTITION
     )
+    gone = GaugeMetricFamily(
+        "cua_gone_events", "Records deleted before they were projected.", labels=PARTITION
+    )
     for partition in partitions:
         labels = (partition.topic, str(partition.partition))
         events.add_metric(labels, partition.lag_events)
         seconds.add_metric(labels, partition.lag_seconds)
         positions.add_metric(labels, partition.position)
-    yield from (events, seconds, positions)
+        gone.add_metric(labels, partition.num_gone)
+    yield from (events, seconds, positions, gone)
 
 
 def _ends(partitions: list[PartitionStatus]) -> Iterator[Metric]:
@@ -131,6 +135,11 @@ def _tables(tables: TablesSeen) -> Iterator[Metric]:
     yield GaugeMetricFamily("cua_fenced", "Refused records.", value=tables.held.fenced)
     yield GaugeMetricFamily(
         "cua_gaps", "Streams that wait for a missing record.", value=tables.held.gaps
+    )
+    yield GaugeMetricFamily(
+        "cua_gap_seconds",
+        "Age of the oldest record that waits for one which the log does not have.",
+        value=tables.gap_seconds,
     )
     yield GaugeMetricFamily(
         "cua_abandoned_streams",

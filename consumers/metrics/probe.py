@@ -20,6 +20,7 @@ from consumers.log.open import open_reader
 from consumers.log.reader import LogReader, TopicPartition
 from consumers.log.waiting import Waiting, read_waiting
 from consumers.projection.positions import load_positions
+from consumers.status.gaps import load_waiting
 from consumers.status.held import HeldCounts, count_held, count_held_by_kind
 from consumers.status.lag import PartitionStatus, measure_lag
 from consumers.status.parked import load_parked
@@ -47,6 +48,7 @@ class TablesSeen:
     held: HeldCounts
     by_kind: Mapping[tuple[str, str], int]
     trainings: list[TrainingStatus]
+    gap_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +195,7 @@ class Probe:
                         parked=parked,
                         installation=self._installation,
                     ),
+                    load_waiting(cursor).seconds(exchange.now),
                 )
         except (CuaProjectError, psycopg2.Error):
             return None

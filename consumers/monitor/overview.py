@@ -1,7 +1,7 @@
 """The first page: trainings with their progress, heartbeat and gain; evaluations of no training."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from sqlalchemy import func, select
@@ -11,7 +11,7 @@ from consumers.monitor import layout, measured
 from consumers.monitor.html import Node, tag
 from consumers.monitor.plain_text import name
 from consumers.queries import Gain, Success, list_annotations, list_gains, list_trainings
-from consumers.tables import Eval, StreamState, Training
+from consumers.tables import Eval, HeldRecord, StreamState, Training
 from schemas.evaluation_text import tasks_text, temperature_text
 
 WHOLE_PATH = "/trainings"
@@ -20,6 +20,8 @@ LISTED = 200
 """Trainings of the page that reloads itself."""
 LISTED_BY_HAND = 20
 """Evaluations of policies of no training."""
+WAITS_TOO_LONG = timedelta(seconds=30)
+"""A gap that a spool fills is closed sooner."""
 
 
 def overview_page(session: Session, now: datetime, *, is_whole: bool = False) -> layout.Document:
@@ -59,6 +61,7 @@ def overview_page(session: Session, now: datetime, *, is_whole: bool = False) ->
     return layout.page(
         "Trainings",
         _parked_note(num_parked),
+        _waiting_note(session, now),
         layout.table(
             columns,
             rows,
@@ -119,6 +122,27 @@ def _parked_note(number: int) -> Node:
     return tag(
         "p",
         f"{streams} because a record could not be applied; see `cua-project parked list`.",
+        class_="warning",
+    )
+
+
+def _waiting_note(session: Session, now: datetime) -> Node:
+    number = session.scalar(
+        select(func.count()).where(StreamState.num_waiting > 0).select_from(StreamState)
+    )
+    if not number:
+        return None
+    since = session.scalar(
+        select(func.min(HeldRecord.appended_at)).where(HeldRecord.held_as == "waiting")
+    )
+    if since is None or now - since < WAITS_TOO_LONG:
+        return None
+    streams = "1 stream waits" if number == 1 else f"{number} streams wait"
+    return tag(
+        "p",
+        f"{streams} for records that the log does not have, since ",
+        layout.moment(since),
+        "; see `cua-project status --check`.",
         class_="warning",
     )
 

@@ -31,6 +31,7 @@ from consumers.rebuild.hashing import NAMES, TableHash, hash_tables, row_hashes
 from consumers.rebuild.live_order import LiveOrder, describe_unordered, read_live_order
 from consumers.rebuild.replay import Replay, check_beginning
 from consumers.rebuild.side_schema import TEMPORARY, make_temporary_tables
+from consumers.status.gaps import NO_GAPS, WaitingStreams, load_waiting
 from consumers.tables import OPS_SCHEMA, PROJECTION_VERSION, SCHEMA, STATE_TABLES, OperatorDrop
 
 TEMPORARY_SETTINGS = {"temp_buffers": "64MB"}
@@ -76,6 +77,7 @@ class Snapshot(NamedTuple):
     """How the live tables read streams in several partitions."""
     last: Mapping[TopicPartition, LastRecord] = MappingProxyType({})
     """The last record of each partition that the live tables have read."""
+    waiting: WaitingStreams = NO_GAPS
 
     @property
     def broken(self) -> set[str | None]:
@@ -99,6 +101,8 @@ class Verification:
     log_problem: str | None = None
     """The log was restored from an older state and has grown past the tables; they are not equal
     to it, whatever their rows."""
+    waiting: WaitingStreams = NO_GAPS
+    """Streams whose records after a gap are in neither: tables that equal such a log lack them."""
 
 
 def take_snapshot(connection: Connection, schema: str = SCHEMA) -> Snapshot:
@@ -132,7 +136,10 @@ def take_snapshot(connection: Connection, schema: str = SCHEMA) -> Snapshot:
         whole = [name for name in NAMES if name not in broken]
         tables = hash_tables(cursor, schema, whole)
         order = read_live_order(cursor, schema)
-        return Snapshot(state, positions, tables, replay_filter, redrivable, problems, order, last)
+        waiting = load_waiting(cursor, schema)
+        return Snapshot(
+            *(state, positions, tables, replay_filter, redrivable, problems, order, last, waiting)
+        )
 
 
 def _parked_by_other_code(cursor: Cursor, schema: str) -> tuple[ReplayFilter, list[str]]:
@@ -200,6 +207,7 @@ def verify(reader: LogReader, url: str, *, progress: ReplayProgress | None = Non
         redrivable=snapshot.redrivable,
         missing=missing,
         log_problem=log_problem,
+        waiting=snapshot.waiting,
     )
 
 

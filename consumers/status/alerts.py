@@ -33,6 +33,21 @@ def alerts(status: ProjectionStatus, max_lag: timedelta) -> list[str]:
         named = [training.run_name for training in status.trainings if training.parked]
         of = f" of {_names(named)}" if named else ""
         found.append(f"parked: {status.held.parked:,} records{of}; see `cua-project parked list`")
+    if gone := [partition for partition in status.partitions if partition.num_gone]:
+        number = sum(partition.num_gone for partition in gone)
+        found.append(
+            f"gone: {number:,} records of {_names([f'{at.topic}/{at.partition}' for at in gone])}"
+            " were deleted before they were projected; set the topics' retention to -1, and rebuild"
+            " from an archive that has them: `cua-project rebuild --archive`"
+        )
+    if (gaps := status.gaps).total and status.gap_seconds > max_lag.total_seconds():
+        found.append(
+            f"waiting: {gaps.describe()}, the oldest appended {format_age(status.gap_seconds)};"
+            f" `cua-project ship` on the"
+            f" trainers' hosts sends what is left there, and `cua-project doctor` says whether"
+            f" {' or '.join(gaps.topics)} is compacted or deletes records; `cua-project parked drop"
+            " STREAM --gap` goes on without them"
+        )
     held_records = sum(item.num_records for item in status.held_in_spool)
     late = max_lag.total_seconds()
     if (number := status.waiting.num_records - held_records) > 0 and status.waiting.seconds > late:

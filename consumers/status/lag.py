@@ -23,6 +23,8 @@ class PartitionStatus(NamedTuple):
     lag_events: int
     lag_seconds: float
     """Age of the first unprojected record; 0 when there is none."""
+    num_gone: int = 0
+    """Offsets that were deleted before they were projected; a compacted topic shows none."""
 
 
 def measure_lag(
@@ -44,7 +46,13 @@ def measure_lag(
         lag = max(0, ends[at] - max(starts[at], read_to.get(at, 0)))
         found.append(
             PartitionStatus(
-                at.topic, at.partition, positions.get(at, 0), ends[at], lag, max(0.0, age_s)
+                at.topic,
+                at.partition,
+                positions.get(at, 0),
+                ends[at],
+                lag,
+                max(0.0, age_s),
+                max(0, beginnings[at] - positions.get(at, 0)),
             )
         )
     return found

@@ -15,6 +15,7 @@ from consumers.projection.positions import (
     read_state,
 )
 from consumers.status.disk import DiskUse, measure_disk
+from consumers.status.gaps import WaitingStreams, load_waiting
 from consumers.status.held import HeldCounts, count_held
 from consumers.status.lag import PartitionStatus, measure_lag
 from consumers.status.parked import ParkedStreams, load_parked
@@ -43,6 +44,10 @@ class ProjectionStatus(NamedTuple):
     """Records of this home that Kafka does not have, those of held streams included."""
     disk: DiskUse | None
     """None: not asked for."""
+    gaps: WaitingStreams
+    """Streams that wait for records which the log does not have."""
+    gap_seconds: float
+    """Age of the oldest record that waits so; 0 when none does."""
     leaked_devices: int | None
     """Of all rollouts, evaluations by hand included; None: not asked for."""
 
@@ -106,6 +111,8 @@ def read_status(
             _held_in_spool(installation, reader),
             waiting,
             measure_disk(installation, cursor) if installation and not is_brief else None,
+            gaps := load_waiting(cursor),
+            gaps.seconds(now),
             None if leaked is None else sum(leaked.values()),
         )
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
 from producer.blobs import RemoteBlobs, local_folder, staging_blobs
-from producer.errors import MismatchError, StopRequestedError, UnreachableError
+from producer.errors import MismatchError, StopRequestedError, UnreachableError, UsageError
 from producer.log.blob_uploads import BlobUploads, NoLog
 from producer.log.kafka_contact import LogClosedError, Result, interruptible, reach
 from producer.log.kafka_history import KafkaHistory, ask_tables
@@ -28,6 +28,7 @@ from producer.log.stream_history import (
     read_histories,
     read_streams_into,
 )
+from producer.log.topic_checks import TopicWarnings, refuse_compacted
 from producer.log.writer import LogWriter, TopicPartition
 from schemas.catalogue import TOPIC_NAMES, topic_of
 from schemas.installation import Installation
@@ -74,6 +75,7 @@ class EventLog:
         self._sending: KafkaLog | None = None
         self._ends_at_contact: dict[TopicPartition, int] = {}
         self._limits: Mapping[str, int] = {}
+        self._warnings = TopicWarnings(installation.kafka_bootstrap_servers)
         self._is_closed = False
         self._stop = stop
         ask = partial(ask_tables, home=installation.home)
@@ -119,20 +121,11 @@ class EventLog:
         from producer.log.kafka import KafkaLog
 
         kafka = KafkaLog(self._installation, stop=stop)
-        self._learn_limits(kafka.max_message_bytes)
+        limits = kafka.max_message_bytes.items()
+        self._limits = {topic: limit for topic, limit in limits if limit < MAX_MESSAGE_BYTES}
+        self._warnings.of_sizes(self._limits)
+        self._warnings.of_deletion(kafka.settings)
         return kafka
-
-    def _learn_limits(self, limits: Mapping[str, int]) -> None:
-        small = {topic: limit for topic, limit in limits.items() if limit < MAX_MESSAGE_BYTES}
-        known, self._limits = self._limits, small
-        for topic, limit in small.items():
-            if known.get(topic) != limit:
-                servers = self._installation.kafka_bootstrap_servers or ""
-                logger.warning(
-                    "topic %s takes records of up to %s bytes; larger events are refused. To change"
-                    " that, %s",
-                    *(topic, f"{limit:,}", raise_limit(servers, topic, MAX_MESSAGE_BYTES)),
-                )
 
     def max_event_bytes(self, topic: str) -> int:
         """Of a serialised event: a larger one could never be shipped. The same on every log.
@@ -145,7 +138,8 @@ class EventLog:
     def connect(self, timeout_s: float = 0.0, stop: threading.Event | None = None) -> LogWriter:
         """The log that others read, for reading streams back.
 
-        Tries at least once and for up to `timeout_s`, then raises UnreachableError.
+        Tries at least once and for up to `timeout_s`, then raises UnreachableError. UsageError for
+        a compacted topic.
         StopRequestedError once `stop` is set while it waits.
         """
         if not self.is_shared:
@@ -169,6 +163,11 @@ class EventLog:
             if self._kafka is None:
                 open_ = partial(self._open_kafka, self._stop)
                 kafka = interruptible(open_, self._stop, lambda late: late.close())
+                try:
+                    refuse_compacted(kafka.settings, self._installation.kafka_bootstrap_servers)
+                except UsageError:
+                    kafka.close()
+                    raise
                 self._ends_at_contact = kafka.ends()
                 self._kafka = kafka
             return self._kafka

@@ -82,7 +82,13 @@ class KafkaLog:
                 create_topics(admin, absent, NUM_PARTITIONS, TOPIC_SETTINGS)
                 described = self._describe(admin)
             cluster_id = str(admin.describe_cluster()["cluster_id"])
-            self.max_message_bytes = self._describe_limits(admin)
+            self.settings = self._describe_settings(admin)
+            """Topic -> its settings at present, the broker's defaults included; empty where this
+            user may not read them."""
+            self.max_message_bytes = {
+                topic: int(settings.get(MAX_BYTES_SETTING, MAX_MESSAGE_BYTES))
+                for topic, settings in self.settings.items()
+            }
             """Topic -> bytes of the largest record batch that it takes, at present."""
         self._sizes = {name: len(topic["partitions"]) for name, topic in described.items()}
         if missing := [topic for topic, size in self._sizes.items() if not size]:
@@ -107,18 +113,16 @@ class KafkaLog:
     def _describe(self, admin: Any) -> dict[str, Any]:
         return {topic["name"]: topic for topic in admin.describe_topics(self._topics)}
 
-    def _describe_limits(self, admin: Any) -> dict[str, int]:
-        """max.message.bytes of each topic, the broker's default included."""
-        limits = dict.fromkeys(self._topics, MAX_MESSAGE_BYTES)
+    def _describe_settings(self, admin: Any) -> dict[str, dict[str, str]]:
+        found: dict[str, dict[str, str]] = {topic: {} for topic in self._topics}
         # Some users may not read a topic's settings; then Kafka's refusals have to do.
         with contextlib.suppress(KafkaError):
             described = admin.describe_configs(
                 [ConfigResource("TOPIC", topic) for topic in self._topics], config_filter="all"
             )
             for topic, settings in described.get("topic", {}).items():
-                if MAX_BYTES_SETTING in settings:
-                    limits[topic] = int(settings[MAX_BYTES_SETTING]["value"])
-        return limits
+                found[topic] = {name: str(one["value"]) for name, one in settings.items()}
+        return found
 
     def _find_assigned(self) -> dict[str, int]:
         grown = [topic for topic, size in self._sizes.items() if may_have_grown(size)]

@@ -145,7 +145,8 @@ def test_a_topic_that_takes_less_is_named_when_it_is_opened_and_emit_keeps_to_it
         emitter.log.connect(30)
 
         def warnings() -> list[str]:
-            return [line for line in caplog.messages if f"{small_topics}rollouts" in line]
+            named = f"topic {small_topics}rollouts takes records"
+            return [line for line in caplog.messages if line.startswith(named)]
 
         until(warnings)  # the shipper's thread may be the one that has learnt the limit
         (warning,) = warnings()
