@@ -17,6 +17,15 @@ from pathlib import Path
 from types import TracebackType
 from uuid import uuid4
 
+from kafka.net.inet import KafkaNetSocket
+
+
+class KafkaSocket(socket.socket):
+    """A socket of kafka-python, by whose name the warning that it was not closed is ignored."""
+
+
+KafkaNetSocket.socket = lambda _self, *arguments: KafkaSocket(*arguments)
+
 KAFKA_VERSION = "4.1.1"
 START_TIMEOUT_S = 60.0
 JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")

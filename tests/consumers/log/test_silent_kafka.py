@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 
 from producer.errors import StopRequestedError, UnreachableError
+from producer.log import kafka_client
 from producer.log.kafka import KafkaLog
 from producer.log.kafka_contact import wait_for_kafka
 from producer.log.writer import Record
@@ -98,6 +99,8 @@ def test_whoever_follows_names_the_silence_and_goes_on_when_the_broker_does(
 def test_a_trainer_names_the_silence_at_its_start_and_hears_a_stop(
     kafka: KafkaService, environ: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
+    # A process warns once a minute about each server; a test before this one may have used it up.
+    kafka_client._waits_for.cache_clear()
     installation, stop = read_installation(environ), threading.Event()
     with stopped(kafka), caplog.at_level(logging.WARNING):
         with pytest.raises(UnreachableError):
