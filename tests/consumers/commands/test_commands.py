@@ -110,6 +110,7 @@ def test_run_status_verify_and_rebuild_report_what_scripts_rely_on(call: Call) -
         "end",
         "lag_events",
         "lag_seconds",
+        "num_gone",
     }
 
     code, report, _ = call("verify", "--json")

@@ -83,7 +83,7 @@ def test_missing_pages_and_a_missing_browser_are_named(
 ) -> None:
     page_files.pages_folder.cache_clear()
     monkeypatch.setattr(page_files, "find_spec", lambda _name: None)
-    with pytest.raises(NotFoundError, match=r"pip install 'cua-train\[miniwob\]'"):
+    with pytest.raises(NotFoundError, match=r"pip install '\.\[miniwob\]'"):
         page_files.pages_folder()
     page_files.pages_folder.cache_clear()
 
