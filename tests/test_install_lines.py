@@ -17,6 +17,7 @@ from typing import get_args
 import pytest
 
 from consumers.trackers.open import TrackerName
+from producer.commands.doctor import PACKAGES
 from schemas.distribution import DISTRIBUTION, install_command
 from tests.support.paths import ROOT
 
@@ -172,8 +173,8 @@ def test_every_extra_that_a_text_installs_exists() -> None:
 
 
 def test_every_extra_that_a_message_installs_exists() -> None:
-    """Calls of install_command name their extras as words; a tracker's extra has its name."""
-    named: set[str] = set(get_args(TrackerName))
+    """Calls of install_command name their extras as words; two take them from a table."""
+    named = {*get_args(TrackerName), *PACKAGES.values()}
     others = []
     for package in ("schemas", "producer", "consumers"):
         for file in (ROOT / package).rglob("*.py"):
@@ -188,7 +189,7 @@ def test_every_extra_that_a_message_installs_exists() -> None:
                     others.append(str(file.relative_to(ROOT)))
     assert {"project", "database", "parquet", "sql", "mysql", "train"} <= named
     assert named - EXTRAS == set()
-    assert others == ["consumers/trackers/open.py"]
+    assert sorted(others) == ["consumers/trackers/open.py", "producer/commands/doctor.py"]
 
 
 def test_a_message_says_what_to_run_and_where() -> None:

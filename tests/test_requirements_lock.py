@@ -7,6 +7,7 @@ import sys
 import tomllib
 from importlib.metadata import packages_distributions
 
+from schemas.distribution import DISTRIBUTION
 from tests.support.paths import ROOT
 
 LOCK = (ROOT / "requirements.lock").read_text()
@@ -67,7 +68,7 @@ def test_every_package_that_is_imported_is_declared() -> None:
 def test_alembics_own_command_works_in_a_clone() -> None:
     """`uv run` installs the group dev by itself; `make install` makes the same command."""
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
-    assert groups["dev"] == ["cua-train-rl[project]"]
+    assert groups["dev"] == [f"{DISTRIBUTION}[project]"]
     assert "alembic" in names(PROJECT["optional-dependencies"]["project"])
     done = subprocess.run(
         [sys.executable, "-m", "alembic", "history"],
