@@ -86,7 +86,7 @@ def command(
     from consumers.projection.loop import ONCE_LIMIT_S, ProjectionLoop, Report
     from consumers.projection.startup import wait_until_reachable
     from consumers.rebuild.parallel import Parallel
-    from consumers.status.gaps import NO_GAPS, read_gaps
+    from consumers.status.gaps import NO_GAPS
 
     if once and start_timeout is not None:
         message = "--once waits for nothing at its start; leave out --start-timeout"
@@ -134,7 +134,7 @@ def command(
                     )
             finally:
                 reader.close()
-    gaps = NO_GAPS if opened is None else read_gaps(opened[0])
+    gaps = NO_GAPS if opened is None else _gaps_at_end(opened[0])
     _print(report, gaps, as_json=as_json)
 
 
@@ -164,7 +164,17 @@ def _open(installation: "Installation") -> "tuple[str, LogReader]":
     return url, open_reader(installation)
 
 
-def _print(report: "Report", gaps: "WaitingStreams", *, as_json: bool) -> None:
+def _gaps_at_end(url: str) -> "WaitingStreams | None":
+    """None while the database is away: who stops a projector then is told no failure."""
+    from consumers.status.gaps import read_gaps
+
+    try:
+        return read_gaps(url)
+    except UnreachableError:
+        return None
+
+
+def _print(report: "Report", gaps: "WaitingStreams | None", *, as_json: bool) -> None:
     if as_json:
         positions = [
             {"topic": at.topic, "partition": at.partition, "position": offset}
@@ -175,12 +185,12 @@ def _print(report: "Report", gaps: "WaitingStreams", *, as_json: bool) -> None:
             "seconds": round(report.seconds, 3),
             "positions": positions,
             "parked": report.parked,
-            "waiting": gaps.total,
+            "waiting": None if gaps is None else gaps.total,
         }
         click.echo(json.dumps(summary))
     else:
         parked = f", parked {report.parked:,} records" if report.parked else ""
         applied = f"{report.events:,}"
         logger.info("applied %s events in %.1f s%s", applied, report.seconds, parked)
-    if gaps.total:
+    if gaps is not None and gaps.total:
         logger.warning("%s; see `cua-project status --check`", gaps.describe())
