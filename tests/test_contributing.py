@@ -185,6 +185,8 @@ def names_agents(path: Path) -> set[str]:
 
 NAMES_ITS_AGENT = {
     "producer/foreign_files/agent_peft.py": "reads the files of DB Bench's trainer",
+    "producer/commands/doctor.py": "`cua-train doctor` checks what the recipes of SQL agents need",
+    "producer/training/preflight.py": "GBox's key is of use on other devices than the simulator",
     "producer/commands/data.py": "`cua-train data` makes entries of DB Bench",
     "producer/commands/sql.py": "`cua-train sql` is about text-to-SQL",
     "producer/commands/sql_rl_settings.py": "the same",
