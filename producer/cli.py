@@ -28,6 +28,7 @@ COMMANDS: dict[str, str] = {
     "compare": "producer.commands.compare",
     "tasks": "producer.commands.tasks",
     "data": "producer.commands.data",
+    "models": "producer.commands.models",
     "checkpoints": "producer.commands.checkpoints",
     "trainings": "producer.commands.trainings",
     "devices": "producer.commands.devices",

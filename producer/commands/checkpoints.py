@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import rich_click as click
 
 from producer.commands.existing import existing_training, training_names
+from producer.commands.given_fields import policy_path
 from producer.commands.options import (
     check_new_output,
     examples,
@@ -125,7 +126,7 @@ def merge(
     from producer.training.open_policy import require_torch
 
     taken = take_adapter(source, step)
-    base = model_name or base_of(taken.folder)
+    base = base_of(taken.folder) if model_name is None else policy_path("--model-name", model_name)
     require_torch(base)
     from producer.policy.torch_policy.state import merge_adapter
 

@@ -16,10 +16,11 @@ from urllib.parse import unquote, urlsplit
 from pydantic import JsonValue
 
 from producer.commands.flags import JSON_FIELDS
-from producer.errors import CuaTrainError, UsageError, did_you_mean
+from producer.errors import CuaTrainError, NotFoundError, UsageError, did_you_mean
 from producer.foreign_files.agent_peft import is_agent_peft, read_agent_peft
 from producer.json_text import RepeatedNameError, read_json
 from producer.policy.remote_checkpoint import SCHEME
+from producer.pretrained.known import made_folder
 from producer.resume.stamped_folder import with_stamped_folder
 from schemas.installation import read_installation
 
@@ -55,7 +56,7 @@ def with_absolute_paths(given: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(given.get(name), str) and given[name].endswith(".py"):
             given[name] = str(absolute(given[name]))
     if isinstance(given.get("model_name"), str):
-        given["model_name"] = policy_path("model_name", given["model_name"])
+        given["model_name"] = _policy_of(given)
     adapter = given.get("load_checkpoint_path")
     if isinstance(adapter, Path) and not adapter.is_dir():
         message = f"load_checkpoint_path: there is no folder {adapter}"
@@ -67,11 +68,27 @@ def with_absolute_paths(given: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
+def _policy_of(given: Mapping[str, Any]) -> str:
+    """As `policy_path`; a server of base_url may have a pretrained policy that is not here."""
+    try:
+        return policy_path("model_name", given["model_name"])
+    except NotFoundError:
+        if not given.get("base_url"):
+            raise
+        return str(given["model_name"])
+
+
 def policy_path(name: str, given: str, error: type[CuaTrainError] = UsageError) -> str:
-    """A policy's folder as an absolute path, or its hub id. `error` for a missing folder."""
+    """A policy's folder as an absolute path, or its hub id. `error` for a missing folder.
+
+    The name of a pretrained policy stands for its folder in CUA_HOME, after `models get`;
+    NotFoundError before.
+    """
     path = absolute(given)
     if path.is_dir():
         return str(path)
+    if (made := made_folder(given, read_installation(os.environ).policies_dir)) is not None:
+        return str(made)
     if given.startswith(("/", ".", "~")):
         message = f"{name}: there is no folder {given}"
         raise error(message)

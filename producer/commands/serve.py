@@ -14,11 +14,11 @@ import rich_click as click
 from producer.agents import AGENTS, DEFAULT_AGENT
 from producer.agents.environment_server import require_package
 from producer.commands.checkpoints import base_of, take_adapter
-from producer.commands.given_fields import given_fields
+from producer.commands.given_fields import given_fields, policy_path
 from producer.commands.options import COUNT, DEVICE, examples, option, switch, with_options
 from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig, read_config
 from producer.endpoint_url import KEY_VARIABLE
-from producer.errors import UsageError
+from producer.errors import NotFoundError, UsageError
 from producer.task import Task
 from schemas.distribution import install_command
 from schemas.installation import Installation, read_installation
@@ -96,6 +96,9 @@ def command(
         raise UsageError(message)
     key = os.environ.get(KEY_VARIABLE) or None
     _check(host, key)
+    folder = model_name
+    if model_name not in {None, DEMO_POLICY}:
+        folder = policy_path("--model-name", str(model_name), NotFoundError)
     listening = listen(host, port)
     installation = read_installation(os.environ)
     if training_name is not None:
@@ -104,7 +107,8 @@ def command(
         served = _Served(base, base, adapter)
     else:
         assert model_name is not None  # noqa: S101  # one of the two is given
-        served = _Served(_folder(model_name, environment, installation), model_name)
+        assert folder is not None  # noqa: S101
+        served = _Served(_folder(folder, environment, installation), model_name)
     import uvicorn
 
     from producer.policy.compute_settings import ComputeSettings
@@ -141,7 +145,7 @@ def _check(host: str, key: str | None) -> None:
 
 
 def _folder(model: str, environment: str, installation: Installation) -> str:
-    """Of `demo` the built policy's, which is made first where it is missing."""
+    """Or hub id. Of `demo` the built policy's, which is made first where it is missing."""
     from producer.training.open_policy import require_torch
 
     require_torch(model)

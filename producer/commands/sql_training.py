@@ -95,6 +95,25 @@ _flags = with_options(
     with_takeover,
     option("--device", "Where to compute.", metavar=DEVICE, shown="auto"),
     option(
+        "--dtype",
+        "Type of matrix products; weights and optimiser are float32.",
+        click.Choice(["float32", "bfloat16"]),
+        shown="float32",
+    ),
+    option(
+        "--max-length",
+        "Tokens of an example; longer ones are left out and counted.",
+        click.INT,
+        shown="sft 2048, reward-model 8192",
+    ),
+    option(
+        "--gradient-checkpointing",
+        "Recompute activations in the backward pass to save memory; the same bits.",
+        click.BOOL,
+        metavar="true|false",
+        shown="false",
+    ),
+    option(
         "--cpu-threads",
         "On a CPU: threads per operation, for policies of more than 50 M weights. Recorded.",
         click.INT,

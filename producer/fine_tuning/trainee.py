@@ -13,13 +13,20 @@ import torch
 from producer.algorithms.learning_rate import ScheduleName
 from producer.errors import UsageError
 from producer.fine_tuning.examples import Conversation, Examples, LabelledSteps, Pair
+from producer.fine_tuning.memory import FittingMemory
 from producer.fine_tuning.settings import FineTuningConfig
 from producer.policy.adapter_settings import ALL_WEIGHTS
 from producer.policy.memory_demand import TOKENS_PER_MICRO_BATCH
 from producer.policy.torch_policy.architectures import Architecture
-from producer.policy.torch_policy.cpu_parallel import machine_threads, use_threads
+from producer.policy.torch_policy.cpu_parallel import (
+    choose_threads,
+    machine_threads,
+    num_workers,
+    use_threads,
+)
 from producer.policy.torch_policy.device_memory import checkpointed_layers
 from producer.policy.torch_policy.loading import load_network, open_base
+from producer.policy.torch_policy.memory_check import size_of_policy
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.placement import Placement, choose_placement
 from producer.policy.torch_policy.state import save_checkpoint, sync_files, write_policy
@@ -78,6 +85,8 @@ class Trainee:
     _opened: _Opened
     _objective: CrossEntropy | StepCrossEntropy | BradleyTerry
     _held_out: Sequence[Any]
+    _pass_tokens: int
+    """Padded tokens of one pass."""
 
     def step(self) -> FitStep:
         """One optimiser step."""
@@ -89,7 +98,7 @@ class Trainee:
         if not self._held_out:
             return None
         return evaluate(
-            *(self._opened.network, self._objective, self._held_out, TOKENS_PER_MICRO_BATCH),
+            *(self._opened.network, self._objective, self._held_out, self._pass_tokens),
             is_bfloat16=self.config.dtype == "bfloat16",
         )
 
@@ -121,6 +130,7 @@ class Trainee:
 
 def open_trainee(config: FineTuningConfig, examples: Examples) -> Trainee:
     """Load and encode everything. UsageError, NotFoundError."""
+    memory = _memory(config)
     opened = _open_network(config)
     tokenizer, network = opened.tokenizer, opened.network
     max_length = _longest(config, network)
@@ -142,6 +152,10 @@ def open_trainee(config: FineTuningConfig, examples: Examples) -> Trainee:
     num_weights = sum(parameter.numel() for parameter in network.parameters())
     use_threads(config.model_name, num_weights, network.device, config.cpu_threads)
     objective = _objective(config, tokenizer)
+    if memory is not None:
+        sizes: Any = objective  # whose items these are
+        memory.check_longest(max(map(sizes.num_tokens, (*kept, *held_out)), default=0))
+    tokens = TOKENS_PER_MICRO_BATCH if memory is None else memory.pass_tokens
     return Trainee(
         config=config,
         num_examples=len(kept),
@@ -155,9 +169,31 @@ def open_trainee(config: FineTuningConfig, examples: Examples) -> Trainee:
             objective,
             _fit_settings(config),
             is_bfloat16=config.dtype == "bfloat16",
+            pass_tokens=tokens,
         ),
         _held_out=held_out,
+        _pass_tokens=tokens,
     )
+
+
+def _memory(config: FineTuningConfig) -> FittingMemory | None:
+    """Checked for the weights and a pass; None where the policy's files do not say its size."""
+    size = size_of_policy(
+        config.model_name, config.lora_rank if config.train_type == "lora" else None
+    )
+    if size is None:
+        return None
+    device = choose_placement(config.device).device
+    memory = FittingMemory(
+        config.model_name,
+        size,
+        device,
+        num_lanes=num_workers(device, choose_threads(size.num_weights, device, config.cpu_threads)),
+        has_logits=config.objective == "sft",
+        checkpointed=config.gradient_checkpointing,
+    )
+    memory.check_weights()
+    return memory
 
 
 def _open_network(config: FineTuningConfig) -> _Opened:

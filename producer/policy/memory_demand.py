@@ -14,6 +14,9 @@ BYTES_PER_TRAINED: Final = 4 * FLOAT32_BYTES
 """Of an adapter's weight: itself, its gradient, and two moments of Adam."""
 TOKENS_PER_MICRO_BATCH: Final = 4096
 """Padded tokens of one forward pass of an update; a longer sequence is a pass of its own."""
+PASS_BYTES: Final = 2**30
+"""Of activations and logits of one pass of a supervised training on a processor. Fixed, so that
+bits do not depend on the memory that a machine has left."""
 LOGIT_BYTES: Final = 2**26
 """Of the logits that exist at a time in an update."""
 PREFILL_BYTES: Final = 2**30
@@ -175,6 +178,46 @@ def memory_demand(network: NetworkSize, work: Workload, *, checkpointed: bool) -
         caches = sampling[:1] if is_lent else []
         phases.append(caches + _updating(network, work, checkpointed=checkpointed))
     return fixed + max(phases, key=total_bytes)
+
+
+def pass_tokens(network: NetworkSize, *, has_logits: bool, checkpointed: bool) -> int:
+    """Padded tokens of one pass of a supervised training, by what it keeps of a token."""
+    each = network.activation_bytes(1, checkpointed=checkpointed)
+    each += _fitted_logit_bytes(network, has_logits=has_logits)
+    return max(1, min(TOKENS_PER_MICRO_BATCH, PASS_BYTES // each))
+
+
+def fitting_demand(
+    network: NetworkSize, num_tokens: int, num_lanes: int, *, has_logits: bool, checkpointed: bool
+) -> list[Term]:
+    """The terms of a supervised training whose largest pass has `num_tokens`.
+
+    `num_lanes`: passes that run at the same time. The first term is that of the weights.
+    """
+    num_bytes = BYTES_PER_TRAINED + num_lanes * FLOAT32_BYTES
+    logits = num_tokens * _fitted_logit_bytes(network, has_logits=has_logits)
+    how = "with" if checkpointed else "without"
+    return [
+        Term(f"weights: {network.num_weights:,} x 4 bytes", network.num_weights * FLOAT32_BYTES),
+        Term(
+            f"trained weights, their gradients and Adam's moments: {network.num_trained:,} x"
+            f" {num_bytes} bytes",
+            network.num_trained * num_bytes,
+        ),
+        Term(
+            f"activations {how} gradient checkpointing: {num_lanes} x {num_tokens:,} tokens",
+            num_lanes * network.activation_bytes(num_tokens, checkpointed=checkpointed),
+        ),
+        Term(
+            f"logits: 3 x {num_lanes} x {num_tokens:,} tokens x {network.vocabulary:,} x 4 bytes",
+            num_lanes * logits,
+        ),
+    ]
+
+
+def _fitted_logit_bytes(network: NetworkSize, *, has_logits: bool) -> int:
+    """Logits of a token, their log-probs and their gradient."""
+    return 3 * network.vocabulary * FLOAT32_BYTES if has_logits else 0
 
 
 def _trained(network: NetworkSize, work: Workload) -> Term:

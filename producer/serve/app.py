@@ -220,7 +220,10 @@ class _Routes:
         self._engine = engine
 
     async def models(self, _request: Request) -> Response:
-        base = {"id": self._engine.name, "object": "model", "owned_by": "cua-train"}
+        name, *others = self._engine.names
+        base = {"id": name, "object": "model", "owned_by": "cua-train"}
+        # As vLLM does where it serves a folder under another name.
+        base |= {"root": others[0]} if others else {}
         adapters = [
             {"id": name, "object": "model", "owned_by": "cua-train", "root": folder}
             for name, folder in self._engine.adapters.items()
@@ -254,7 +257,7 @@ class _Routes:
         return PlainTextResponse(f"Success: LoRA adapter '{body.lora_name}' removed successfully.")
 
     def _check_model(self, name: str) -> None:
-        if name != self._engine.name and name not in self._engine.adapters:
+        if name not in self._engine.names and name not in self._engine.adapters:
             message = f"there is no model {name!r}"
             raise NotFoundError(message)
 

@@ -61,6 +61,8 @@ class ServingEngine:
     def __init__(self, name: str, network: Network, compute: ComputeSettings) -> None:
         """`name`: of the policy without an adapter of its own."""
         self.name = name
+        self.names = tuple(dict.fromkeys([name, network.name]))
+        """That the policy answers to: also the folder or hub id, by which trainers ask for it."""
         self._network = network
         self._encoder = ScreenEncoder(network.visual, network.processor)
         self._renderer = Renderer(network.processor, network.image_token)
@@ -91,7 +93,7 @@ class ServingEngine:
 
     def load_adapter(self, name: str, folder: str) -> None:
         """UsageError or NotFoundError if it cannot be loaded or the name is taken."""
-        if name in {self.name, POLICY_ADAPTER}:
+        if name in {*self.names, POLICY_ADAPTER}:
             message = f"the name {name!r} is the policy's own; choose another lora_name"
             raise UsageError(message)
 
@@ -149,7 +151,8 @@ class ServingEngine:
             message = f"prompt: token ids from 0 to {self._network.vocabulary - 1}, at least one"
             raise UsageError(message)
         future: Future[Answer] = Future()
-        self._jobs.put(_Job(model, tokens, screenshots, parameters, future))
+        adapter = self.name if model in self.names else model
+        self._jobs.put(_Job(adapter, tokens, screenshots, parameters, future))
         return future
 
     def _in_turn(self, act: Callable[[], Result]) -> Result:

@@ -111,9 +111,12 @@ class Fit(Generic[Item]):
         settings: FitSettings,
         *,
         is_bfloat16: bool = False,
+        pass_tokens: int | None = None,
     ) -> None:
         """ValueError if there is nothing to train, or on.
 
+        `pass_tokens`: a bound below the settings' for a network that keeps much of a token; how
+        sums are divided is no setting, so a state continues under another bound.
         `is_bfloat16`: matrix products are rounded; weights and optimisers stay float32.
         """
         named = {name: one for name, one in network.named_parameters() if one.requires_grad}
@@ -125,6 +128,7 @@ class Fit(Generic[Item]):
         self._objective = objective
         self._settings = settings
         self._is_bfloat16 = is_bfloat16
+        self._max_tokens = min(settings.max_tokens, pass_tokens or settings.max_tokens)
         self._named: dict[str, nn.Parameter] = named
         self._parameters = list(named.values())
         self._optimizers = make_optimizers(
@@ -174,7 +178,7 @@ class Fit(Generic[Item]):
             loss_of,
             [
                 [batch[index] for index in part]
-                for part in length_batches(lengths, settings.max_tokens)
+                for part in length_batches(lengths, self._max_tokens)
             ],
             self._parameters,
             max_norm=settings.max_gradient_norm,

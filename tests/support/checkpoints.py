@@ -17,7 +17,7 @@ from tokenizers.trainers import BpeTrainer
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 
-ARCHITECTURES = ("qwen2", "qwen3", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe")
+ARCHITECTURES = ("qwen2", "qwen3", "llama", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe")
 VISUAL = ("qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe")
 TEXTS = (
     "Turn on Wi-Fi. Open Settings, then tap Network and internet.",
@@ -155,6 +155,7 @@ def _qwen2_5_vl_name(name: str) -> str:
 _HUB_NAMES: dict[str, Callable[[str], str]] = {
     "qwen2": _same,
     "qwen3": _same,
+    "llama": _same,
     "qwen2_5_vl": _qwen2_5_vl_name,
     "qwen3_vl": _same,
     "qwen3_vl_moe": _same,
@@ -211,6 +212,20 @@ def hub_config(model_type: str, tokenizer: Tokenizer, *, tied: bool = False) -> 
                 "use_sliding_window": False,
             }
             return own | text | qwen3 | more | common
+        case "llama":
+            # As SmolLM2, which ties its embeddings: no biases, no norms of queries and keys.
+            own = {"architectures": ["LlamaForCausalLM"], "model_type": "llama"}
+            more = {
+                "attention_bias": False,
+                "head_dim": 12,
+                "mlp_bias": False,
+                "pretraining_tp": 1,
+                "rms_norm_eps": 1e-05,
+                "rope_interleaved": False,
+                "rope_scaling": None,
+                "rope_theta": 100000,
+            }
+            return own | text | more | common
         case "qwen2_5_vl":
             vision = _vision_2_5(text["hidden_size"])
             mrope = {"rope_scaling": {"type": "mrope", "mrope_section": [2, 2, 2]}}

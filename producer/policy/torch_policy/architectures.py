@@ -47,6 +47,7 @@ ARCHITECTURES: Final = {
         Architecture("qwen2_5_vl", "Qwen2.5-VL", sees_screens=True, layers=_LAYERS_WITH_TOWER),
         Architecture("qwen2", "Qwen2", sees_screens=False, layers=_LAYERS),
         Architecture("qwen3", "Qwen3", sees_screens=False, layers=_LAYERS),
+        Architecture("llama", "Llama", sees_screens=False, layers=_LAYERS),
     )
 }
 

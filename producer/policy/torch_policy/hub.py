@@ -10,6 +10,7 @@ from transformers.utils import cached_file
 
 from producer.errors import NotFoundError
 from producer.http_environment import HUB_URL, check_http_environment
+from producer.pretrained.known import KNOWN
 
 HUB_TIMEOUT_S: Final = 10.0
 """Of the one request that asks whether the hub can be reached and has the policy."""
@@ -65,8 +66,11 @@ def is_path(name: str) -> bool:
 def check_hub_has(name: str) -> None:
     """NotFoundError unless the hub answers that it has this policy; UsageError without a way out.
 
-    One request without retries: a download would retry for every file that it misses.
+    One request without retries: a download would retry for every file that it misses. None for a
+    policy that `cua-train models get` makes: the hub has others under such a name.
     """
+    if (model := KNOWN.get(name)) is not None:
+        raise NotFoundError(model.not_made)
     check_http_environment(os.environ.get("HF_ENDPOINT") or HUB_URL)
     try:
         HfApi().model_info(name, timeout=HUB_TIMEOUT_S)

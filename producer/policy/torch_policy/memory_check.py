@@ -157,6 +157,30 @@ def check_memory(
     return total_bytes(demand)
 
 
+def size_of_policy(name: str, lora_rank: int | None) -> NetworkSize | None:
+    """Of a policy in float32, by its files, with an adapter; None: loading reports what is wrong.
+
+    `lora_rank` None: all weights are trained.
+    """
+    try:
+        folder, shapes = _settings_and_shapes(name)
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        return size_of_network(
+            *(config, torch.float32, shapes, lora_rank or 0), trains_all=lora_rank is None
+        )
+    except (CuaTrainError, OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def check_fitting_memory(name: str, device: torch.device, demand: list[Term]) -> None:
+    """UsageError with the terms of a supervised training's sum if the device has not that left."""
+    advice = (
+        "lower max_length, set gradient_checkpointing to true or train_type to lora, or choose a"
+        " smaller model_name"
+    )
+    _refuse_excess(name, str(device), demand, _supply(device), advice)
+
+
 def _settings_and_shapes(name: str) -> tuple[Path, dict[str, tuple[int, ...]]]:
     """The folder with `config.json`, and the shape of every tensor; OSError as loading would."""
     try:
@@ -257,7 +281,17 @@ def _supply(device: torch.device) -> MemorySupply:
     return host_memory()
 
 
-def _refuse_excess(name: str, device: str, demand: list[Term], supply: MemorySupply) -> None:
+_ADVICE: Final = (
+    "lower max_turns, max_tokens, max_concurrent_rollouts or kv_cache_bytes (whose excess is"
+    " computed again), set gradient_checkpointing to auto or dtype to bfloat16, or choose a smaller"
+    " model_name"
+)
+"""Of a run."""
+
+
+def _refuse_excess(
+    name: str, device: str, demand: list[Term], supply: MemorySupply, advice: str = _ADVICE
+) -> None:
     if total_bytes(demand) <= supply.available_bytes:
         return
     lines = [f"  {format_bytes(term.num_bytes):>12}  {term.what}" for term in demand]
@@ -267,9 +301,7 @@ def _refuse_excess(name: str, device: str, demand: list[Term], supply: MemorySup
             f" {format_bytes(total_bytes(demand))} and {supply.where} has"
             f" {format_bytes(supply.available_bytes)} left on {device}:",
             *lines,
-            "lower max_turns, max_tokens, max_concurrent_rollouts or kv_cache_bytes (whose excess"
-            " is computed again), set gradient_checkpointing to auto or dtype to bfloat16, or"
-            " choose a smaller model_name",
+            advice,
         ]
     )
     raise UsageError(message)

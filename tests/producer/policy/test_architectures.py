@@ -48,7 +48,7 @@ EXPERTS = ["mlp.experts.down_proj", "mlp.experts.gate_up_proj"]
 @pytest.fixture(scope="module", params=ARCHITECTURES)
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp(request.param)
-    write_checkpoint(folder, request.param)
+    write_checkpoint(folder, request.param, tied=request.param == "llama")
     return folder
 
 

@@ -31,10 +31,10 @@ ANSWERS = ("2 rows: a, b", "1 row: <b> &amp; c", "")
 Play = Callable[[InProcessPolicy, int], list[tuple[SampleRequest, Turn]]]
 
 
-@pytest.fixture(scope="module", params=["qwen2", "qwen3", "qwen3_vl"])
+@pytest.fixture(scope="module", params=["qwen2", "qwen3", "llama", "qwen3_vl"])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp(request.param)
-    write_checkpoint(folder, request.param)
+    write_checkpoint(folder, request.param, tied=request.param == "llama")
     return folder
 
 
@@ -205,7 +205,7 @@ def test_a_text_with_the_image_placeholder_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("model_type", ["qwen2", "qwen3"])
+@pytest.mark.parametrize("model_type", ["qwen2", "qwen3", "llama"])
 def test_one_turn_without_screens_is_trained_by_each_token_s_own_advantage_or_reward(
     tmp_path: Path, model_type: str, dtype: Literal["float32", "bfloat16"]
 ) -> None:

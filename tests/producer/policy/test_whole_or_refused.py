@@ -23,7 +23,7 @@ from tests.support.checkpoints import (
 
 CONFIG = "config.json"
 SLIDING = {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1}
-METHODS = ("fp8", "gptq", "awq", "bitsandbytes", "compressed-tensors")
+METHODS = ("fp8", "gptq", "awq", "bitsandbytes", "compressed-tensors", "mxfp4")
 Weights = dict[str, torch.Tensor]
 
 

@@ -106,6 +106,16 @@ def test_a_fit_that_goes_on_from_a_state_has_the_bits_of_one_without_a_break(
     assert are_equal(weights(network), weights(whole))
 
 
+def test_a_state_goes_on_under_another_bound_of_a_pass(
+    network: PreTrainedModel, tmp_path: Path
+) -> None:
+    Fit(network, EXAMPLES, CrossEntropy(), SETTINGS).save_state(tmp_path)
+    bounded = Fit(network, EXAMPLES, CrossEntropy(), SETTINGS, pass_tokens=1)
+    bounded.load_state(tmp_path)
+    whole = Fit(network, EXAMPLES, CrossEntropy(), replace(SETTINGS, learning_rate=1e-9)).step()
+    assert bounded.step().loss == pytest.approx(whole.loss, rel=1e-5)
+
+
 def test_a_state_of_other_data_settings_or_weights_is_refused(
     network: PreTrainedModel, folder: Path, tmp_path: Path
 ) -> None:

