@@ -42,7 +42,7 @@ settings.register_profile(
 settings.register_profile("long", settings.get_profile("unhurried"), max_examples=LONG)
 settings.load_profile("long" if is_long() else "unhurried")
 
-pytest_plugins = ["tests.support.running_tests"]
+pytest_plugins = ["tests.support.internal_errors", "tests.support.running_tests"]
 
 CONFIGURATION = ("DATABASE_URL", "POSTGRES_", "KAFKA_", "CUA_", "PG")
 KEPT = ("CUA_TEST_",)

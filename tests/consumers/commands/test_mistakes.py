@@ -348,6 +348,7 @@ def test_errors_are_json_lines_for_machines_before_or_after_the_command(call: Ca
         assert line["message"].startswith("POSTGRES_PORT 'many'")
 
 
+@pytest.mark.internal_error
 def test_a_bug_of_ours_asks_for_a_report_and_shows_its_traceback_on_request() -> None:
     program = (
         "import sys, consumers.cli as cli\n"

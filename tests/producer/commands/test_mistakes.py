@@ -256,6 +256,7 @@ def test_flags_win_over_the_file_and_paths_become_absolute(
     assert given_fields({"model_name": "org/policy"}, None) == {"model_name": "org/policy"}
 
 
+@pytest.mark.internal_error
 def test_what_nobody_foresaw_asks_for_a_report_and_shows_the_traceback_on_request(
     tmp_path: Path,
 ) -> None:

@@ -1,0 +1,262 @@
+"""Text-to-SQL with a pretrained policy: imitation of a few golds, then rejection sampling.
+
+The imitation of golds ends early. Then the policy answers every training question several times,
+and imitates those of its own answers that return the gold's rows: one step of the advantage
+`rejection`, in minibatches. It is measured greedily, on questions about databases that no training
+has seen.
+"""
+
+import json
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
+from producer.config import read_config
+from producer.durable import write_durably
+from producer.errors import UnreachableError
+from producer.fine_tuning.named_policy import num_questions, policy_fields, questions_of
+from producer.fine_tuning.output import write_adapter
+from producer.fine_tuning.questions import AnsweredQuestion, read_answered
+from producer.fine_tuning.run import fine_tune
+from producer.fine_tuning.stages import Figures, Stages
+from producer.pretrained.get import get_model
+from producer.pretrained.known import known_model
+from producer.seeds import derived_seed
+from producer.training.compare import compare
+from producer.training.run import run
+from schemas.clustered_errors import TaskCount, clustered_standard_error, paired_difference
+from schemas.ids import content_hash
+from schemas.installation import Installation
+
+VERSION: Final = 1
+"""Raised when a change of the code changes the figures of a recipe."""
+IMITATED: Final = "imitated.json"
+"""The golds that are imitated."""
+
+
+@dataclass(frozen=True, slots=True)
+class PretrainedDemoRecipe:
+    """Everything that determines the figures, beside the seed."""
+
+    model: str = "smollm2-135m"
+    train_databases: int = 72
+    dev_databases: int = 60
+    questions_per_template: int = 1
+    """Of one database, at most."""
+    imitated_databases: int = 16
+    imitated_of_each: int = 8
+    """Golds of one database."""
+    lora_rank: int = 16
+    sft_epochs: int = 3
+    sft_learning_rate: float = 1e-3
+    group_size: int = 4
+    """Answers to each training question."""
+    temperature: float = 0.7
+    learning_rate: float = 5e-4
+    groups_per_update: int = 24
+    """Questions of one optimiser step."""
+    max_tokens: int = 128
+    zero_shot_questions: int = 64
+    """Asked of the policy as it comes; its answers are prose, and as long as they may be."""
+    limit: int | None = None
+    """Held-out questions; None: all."""
+
+    @property
+    def identity(self) -> str:
+        """Tells recipes apart."""
+        return content_hash([VERSION, asdict(self)])[:12]
+
+
+@dataclass(frozen=True, slots=True)
+class PretrainedDemo:
+    """One seed's pipeline."""
+
+    seed: int
+    installation: Installation
+    recipe: PretrainedDemoRecipe
+    stop: threading.Event
+
+    @property
+    def folder(self) -> Path:
+        """Where its data and adapters are."""
+        return self.installation.home / "sql-demo" / f"{self.recipe.model}-seed-{self.seed}"
+
+    def run(self) -> dict[str, Figures]:
+        """Stage -> its figures. UsageError for a folder that another recipe made.
+
+        UnreachableError when the policy is not here and no index has it. StopRequestedError after
+        `stop` was set; the same call goes on.
+        """
+        return Stages(self.folder, self.recipe.identity, f"seed {self.seed}").run(
+            {
+                "policy": self._get_policy,
+                "data": self._data,
+                "zero-shot": self._zero_shot,
+                "sft": self._sft,
+                "rejection sampling": self._rejection_sampling,
+            }
+        )
+
+    @property
+    def _policy(self) -> Path:
+        return known_model(self.recipe.model).folder(self.installation.policies_dir)
+
+    def _named(self, stage: str) -> str:
+        return f"sql-demo-{self.recipe.model}-{self.seed}-{stage}"
+
+    def _get_policy(self) -> Figures:
+        model = known_model(self.recipe.model)
+        try:
+            made = get_model(model, self.installation.policies_dir, None)
+        except UnreachableError as error:
+            small = "train a small built policy by `cua-train sql demo --small`"
+            raise UnreachableError(error.message, ways=(*error.ways, small)) from None
+        return {"sha256": made.sha256}
+
+    def _data(self) -> Figures:
+        recipe = self.recipe
+        size = SyntheticSize(
+            recipe.train_databases, recipe.dev_databases, recipe.questions_per_template
+        )
+        written = write_synthetic(self.folder / "data", self.seed, size)
+        chosen = some_questions(
+            read_answered(self.folder / "data", None),
+            recipe.imitated_databases,
+            recipe.imitated_of_each,
+            Random(derived_seed(self.seed, "imitated")),  # noqa: S311  # not for secrets
+        )
+        rows = [{"messages": [item._asdict() for item in one.messages]} for one in chosen]
+        write_durably(self.folder / IMITATED, json.dumps(rows, indent=1) + "\n")
+        counts = {split: one.num_questions for split, one in written.items()}
+        return {**counts, "imitated": len(rows)}
+
+    def _sft(self) -> Figures:
+        given = {
+            "training_name": self._named("sft"),
+            "model_name": str(self._policy),
+            "data_path": [str(self.folder / IMITATED)],
+            "output_dir": self.folder / "sft",
+            "epochs": self.recipe.sft_epochs,
+            "learning_rate": self.recipe.sft_learning_rate,
+            "lora_rank": self.recipe.lora_rank,
+            "batch_size": 8,
+            "held_out_ratio": 0.0,
+            "save_strategy": "no",
+            "eval_strategy": "no",
+            "logging_steps": 16,
+            "device": "cpu",
+            "seed": self.seed,
+            "data_seed": self.seed,
+        }
+        summary = fine_tune("sft", given, installation=self.installation, stop=self.stop)
+        return {"steps": summary.steps, "loss": summary.train_loss_last}
+
+    def _zero_shot(self) -> Figures:
+        limit = min(self.recipe.zero_shot_questions, self.recipe.limit or 10_000)
+        given = {
+            **self._fields("zero-shot", limit),
+            "model_name": str(self._policy),
+            "baseline_only": True,
+        }
+        summary = run(read_config(given), installation=self.installation, stop=self.stop)
+        return {
+            "accuracy": summary.success_before,
+            "standard_error": summary.standard_error_before,
+            "questions": summary.episodes,
+        }
+
+    def _rejection_sampling(self) -> Figures:
+        """From the imitating policy; the evaluation before the step is that policy's."""
+        recipe = self.recipe
+        questions = num_questions(questions_of(self.folder / "data", "train"))
+        given = {
+            **self._fields("rejection", recipe.limit),
+            **policy_fields(str(self.folder / "sft")),
+            "advantage": "rejection",
+            "loss_aggregation": "token_mean",
+            "num_steps": 1,
+            "groups_per_batch": questions,
+            "group_size": recipe.group_size,
+            "num_substeps": -(-questions // recipe.groups_per_update),
+            "temperature": recipe.temperature,
+            "learning_rate": recipe.learning_rate,
+            "compute_post_kl": False,
+        }
+        summary = run(read_config(given), installation=self.installation, stop=self.stop)
+        write_adapter(summary, self.folder / "rejection")
+        return {"answers": questions * recipe.group_size, **self._measured("rejection")}
+
+    def _fields(self, stage: str, limit: int | None) -> dict[str, Any]:
+        """Of every training that samples."""
+        held_out = questions_of(self.folder / "data", "dev", limit)
+        return {
+            "training_name": self._named(stage),
+            "environment": "text_to_sql",
+            "tasks": questions_of(self.folder / "data", "train"),
+            "eval_tasks": held_out,
+            "eval_episodes": num_questions(held_out),
+            "eval_every": 0,
+            "eval_temperature": 0.0,
+            "save_every": 0,
+            "max_turns": 1,
+            "max_tokens": self.recipe.max_tokens,
+            "max_concurrent_rollouts": 64,
+            "lora_rank": self.recipe.lora_rank,
+            "behavior_if_log_dir_exists": "resume",
+            "device": "cpu",
+            "seed": self.seed,
+        }
+
+    def _measured(self, stage: str) -> Figures:
+        """Greedy accuracy before and after, and the paired gain; errors clustered by database."""
+        before, after = (
+            by_database(row.measured.evaluation.counts)
+            for row in compare(self.installation, [self._named(stage)])
+        )
+        gain = paired_difference(before, after)
+        return {
+            "before": _rate(before),
+            "before_standard_error": clustered_standard_error(before),
+            "accuracy": _rate(after),
+            "standard_error": clustered_standard_error(after),
+            "gain": None if gain is None else gain.gain,
+            "gain_standard_error": None if gain is None else gain.standard_error,
+            "questions": sum(count.episodes for count in after.values()),
+            "databases": len(after),
+        }
+
+
+def some_questions(
+    answered: list[AnsweredQuestion], num_databases: int, of_each: int, random: Random
+) -> list[AnsweredQuestion]:
+    """Questions of the first databases, drawn from each without replacement."""
+    by_name: dict[str, list[AnsweredQuestion]] = {}
+    for item in answered:
+        by_name.setdefault(item.group.rpartition("/")[0], []).append(item)
+    return [
+        item
+        for of_one in list(by_name.values())[:num_databases]
+        for item in random.sample(of_one, min(of_each, len(of_one)))
+    ]
+
+
+def by_database(counts: Mapping[str, TaskCount]) -> dict[str, TaskCount]:
+    """The questions' counts, added up: task ids end with the question's number."""
+    found: dict[str, TaskCount] = {}
+    for task_id, count in counts.items():
+        database = task_id.rpartition("_")[0]
+        sums = found.get(database, TaskCount(0, 0))
+        found[database] = TaskCount(
+            sums.successes + count.successes, sums.episodes + count.episodes
+        )
+    return found
+
+
+def _rate(by_task: Mapping[str, TaskCount]) -> float:
+    return sum(one.successes for one in by_task.values()) / sum(
+        one.episodes for one in by_task.values()
+    )

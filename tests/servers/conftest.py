@@ -1,0 +1,10 @@
+"""Tests of real servers, in environments of their own: `make test-servers`, and not `make test`."""
+
+import os
+
+from tests.servers.vllm import vllm_python
+from tests.whole.conftest import policy_folder
+
+__all__ = ["policy_folder", "vllm_python"]
+
+collect_ignore_glob = [] if os.environ.get("CUA_TEST_SERVERS") else ["test_*.py"]

