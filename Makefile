@@ -8,7 +8,7 @@ BIN := $(ROOT)/.venv/bin
 WORKERS := --numprocesses auto --dist worksteal
 MAKEFLAGS += --no-print-directory
 
-.PHONY: install run test test-fast test-long lint format bench bench-history bench-train learning mutants chaos docs lock clean
+.PHONY: install run test test-fast test-servers test-long lint format bench bench-history bench-train learning mutants chaos docs lock clean
 
 install: ## set up .venv with both commands
 	@cd "$(ROOT)" && .ci/install
@@ -21,6 +21,9 @@ test: install ## every test, real PostgreSQL and Kafka included
 
 test-fast: install ## the tests that start no server
 	@cd "$(ROOT)" && "$(BIN)/python" -m pytest $(WORKERS) -m "not services and not slow"
+
+test-servers: install ## a training sampled by a real vLLM, installed into .services (6 GB) the first time; some ten minutes
+	@cd "$(ROOT)" && CUA_TEST_SERVERS=1 "$(BIN)/python" -m pytest -v tests/servers
 
 test-long: install ## a thousand examples of every property of the fold and the projection; LONG="-k part-7" for one part
 	@cd "$(ROOT)" && HYPOTHESIS_PROFILE=long "$(BIN)/python" -m pytest -v -o timeout=0 -o faulthandler_timeout=0 tests/reference_fold $(LONG)

@@ -40,6 +40,7 @@ IMITATED: Final = "imitated.json"
 """The answers that are imitated, some of them mistaken."""
 LABELLED: Final = "steps.json"
 PROCESS, OUTCOME = "compute_grpo_process_advantage_avg_unique", "compute_grpo_outcome_advantage"
+TEMPLATES: Final = ("filter", "count", "aggregate", "top", "join_filter", "group_count")
 LABEL_TOKENS = ("+", "-")
 """Of the process reward model that is made from the network."""
 VERSION: Final = 4
@@ -50,9 +51,7 @@ VERSION: Final = 4
 class SqlDemoRecipe:
     """Everything that determines the figures, beside the seed."""
 
-    templates: tuple[str, ...] = (
-        *("filter", "count", "aggregate", "top", "join_filter", "group_count"),
-    )
+    templates: tuple[str, ...] = TEMPLATES
     """Kinds of questions."""
     train_databases: int = 60
     dev_databases: int = 18

@@ -287,7 +287,8 @@ class SamplingServers:
                 return
             message = f"base_url: {self._urls[server]} cannot load the adapter {path}: {error}"
             if error.status is None or error.status >= HTTP_SERVER_ERROR:
-                raise UnreachableError(message, ways=("check the server's log",)) from None
+                # vLLM answers 500 where the rank is above its largest.
+                raise UnreachableError(message, ways=("check its log", HOW_VLLM_LOADS)) from None
             raise UsageError(message, ways=(HOW_VLLM_LOADS,)) from None
 
 

