@@ -27,6 +27,8 @@ ONLY_OF: dict[str, tuple[str, ...]] = {
     "producer/foreign_files/verl_trainer.py": ("sql rl",),
     "producer/foreign_files/verl_trainer_fields.py": ("sql rl",),
     "producer/fine_tuning/sql_demo.py": ("sql demo",),
+    "producer/pretrained/get.py": ("models get",),
+    "producer/pretrained/index.py": ("models get",),
     "consumers/garbage/blobs.py": ("gc",),
     "consumers/garbage/references.py": ("gc",),
     "consumers/metrics/serve.py": ("run", "up"),
@@ -41,7 +43,9 @@ ONLY_OF: dict[str, tuple[str, ...]] = {
     "consumers/trackers/open.py": ("track",),
 }
 """Modules below the commands that only these show messages of."""
-FOREIGN = ("vLLM", "kafka-configs.sh", "nvidia-smi", "content query", "--query-gpu", "--format=csv")
+OF_PIP = ("--only-binary=", "--retries=", "--dest=", "--requirement=", "--hash=sha256:")
+OF_SMI = ("nvidia-smi", "--query-gpu", "--format=csv")
+FOREIGN = ("vLLM", "kafka-configs.sh", "content query", *OF_SMI, *OF_PIP)
 """Of commands that are not ours."""
 ONE_FLAG = re.compile(r"(X/)?--[a-zX-]+=?")
 QUOTED = re.compile(r"`[a-z][^`]*`")

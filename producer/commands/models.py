@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 @click.group()
 def command() -> None:
-    """Fetch pretrained policies, to be named by --model-name afterwards."""
+    """Fetch pretrained policies by name."""
 
 
 @command.command(
@@ -60,4 +60,4 @@ def get(name: str, given: Path | None, *, as_json: bool) -> None:
         click.echo(json.dumps(report))
         return
     click.echo(f"{'made' if made.is_new else 'there already'}: {made.folder}")
-    click.echo(f"use:  --model-name {name}")
+    click.echo(f"use it: `cua-train sql sft --model-name {name}`")

@@ -40,9 +40,8 @@ class PolicyFields(SettingsGroup):
     """Who samples and trains: this process, or Tinker, with the key in TINKER_API_KEY and
     model_name as its base model."""
     model_name: str = "Qwen/Qwen3-VL-30B-A3B-Instruct"
-    """Policy to train: a folder, a Hugging Face id, `smollm2-135m` (text alone, after `cua-train
-    models get smollm2-135m`), `demo` (small, built on this machine) or `oracle` (scripted, learns
-    nothing)."""
+    """Policy to train: a folder, a Hugging Face id, a name of `cua-train models`, `demo` (small,
+    built on this machine) or `oracle` (scripted, learns nothing)."""
     base_url: Annotated[str, AfterValidator(_normal_urls)] | None = None
     """Sample the rollouts from these OpenAI-compatible servers of model_name, such as
     http://localhost:8000/v1 of vLLM or `cua-train serve`, separated by commas, with the key in

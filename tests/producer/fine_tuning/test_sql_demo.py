@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from producer.commands.sql_demo import accuracies
+from producer.commands.sql import accuracies
 from producer.errors import StopRequestedError, UsageError
-from producer.fine_tuning.sql_demo import SqlDemo, SqlDemoRecipe
-from producer.fine_tuning.stages import STAGES
+from producer.fine_tuning.sql_demo import STAGES, SqlDemo, SqlDemoRecipe
 from schemas.installation import Installation
 
 RECIPE = SqlDemoRecipe(
