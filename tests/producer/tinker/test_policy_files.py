@@ -23,7 +23,7 @@ def renderer_of(files: PolicyFiles) -> Renderer:
     return Renderer(processor, files.image_token, SYSTEM)
 
 
-@pytest.mark.parametrize("model_type", ARCHITECTURES)
+@pytest.mark.parametrize("model_type", [name for name in ARCHITECTURES if name != "llama"])
 def test_the_files_give_the_prompts_of_the_network(tmp_path: Path, model_type: str) -> None:
     write_checkpoint(tmp_path, model_type)
     network, files = load_network(str(tmp_path), 2, 0), read_policy_files(str(tmp_path))
