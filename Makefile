@@ -23,7 +23,7 @@ test-fast: install ## the tests that start no server
 	@cd "$(ROOT)" && "$(BIN)/python" -m pytest $(WORKERS) -m "not services and not slow"
 
 test-servers: install ## a training sampled by a real vLLM, installed into .services (6 GB) the first time; some ten minutes
-	@cd "$(ROOT)" && CUA_TEST_SERVERS=1 "$(BIN)/python" -m pytest -v tests/servers
+	@cd "$(ROOT)" && CUA_TEST_SERVERS=1 "$(BIN)/python" -m pytest -v -rP tests/servers
 
 test-long: install ## a thousand examples of every property of the fold and the projection; LONG="-k part-7" for one part
 	@cd "$(ROOT)" && HYPOTHESIS_PROFILE=long "$(BIN)/python" -m pytest -v -o timeout=0 -o faulthandler_timeout=0 tests/reference_fold $(LONG)

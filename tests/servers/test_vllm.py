@@ -1,6 +1,7 @@
 """A training that a real vLLM samples for: log-probs, kills on either side, tables, evaluation."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -14,9 +15,11 @@ import pytest
 from schemas.installation import Installation, read_installation
 from tests.servers.vllm import VllmServer, vllm_server
 from tests.support.forked_command import run_command
+from tests.support.killed_run import run_until_killed
 from tests.support.reading import read_all
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+logger = logging.getLogger(__name__)
 EXACT = 1e-4
 """Largest difference of a log-prob, nats. Measured: 1e-5 (docs/servers.md)."""
 TASKS = ("train_01_open_settings", "train_02_enable_wifi")
@@ -66,10 +69,12 @@ def words(folder: Path, url: str, name: str, steps: int) -> list[str]:
 
 
 def check_gaps(installation: Installation, steps: int) -> None:
-    """Every step's log-probs of the server are the learner's."""
+    """Every step's log-probs of the server are the learner's; logs the differences."""
     finished = events(installation, "step.finished")
     assert len(finished) == steps
     for step in finished:
+        gaps = {name: step["metrics"][f"sampling/logprob_gap_{name}"] for name in ("mean", "max")}
+        logger.warning("gradient %s, differences %s", step["policy_gradient_norm"], gaps)
         assert step["policy_gradient_norm"] > 0
         assert step["metrics"]["sampling/logprob_gap_max"] <= EXACT
         assert step["metrics"]["sampling/effective_sample_share"] == pytest.approx(1, abs=1e-3)
@@ -84,15 +89,9 @@ def test_killed_on_either_side_a_training_goes_on_and_its_tables_are_equal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given = words(policy_folder, server.url, "killed", 3)
-    place = ["emit", "cua.step.training_started", "2"]
-    killed = subprocess.run(
-        [sys.executable, "-m", "tests.support.killed_run", *place, "--", *given],
-        check=False,
-        capture_output=True,
-    )
-    assert killed.returncode == -9, killed.stderr.decode()
+    run_until_killed(("emit", "cua.step.training_started", "2"), given)
 
-    told = ""
+    stderr = ""
     with subprocess.Popen(
         [sys.executable, "-m", "producer", "run", "--training-name", "killed", "--no-monitor"],
         stderr=subprocess.PIPE,
@@ -100,11 +99,11 @@ def test_killed_on_either_side_a_training_goes_on_and_its_tables_are_equal(
     ) as again:
         assert again.stderr is not None
         for line in again.stderr:
-            told += line
+            stderr += line
             if line.startswith("step 2/3"):
                 server.kill()
                 server.start()
-    assert again.returncode == 0, told
+    assert again.returncode == 0, stderr
     check_gaps(installation, 3)
     turns = events(installation, "rollout.turn_taken")
     assert {turn["policy_version"] for turn in turns} >= {0, 1, 2}

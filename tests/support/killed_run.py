@@ -12,8 +12,9 @@ SIGKILL, as `kill -9` does.
 import itertools
 import os
 import signal
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -25,6 +26,7 @@ from schemas.base import Payload
 
 _PATH_OF = {"open": ("open", 0), "rename": ("os.rename", 1)}
 """Kind of place -> audit event, and which of its arguments is the file's name."""
+TIMEOUT_S = 240.0
 
 
 def kill_at(kind: str, *what: str) -> None:
@@ -70,6 +72,21 @@ def _count_events(type_: str, count: Callable[[], None], *, is_flushed: bool) ->
 
     for name in ("emit", "ensure"):
         setattr(StreamWriter, name, counting(getattr(StreamWriter, name)))
+
+
+def run_until_killed(
+    place: Sequence[str], words: Sequence[str], environ: Mapping[str, str] | None = None
+) -> None:
+    """Run `cua-train` with these words in a process of its own, which must die at the place."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.killed_run", *place, "--", *words],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIMEOUT_S,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
 
 
 if __name__ == "__main__":

@@ -1,15 +1,13 @@
 """Both SQL agents on Kafka and PostgreSQL: killed, continued, projected, rebuilt."""
 
 import json
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from tests.support.kafka import KafkaService
+from tests.support.killed_run import run_until_killed
 from tests.support.reading import installation_at, read_all
 from tests.support.same_run import bits_of, differences
 from tests.support.whole_system import cua, hashes, project_json, query
@@ -106,15 +104,7 @@ def test_a_killed_training_goes_on_from_kafka_with_the_bits_of_an_undisturbed_on
     environ["KAFKA_BOOTSTRAP_SERVERS"] = kafka.bootstrap_servers
     file.write_text(json.dumps(kind.settings))
     again = ("run", "--config", str(file), "--no-monitor", "--json")
-    killed = subprocess.run(
-        [sys.executable, "-m", "tests.support.killed_run", *kind.place, "--", *again],
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=TIMEOUT_S,
-    )
-    assert killed.returncode == -signal.SIGKILL, killed.stderr[-2000:]
+    run_until_killed(kind.place, again, environ)
     summary = json.loads(cua("producer", *again, environ=environ).splitlines()[-1])
     ours = bits_of(home, NAME, environ["CUA_TOPIC_PREFIX"])
     assert {place[0] for place in ours} >= {kind.ends, "turn", "sample", "cua.step.finished"}

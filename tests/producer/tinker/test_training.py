@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.cua_train import CuaTrain, cua_train
+from tests.support.killed_run import run_until_killed
 from tests.support.reading import installation_at, read_all
 from tests.support.same_run import bits_of, differences
 from tests.support.tinker_key import KEY
@@ -137,9 +137,7 @@ def test_a_killed_training_continues_from_what_its_state_names_with_the_same_bit
     home: Path, words: list[str], cua_train: CuaTrain, tmp_path: Path, monkeypatch: Any
 ) -> None:
     for place in (("flushed", "cua.step.training_started", "2"), ("rename", "manifest.json", "3")):
-        command = [sys.executable, "-m", "tests.support.killed_run", *place, "--", *words]
-        done = subprocess.run(command, timeout=TIMEOUT_S, capture_output=True, check=False)
-        assert done.returncode == -signal.SIGKILL, done.stderr
+        run_until_killed(place, words)
     cua_train(*words)
     assert len(events(home, "cua.training.resumed")) == 2
     verify(home)

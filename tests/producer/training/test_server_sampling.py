@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from schemas.installation import Installation, read_installation
 from tests.support.chat_server import ChatServer, chat_server
 from tests.support.checkpoints import write_checkpoint
 from tests.support.forked_command import run_command
+from tests.support.killed_run import run_until_killed
 from tests.support.policy_server import PolicyServer, policy_server
 from tests.support.reading import read_all
 from tests.support.small_run import one_step, watching
@@ -134,13 +133,7 @@ def test_a_killed_trainer_continues_on_its_servers_and_its_tables_are_equal(
     settings["--tasks"] = '{"source_type": "ids", "task_ids": ["train_01_open_settings"]}'
     words = ["run", "--training-name", "killed", "--no-monitor", "--skip-baseline"]
     words += [word for pair in settings.items() for word in pair]
-    place = ["emit", "cua.step.training_started", "2"]
-    killed = subprocess.run(
-        [sys.executable, "-m", "tests.support.killed_run", *place, "--", *words],
-        check=False,
-        capture_output=True,
-    )
-    assert killed.returncode == -9, killed.stderr.decode()
+    run_until_killed(("emit", "cua.step.training_started", "2"), words)
 
     again = run_command("producer", "run", "--training-name", "killed", "--no-monitor", "--json")
     assert again.returncode == 0, again.stderr
