@@ -12,8 +12,10 @@ import rich_click as click
 from producer.commands.given_fields import given_fields, read_config_file
 from producer.commands.options import FOLDER, examples, option, with_json
 from producer.console import print_table
-from producer.errors import CuaTrainError, UsageError
+from producer.errors import CuaTrainError, NotFoundError, UsageError
+from producer.pretrained.known import made_folder
 from schemas.distribution import install_command
+from schemas.installation import read_installation
 
 Level = Literal["ok", "warning", "failed"]
 RL_FIELDS = frozenset({"actor_rollout_ref", "algorithm", "trainer"})
@@ -126,16 +128,24 @@ def _policy(name: str) -> Finding:
 
     if name in {DEMO_POLICY, ORACLE_POLICY}:
         return Finding("policy", "ok", f"{name} is built in")
-    folder = Path(name).expanduser()
+    try:
+        made = made_folder(name, read_installation(os.environ).policies_dir)
+    except NotFoundError as error:
+        return _failed("policy", error)
+    folder = made or Path(name).expanduser()
     if folder.is_dir():
-        if (folder / "config.json").is_file() or (folder / "adapter_config.json").is_file():
-            return Finding("policy", "ok", f"{folder}")
-        return Finding("policy", "failed", f"{folder} has no config.json", "name a policy's folder")
+        return _policy_folder(folder)
     if name.startswith(("/", ".", "~")):
         return Finding("policy", "failed", f"there is no folder {name}", "name a policy's folder")
     if _is_cached(name):
         return Finding("policy", "ok", f"{name} is downloaded")
     return Finding("policy", "warning", f"{name} is not here yet", "the first run downloads it")
+
+
+def _policy_folder(folder: Path) -> Finding:
+    if (folder / "config.json").is_file() or (folder / "adapter_config.json").is_file():
+        return Finding("policy", "ok", f"{folder}")
+    return Finding("policy", "failed", f"{folder} has no config.json", "name a policy's folder")
 
 
 def _is_cached(name: str) -> bool:
@@ -187,7 +197,6 @@ def _run(given: dict[str, Any], policy: object, kind: str) -> Recipe:
     from producer.config import ORACLE_POLICY, check_effects, read_config
     from producer.training.loaded import load_run_tasks
     from producer.training.preflight import check_folders
-    from schemas.installation import read_installation
 
     config = read_config(given)
     check_effects(config, config.explicit)

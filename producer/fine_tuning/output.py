@@ -30,7 +30,7 @@ def check_output(folder: Path, training_name: str, kept: Iterable[Path]) -> None
     for other in kept:
         if other.resolve().is_relative_to(folder.resolve()):
             message = (
-                f"output_dir: {folder} would hold {other}, and the result replaces all of it;"
+                f"output_dir: {folder} contains {other}, and writing the result would delete it;"
                 " choose another folder"
             )
             raise UsageError(message)

@@ -54,10 +54,11 @@ MAX_RETRY_S: Final = 15.0
 HTTP_BAD_REQUEST: Final = 400
 HTTP_NOT_FOUND: Final = 404
 HTTP_SERVER_ERROR: Final = 500
-HOW_VLLM_LOADS: Final = (
-    "start vLLM with --enable-lora, a --max-lora-rank of at least lora_rank, and"
+VLLM_NEEDS: Final = (
+    "vLLM needs --enable-lora, a --max-lora-rank of at least lora_rank, and"
     " VLLM_ALLOW_RUNTIME_LORA_UPDATING=True in its environment"
 )
+"""Part of a message, not a way: a command leaves out ways with flags that are not its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,10 +287,13 @@ class SamplingServers:
             if error.status == HTTP_BAD_REQUEST and "already" in str(error):
                 return
             message = f"base_url: {self._urls[server]} cannot load the adapter {path}: {error}"
-            if error.status is None or error.status >= HTTP_SERVER_ERROR:
-                # vLLM answers 500 where the rank is above its largest.
-                raise UnreachableError(message, ways=("check its log", HOW_VLLM_LOADS)) from None
-            raise UsageError(message, ways=(HOW_VLLM_LOADS,)) from None
+            if error.status is None:
+                raise UnreachableError(message, ways=("check the server's log",)) from None
+            message = f"{message}; {VLLM_NEEDS}"
+            if error.status >= HTTP_SERVER_ERROR:
+                # Of a server that is broken for a while, or of vLLM for a rank above its largest.
+                raise UnreachableError(message, ways=("check the server's log",)) from None
+            raise UsageError(message) from None
 
 
 def _pauses() -> Iterator[float]:

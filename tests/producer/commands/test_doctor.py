@@ -1,11 +1,13 @@
 """`cua-train doctor`: what one recipe needs, looked at before it is begun."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
+from schemas.installation import read_installation
 from tests.support.cua_train import CuaTrain
 from tests.support.paths import ROOT
 
@@ -91,3 +93,23 @@ def test_the_recipes_own_files_are_read(tmp_path: Path, cua_train: CuaTrain) -> 
 def test_a_file_that_cannot_be_read_is_the_finding(tmp_path: Path, cua_train: CuaTrain) -> None:
     done = cua_train("doctor", str(tmp_path / "none.yaml"), expected=1)
     assert "none.yaml cannot be read" in done.stdout
+
+
+def test_a_pretrained_policy_is_looked_for_by_its_name(tmp_path: Path, cua_train: CuaTrain) -> None:
+    recipe = {
+        "environment": "dbbench",
+        "model_name": "smollm2-135m",
+        "tasks": {"source_type": "dbbench_generated", "num_samples": 6},
+    }
+    file = write(tmp_path / "run.json", recipe)
+    tuned = {"model_id_or_path": "smollm2-135m", "dataset": write(tmp_path / "rows.json", {})}
+    for given, check in ((file, "recipe"), (write(tmp_path / "sft.json", tuned), "policy")):
+        done = cua_train("doctor", given, "--json", expected=1)
+        found = {one["check"]: one for one in json.loads(done.stdout)["checks"]}[check]
+        assert found["level"] == "failed"
+        assert found["found"] == "policy 'smollm2-135m' is not in CUA_HOME yet"
+        assert found["advice"] == "`cua-train models get smollm2-135m` fetches it"
+    made = read_installation(os.environ).policies_dir / "smollm2-135m"
+    made.mkdir(parents=True)
+    (made / "config.json").write_text("{}")
+    assert looked(cua_train("doctor", file, "--json").stdout)["policy"] == ("ok", str(made))

@@ -389,9 +389,9 @@ def test_a_result_never_replaces_the_training_it_is_of(
     installation: Installation, given: dict[str, Any], tmp_path: Path, log_path: str
 ) -> None:
     places = {"output_dir": tmp_path / "out", "log_path": tmp_path / log_path}
-    with pytest.raises(UsageError, match=r"output_dir: .*/out would hold .*, and the result"):
+    with pytest.raises(UsageError, match=r"output_dir: .*/out contains .*, and writing the result"):
         train(installation, {**given, **places})
     home = installation_at(tmp_path / "all" / "home")
-    with pytest.raises(UsageError, match=r"all would hold .*home"):
+    with pytest.raises(UsageError, match=r"all contains .*home"):
         train(home, {**given, "output_dir": tmp_path / "all"})
     assert not (tmp_path / "out").exists()

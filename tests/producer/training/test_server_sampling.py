@@ -186,7 +186,10 @@ def test_servers_that_cannot_sample_for_this_policy_are_refused_before_the_first
     refused(UnreachableError, "http://127.0.0.1:9/v1 cannot be reached", "http://127.0.0.1:9/v1")
     refused(UnreachableError, "127.0.0.1:9/v1 cannot", f"{server.url},http://127.0.0.1:9")
     scripted.reply_error(400, "the rank is larger than --max-lora-rank")
-    refused(UsageError, "cannot load the adapter .*max-lora-rank", scripted.url)
+    refused(UsageError, "cannot load the adapter .*; vLLM needs --enable-lora, a", scripted.url)
+    # Also for a command, which leaves out advice with flags that it has not.
+    asked = run_command("producer", "run", "--model-name", str(folder), "--base-url", scripted.url)
+    assert (asked.returncode, "vLLM needs --enable-lora, a" in asked.stderr) == (2, True), asked
     scripted.models = ["another"]
     refused(UsageError, f"serves another, and not '{folder}'", scripted.url)
     with policy_server(folder, key="sk-secret") as guarded:
