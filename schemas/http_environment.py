@@ -23,6 +23,8 @@ CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 REQUESTS_CERTIFICATES: Final = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 """Read by the package requests alone."""
 KEY_LOG: Final = "SSLKEYLOGFILE"
+EVERY_HOST: Final = "*"
+"""In `no_proxy`: no request goes through a proxy."""
 
 
 def is_loopback(url: str) -> bool:
@@ -47,10 +49,12 @@ def bypass_for_loopback(environ: MutableMapping[str, str], url: str | None = Non
     wanted = [*LOOPBACK]
     if url is not None and is_loopback(url) and (host := urlsplit(url).hostname):
         wanted.append(host)
-    # The lower-case one wins in every client.
-    given = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
-    hosts = [host.strip() for host in given.split(",") if host.strip()]
-    hosts += [host for host in dict.fromkeys(wanted) if host not in hosts]
+    hosts = _hosts_without_proxy(environ)
+    if EVERY_HOST in hosts:
+        # urllib and requests know it alone; httpx also among others.
+        hosts = [EVERY_HOST]
+    else:
+        hosts += [host for host in dict.fromkeys(wanted) if host not in hosts]
     environ["no_proxy"] = environ["NO_PROXY"] = ",".join(hosts)
 
 
@@ -92,7 +96,15 @@ def _variable(scheme: str, environ: Mapping[str, str]) -> str | None:
     return max(names, key=str.islower) if names else None
 
 
+def _hosts_without_proxy(environ: Mapping[str, str]) -> list[str]:
+    # The lower-case one wins in every client.
+    given = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
+    return [host.strip() for host in given.split(",") if host.strip()]
+
+
 def _proxy_problems(environ: Mapping[str, str]) -> Iterator[str]:
+    if EVERY_HOST in _hosts_without_proxy(environ):
+        return
     for scheme in ("http", "https", "all"):
         if (variable := _variable(scheme, environ)) is None:
             continue

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import proxy_bypass
 
 import pytest
 
@@ -155,6 +156,18 @@ def test_loopback_joins_what_no_proxy_names_and_without_a_proxy_nothing_changes(
     bypass_for_loopback(environ, "http://127.0.0.5:1")
     expected = "a.example,127.0.0.1,localhost,::1,127.0.0.5"
     assert environ["no_proxy"] == environ["NO_PROXY"] == expected
+
+
+@pytest.mark.parametrize("name", ["no_proxy", "NO_PROXY"])
+@pytest.mark.parametrize("value", ["*", "a.example, *"])
+def test_no_proxy_that_names_every_host_still_does_and_then_no_proxy_is_a_problem(
+    name: str, value: str, shell: pytest.MonkeyPatch
+) -> None:
+    shell.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
+    shell.setenv(name, value)
+    check_http_environment("https://192.0.2.1")
+    assert proxy_bypass("192.0.2.1")
+    assert proxy_bypass("localhost")
 
 
 def test_the_variable_of_a_request_is_its_schemes_before_that_of_all(
