@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
+from stat import S_ISDIR
 from typing import Final
 from urllib.parse import urlsplit
 from urllib.request import proxy_bypass
@@ -19,9 +20,12 @@ from schemas.installation import without_secrets
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 PROXY_SCHEMES: Final = ("http", "https", "socks5", "socks5h")
-CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+CERTIFICATE_FILE: Final = "SSL_CERT_FILE"
+CERTIFICATE_FOLDERS: Final = "SSL_CERT_DIR"
+CERTIFICATES: Final = (CERTIFICATE_FILE, CERTIFICATE_FOLDERS)
+"""A client takes certificates from the first that is set, and reads no other."""
 REQUESTS_CERTIFICATES: Final = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-"""Read by the package requests alone."""
+"""The same of the package requests alone; each is a file or a folder."""
 KEY_LOG: Final = "SSLKEYLOGFILE"
 EVERY_HOST: Final = "*"
 """In `no_proxy`: no request goes through a proxy."""
@@ -76,14 +80,15 @@ def by_proxy(url: str, environ: Mapping[str, str]) -> str:
 def http_problem(
     url: str,
     environ: Mapping[str, str],
-    certificates: tuple[str, ...] = CERTIFICATES,
+    certificates: tuple[tuple[str, ...], ...] = (CERTIFICATES,),
     *,
     needs_proxies: bool = False,
 ) -> str | None:
     """Why no request to this URL can be sent, with what to do. None: nothing prevents it.
 
-    `certificates`: the variables that the client takes certificates from. `needs_proxies`: the
-    client is made for every proxy that is named, also if it asks this machine without one.
+    `certificates`: variables that the client takes certificates from; of each group the first that
+    is set. `needs_proxies`: the client is made for every proxy that is named, also if it asks this
+    machine without one.
     """
     problems = list(_tls_problems(environ, certificates))
     if needs_proxies or not is_loopback(url):
@@ -128,13 +133,15 @@ def _proxy_problems(environ: Mapping[str, str]) -> Iterator[str]:
             )
 
 
-def _tls_problems(environ: Mapping[str, str], certificates: tuple[str, ...]) -> Iterator[str]:
-    for variable in certificates:
-        value = environ.get(variable)
-        if value and (reason := _unreadable(value)):
+def _tls_problems(
+    environ: Mapping[str, str], certificates: tuple[tuple[str, ...], ...]
+) -> Iterator[str]:
+    for group in certificates:
+        variable = next((name for name in group if environ.get(name)), None)
+        if variable and (reason := _unreadable(variable, environ[variable])):
             yield (
-                f"{variable}: no certificates can be read from {value} ({reason}); correct or unset"
-                f" {variable}"
+                f"{variable}: no certificates can be read from {environ[variable]} ({reason});"
+                f" correct or unset {variable}"
             )
     if path := environ.get(KEY_LOG):
         try:
@@ -144,14 +151,28 @@ def _tls_problems(environ: Mapping[str, str], certificates: tuple[str, ...]) -> 
             yield f"{KEY_LOG}: {path} cannot be written ({error.strerror}); correct or unset it"
 
 
-def _unreadable(value: str) -> str | None:
-    """Why this file or folder of certificates cannot be used."""
-    if Path(value).is_dir():
-        return None if os.access(value, os.R_OK | os.X_OK) else "no permission"
+def _unreadable(variable: str, value: str) -> str | None:
+    """Why no certificates can be read from what this variable names."""
+    if variable == CERTIFICATE_FOLDERS:
+        found = [_unreadable_folder(folder) for folder in value.split(os.pathsep) if folder]
+        return None if None in found else next(iter(found), "it names no folder")
     try:
+        if Path(value).is_dir():
+            if variable == CERTIFICATE_FILE:
+                return f"it is a folder; {CERTIFICATE_FOLDERS} takes folders"
+            return _unreadable_folder(value)
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=value)
     except ssl.SSLError:
         return "it has none in PEM form"
     except OSError as error:
         return error.strerror or str(error)
     return None
+
+
+def _unreadable_folder(folder: str) -> str | None:
+    try:
+        if not S_ISDIR(Path(folder).stat().st_mode):
+            return f"it is no folder; {CERTIFICATE_FILE} takes a file"
+    except OSError as error:
+        return error.strerror or str(error)
+    return None if os.access(folder, os.R_OK | os.X_OK) else "no permission"

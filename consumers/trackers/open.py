@@ -94,5 +94,5 @@ class TrackerPlace:
             return
         bypass_for_loopback(os.environ, server)
         # Both use the package requests; it takes any proxy that it is not sent to.
-        if problem := http_problem(server, os.environ, (*REQUESTS_CERTIFICATES, *CERTIFICATES)):
+        if problem := http_problem(server, os.environ, (REQUESTS_CERTIFICATES, CERTIFICATES)):
             raise UsageError(problem)

@@ -1,10 +1,12 @@
 """Proxies and certificates of the shell: loopback goes past them, the rest is named."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.request import proxy_bypass
 
+import certifi
 import pytest
 
 from producer.agents.dbbench.data.layout import downloaded
@@ -100,6 +102,40 @@ def test_a_file_without_certificates_is_named(shell: pytest.MonkeyPatch, tmp_pat
     shell.setenv("SSL_CERT_FILE", str(path))
     with pytest.raises(UsageError, match=r"^SSL_CERT_FILE: .* \(it has none in PEM form\)"):
         check_http_environment("https://192.0.2.1")
+
+
+def test_a_folder_of_certificates_belongs_in_the_variable_of_folders_and_a_file_in_that_of_files(
+    shell: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    shell.setenv("SSL_CERT_FILE", str(tmp_path))
+    with pytest.raises(UsageError, match=r"^SSL_CERT_FILE: .* SSL_CERT_DIR takes folders"):
+        GboxService("key")
+    shell.delenv("SSL_CERT_FILE")
+    shell.setenv("SSL_CERT_DIR", __file__)
+    with pytest.raises(UsageError, match=r"^SSL_CERT_DIR: .* SSL_CERT_FILE takes a file"):
+        GboxService("key")
+
+
+def test_of_several_folders_of_certificates_one_that_can_be_read_is_enough(
+    shell: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    missing = str(tmp_path / "missing")
+    shell.setenv("SSL_CERT_DIR", os.pathsep.join([missing, str(tmp_path)]))
+    check_http_environment("https://192.0.2.1")
+    GboxService("key").disconnect()
+    shell.setenv("SSL_CERT_DIR", os.pathsep.join([missing, missing]))
+    with pytest.raises(UsageError, match=r"^SSL_CERT_DIR: .* \(No such file or directory\)"):
+        check_http_environment("https://192.0.2.1")
+
+
+def test_folders_of_certificates_are_not_read_beside_a_file_of_them(
+    shell: pytest.MonkeyPatch,
+) -> None:
+    """As httpx and httpx2 do."""
+    shell.setenv("SSL_CERT_FILE", certifi.where())
+    shell.setenv("SSL_CERT_DIR", "/nonexistent")
+    check_http_environment("https://192.0.2.1")
+    GboxService("key").disconnect()
 
 
 def test_a_password_of_a_proxy_is_in_no_message(shell: pytest.MonkeyPatch) -> None:
