@@ -62,6 +62,17 @@ def bypass_for_loopback(environ: MutableMapping[str, str], url: str | None = Non
     environ["no_proxy"] = environ["NO_PROXY"] = ",".join(hosts)
 
 
+def drop_unreadable_hosts(environ: MutableMapping[str, str]) -> None:
+    """Take those entries out of `no_proxy` of which httpx 0.28 raises InvalidURL. Idempotent.
+
+    `fd00::/8`, `[::1]`, `localhost:*`: curl and Go read them, or pass over them, as httpx2 does.
+    """
+    hosts = _hosts_without_proxy(environ)
+    kept = [host for host in hosts if _can_be_parsed(_pattern(host))]
+    if kept != hosts:
+        environ["no_proxy"] = environ["NO_PROXY"] = ",".join(kept)
+
+
 def proxy_variable(url: str, environ: Mapping[str, str]) -> str | None:
     """The variable whose proxy a request to this URL goes through; None: it needs none."""
     parts = urlsplit(url)
@@ -107,6 +118,29 @@ def _hosts_without_proxy(environ: Mapping[str, str]) -> list[str]:
     return [host.strip() for host in given.split(",") if host.strip()]
 
 
+def _pattern(host: str) -> str:
+    """The URL that httpx makes of an entry of `no_proxy`."""
+    if "://" in host:
+        return host
+    try:
+        version = ip_address(host.partition("/")[0]).version
+    except ValueError:
+        return f"all://*{host}"
+    return f"all://[{host}]" if version == 6 else f"all://{host}"  # noqa: PLR2004  # of IP
+
+
+def _can_be_parsed(url: str) -> bool:
+    """Whether httpx and httpx2, whose parsers are the same, take this URL."""
+    # Slow to import, and most shells have no proxy.
+    from httpx2 import URL, InvalidURL
+
+    try:
+        URL(url)
+    except InvalidURL:
+        return False
+    return True
+
+
 def _proxy_problems(environ: Mapping[str, str]) -> Iterator[str]:
     if EVERY_HOST in _hosts_without_proxy(environ):
         return
@@ -118,7 +152,7 @@ def _proxy_problems(environ: Mapping[str, str]) -> Iterator[str]:
         shown = f"{variable}: the proxy {without_secrets(url)}"
         try:
             parts = urlsplit(url)
-            is_url = bool(parts.hostname) and parts.port != 0
+            is_url = bool(parts.hostname) and parts.port != 0 and _can_be_parsed(url)
         except ValueError:
             is_url = False
         if not is_url or parts.scheme not in PROXY_SCHEMES:

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.request import proxy_bypass
 
 import certifi
+import httpx
 import pytest
 
 from producer.agents.dbbench.data.layout import downloaded
@@ -74,6 +75,8 @@ def test_a_server_on_this_machine_is_asked_without_a_proxy(
         ("all_proxy", "socks4://127.0.0.1:9", "has no form that is known"),
         ("https_proxy", "nonsense://", "has no form that is known"),
         ("HTTP_PROXY", "http://127.0.0.1:port", "has no form that is known"),
+        ("http_proxy", "http://999.0.0.1:3128", "has no form that is known"),
+        ("https_proxy", "http://a\tproxy.example:3128", "has no form that is known"),
         ("SSL_CERT_FILE", "/nonexistent.pem", "No such file or directory"),
         ("SSL_CERT_DIR", "/nonexistent", "No such file or directory"),
         ("SSLKEYLOGFILE", "/nonexistent/keys", "cannot be written"),
@@ -152,6 +155,22 @@ def test_a_server_that_a_proxy_does_not_reach_is_reported_with_the_variable(
     endpoint = ChatEndpoint("http://models.example.invalid/v1", None)
     with pytest.raises(UnreachableError, match="through the proxy of http_proxy"):
         endpoint.list_models("base_url", "KEY", ways=())
+
+
+@pytest.mark.parametrize("name", ["no_proxy", "NO_PROXY"])
+@pytest.mark.parametrize("entry", ["fd00::/8", "[::1]", "[fd00::1]:80", "localhost:*", "münchen"])
+def test_an_entry_of_no_proxy_that_httpx_cannot_parse_is_dropped_for_its_clients_alone(
+    name: str, entry: str, shell: pytest.MonkeyPatch
+) -> None:
+    given = ["10.0.0.0/8", "::2", "a.example:8080", ".b.example", "http://c.example"]
+    shell.setenv(name, ",".join([*given, entry]))
+    check_http_environment("https://192.0.2.1")
+    assert entry in os.environ[name].split(",")
+    GboxService("key").disconnect()
+    TinkerService(KEY, "https://192.0.2.1")
+    hosts = [*given, "localhost", "127.0.0.1", "::1"]
+    assert os.environ["no_proxy"] == os.environ["NO_PROXY"] == ",".join(hosts)
+    httpx.Client().close()
 
 
 def test_a_token_endpoint_on_this_machine_is_asked_without_a_proxy_and_another_names_it(
