@@ -12,11 +12,21 @@ from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
 from stat import S_ISDIR
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import proxy_bypass
 
 from schemas.installation import without_secrets
+
+
+class SocksPackage(NamedTuple):
+    """What a client needs for SOCKS proxies."""
+
+    module: str
+    """What it is imported as."""
+    package: str
+    """Its name in the package index."""
+
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 PROXY_SCHEMES: Final = ("http", "https", "socks5", "socks5h")
@@ -26,6 +36,10 @@ CERTIFICATES: Final = (CERTIFICATE_FILE, CERTIFICATE_FOLDERS)
 """A client takes certificates from the first that is set, and reads no other."""
 REQUESTS_CERTIFICATES: Final = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 """The same of the package requests alone; each is a file or a folder."""
+SOCKSIO: Final = SocksPackage("socksio", "socksio")
+"""Of httpx and httpx2."""
+PYSOCKS: Final = SocksPackage("socks", "PySocks")
+"""Of requests."""
 KEY_LOG: Final = "SSLKEYLOGFILE"
 EVERY_HOST: Final = "*"
 """In `no_proxy`: no request goes through a proxy."""
@@ -94,16 +108,17 @@ def http_problem(
     certificates: tuple[tuple[str, ...], ...] = (CERTIFICATES,),
     *,
     needs_proxies: bool = False,
+    socks: SocksPackage = SOCKSIO,
 ) -> str | None:
     """Why no request to this URL can be sent, with what to do. None: nothing prevents it.
 
     `certificates`: variables that the client takes certificates from; of each group the first that
     is set. `needs_proxies`: the client is made for every proxy that is named, also if it asks this
-    machine without one.
+    machine without one. `socks`: what it needs for SOCKS proxies.
     """
     problems = list(_tls_problems(environ, certificates))
     if needs_proxies or not is_loopback(url):
-        problems += _proxy_problems(environ)
+        problems += _proxy_problems(environ, socks)
     return next(iter(problems), None)
 
 
@@ -141,7 +156,7 @@ def _can_be_parsed(url: str) -> bool:
     return True
 
 
-def _proxy_problems(environ: Mapping[str, str]) -> Iterator[str]:
+def _proxy_problems(environ: Mapping[str, str], socks: SocksPackage) -> Iterator[str]:
     if EVERY_HOST in _hosts_without_proxy(environ):
         return
     for scheme in ("http", "https", "all"):
@@ -160,10 +175,10 @@ def _proxy_problems(environ: Mapping[str, str]) -> Iterator[str]:
                 f"{shown} has no form that is known; use one such as http://proxy.example:3128, or"
                 f" unset {variable}"
             )
-        elif parts.scheme.startswith("socks") and find_spec("socksio") is None:
+        elif parts.scheme.startswith("socks") and find_spec(socks.module) is None:
             yield (
-                f"{shown} is a SOCKS proxy, which needs the package socksio; install it, use"
-                f" an http proxy, or unset {variable}"
+                f"{shown} is a SOCKS proxy, which needs the package {socks.package}; install it,"
+                f" use an http proxy, or unset {variable}"
             )
 
 
