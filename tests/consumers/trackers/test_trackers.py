@@ -314,7 +314,10 @@ def test_a_variable_of_mlflow_is_no_place_of_another_tracker(installation: Insta
 
 @pytest.mark.parametrize(("tracker", "to"), [("wandb", None), ("mlflow", "http://192.0.2.1")])
 def test_a_socks_proxy_of_a_tracker_needs_the_package_of_requests(
-    tracker: TrackerName, to: str | None, installation: Installation, monkeypatch: pytest.MonkeyPatch
+    tracker: TrackerName,
+    to: str | None,
+    installation: Installation,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert find_spec("socks") is None
     for name in ("no_proxy", "NO_PROXY"):
