@@ -10,9 +10,7 @@ HUB_URL: Final = "https://huggingface.co"
 """Of Hugging Face's client, unless HF_ENDPOINT is set."""
 
 
-def check_http_environment(
-    url: str, *, needs_proxies: bool = True, is_httpx: bool = False
-) -> None:
+def check_http_environment(url: str, *, needs_proxies: bool = True, is_httpx: bool = False) -> None:
     """UsageError, naming the variable, if no request to this URL can be sent.
 
     Also has this process's clients reach loopback without a proxy. `needs_proxies`: whether the

@@ -81,9 +81,7 @@ def _reachable(seen: Seen) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "cua_database_up", "Whether the database answers.", value=seen.tables is not None
     )
-    yield GaugeMetricFamily(
-        "cua_log_up", "Whether the log answers.", value=seen.log is not None
-    )
+    yield GaugeMetricFamily("cua_log_up", "Whether the log answers.", value=seen.log is not None)
 
 
 def _spool(waiting: Waiting) -> Iterator[Metric]:
