@@ -176,7 +176,7 @@ def command(
             report = wait_out_outages(attempt, url, reader)
     finally:
         reader.close()
-    _print(report, url, check=check, as_json=as_json)
+    print_report(report, url, check=check, as_json=as_json)
     if check and not report.equal:
         found = (
             f"the tables {', '.join(report.different)} differ from the log; `cua-project verify`"
@@ -218,10 +218,10 @@ def _build_into(
     )
 
 
-def _print(report: "RebuildReport", url: str, *, check: bool, as_json: bool) -> None:
-    from consumers.rebuild.rebuild import can_roll_back
+def print_report(report: "RebuildReport", url: str, *, check: bool, as_json: bool) -> None:
+    """The summary; without what only the database knows when that is away by now."""
     from consumers.rebuild.until import format_positions
-    from consumers.status.gaps import read_gaps
+    from consumers.status.gaps import gaps_at_end
     from consumers.tables import SCHEMA
 
     positions = format_positions(report.positions)
@@ -238,19 +238,29 @@ def _print(report: "RebuildReport", url: str, *, check: bool, as_json: bool) -> 
     if check:
         lines.append(f"the tables are {outcome} what the log gives; nothing was changed")
     elif report.schema == SCHEMA:
-        replaced = (
-            "which `cua-project rebuild --rollback` brings back"
-            if can_roll_back(url)
-            else "which were broken"
+        lines.append(
+            f"the new tables are live; they are {outcome} the replaced ones{_of_replaced(url)}"
         )
-        lines.append(f"the new tables are live; they are {outcome} the replaced ones, {replaced}")
-        if (gaps := read_gaps(url)).total:
+        if (gaps := gaps_at_end(url)) is not None and gaps.total:
             lines.append(f"{gaps.describe()}; see `cua-project status --check`")
     else:
         lines.append(f"the tables are in the schema {report.schema}")
     if report.schema != SCHEMA:
         lines.append(f"positions for --until: {positions}")
     click.echo("\n".join(lines))
+
+
+def _of_replaced(url: str) -> str:
+    from consumers.database.connection import AWAY
+    from consumers.rebuild.rebuild import can_roll_back
+
+    try:
+        is_whole = can_roll_back(url)
+    except AWAY:
+        return ""
+    if is_whole:
+        return ", which `cua-project rebuild --rollback` brings back"
+    return ", which were broken"
 
 
 def _print_rollback(*, as_json: bool) -> None:

@@ -86,7 +86,7 @@ def command(
     from consumers.projection.loop import ONCE_LIMIT_S, ProjectionLoop, Report
     from consumers.projection.startup import wait_until_reachable
     from consumers.rebuild.parallel import Parallel
-    from consumers.status.gaps import NO_GAPS
+    from consumers.status.gaps import NO_GAPS, gaps_at_end
 
     if once and start_timeout is not None:
         message = "--once waits for nothing at its start; leave out --start-timeout"
@@ -134,7 +134,7 @@ def command(
                     )
             finally:
                 reader.close()
-    gaps = NO_GAPS if opened is None else _gaps_at_end(opened[0])
+    gaps = NO_GAPS if opened is None else gaps_at_end(opened[0])
     _print(report, gaps, as_json=as_json)
 
 
@@ -162,16 +162,6 @@ def _open(installation: "Installation") -> "tuple[str, LogReader]":
     with naming_what_is_missing(url):
         refresh_drops_file(url, installation.operator_drops_path)
     return url, open_reader(installation)
-
-
-def _gaps_at_end(url: str) -> "WaitingStreams | None":
-    """None while the database is away: who stops a projector then is told no failure."""
-    from consumers.status.gaps import read_gaps
-
-    try:
-        return read_gaps(url)
-    except UnreachableError:
-        return None
 
 
 def _print(report: "Report", gaps: "WaitingStreams | None", *, as_json: bool) -> None:

@@ -15,12 +15,15 @@ from psycopg2.extensions import cursor as Cursor  # noqa: N812
 
 from consumers.database.location import open_watched, sqlalchemy_url, unreachable
 from consumers.database.pooler import is_pooled, refuses_options, require_own_session
+from consumers.errors import UnreachableError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-__all__ = ["Connection", "Cursor", "connect", "connected", "join_group", "schema_engine"]
+__all__ = ["AWAY", "Connection", "Cursor", "connect", "connected", "join_group", "schema_engine"]
 
+AWAY = (UnreachableError, psycopg2.OperationalError, psycopg2.InterfaceError)
+"""Errors of `connected` and of its session where the server is away or goes away."""
 NO_LIMITS = {
     "statement_timeout": "0",
     "lock_timeout": "0",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from consumers.errors import MismatchError, UnreachableError
+from consumers.errors import CuaProjectError, MismatchError, UnreachableError
 from consumers.log.kafka_client import (
     ANSWER_TIMEOUT_MS,
     GONE_ERRORS,
@@ -24,6 +24,7 @@ from consumers.log.kafka_client import (
 )
 from consumers.log.kafka_last_records import replaced
 from consumers.log.kafka_records import log_records
+from consumers.log.reach import CUT_OFF, out_of_reach
 from consumers.log.reader import LastRecord, LogRecord, TopicPartition
 from schemas.catalogue import TOPIC_NAMES
 from schemas.ids import EPOCH_START
@@ -233,22 +234,19 @@ class KafkaLogReader:
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
         """Read these partitions from these offsets, and no others.
 
-        MismatchError for an offset that is not in this log.
+        CuaProjectError when such a record was deleted, MismatchError when the log is too short.
         """
-        partitions = list(positions)
-        ends, beginnings = self.end_offsets(partitions), self.beginning_offsets(partitions)
-        for tp, offset in positions.items():
-            if not beginnings[tp] <= offset <= ends[tp]:
-                message = (
-                    f"{tp.topic}/{tp.partition} has offsets {beginnings[tp]} to"
-                    f" {ends[tp]}, not {offset}: the position is of another log than Kafka at"
-                    f" {self._clients.servers}, or retention has deleted records"
-                )
-                raise MismatchError(message)
+        if (error := self._out_of_reach(positions)) is not None:
+            raise error
         self._wanted = {
             KafkaPartition(tp.topic, tp.partition): offset for tp, offset in positions.items()
         }
         self._ask(self._assign)
+
+    def _out_of_reach(self, positions: Mapping[TopicPartition, int]) -> CuaProjectError | None:
+        partitions = list(positions)
+        ends, beginnings = self.end_offsets(partitions), self.beginning_offsets(partitions)
+        return out_of_reach(positions, beginnings, ends)
 
     def _assign(self, consumer: Any) -> None:  # kafka-python ships no types
         consumer.assign(list(self._wanted))
@@ -263,7 +261,10 @@ class KafkaLogReader:
         }
 
     def poll(self, max_records: int, timeout_s: float) -> list[LogRecord]:
-        """Up to `max_records`, each partition in order; waits up to `timeout_s` for the first."""
+        """Up to `max_records`, each partition in order; waits up to `timeout_s` for the first.
+
+        CuaProjectError when the next was deleted, MismatchError when the log was cut off before it.
+        """
         if not self._wanted:
             time.sleep(timeout_s)
             return []
@@ -271,13 +272,6 @@ class KafkaLogReader:
             if self._consumer is None:
                 self._ask(self._assign)
             batches = self._poll(max_records, timeout_s)
-        except GONE_ERRORS as error:
-            self._gone()
-            message = (
-                f"Kafka at {self._clients.servers} no longer has the next record ({error}): it was"
-                " deleted, by retention or by hand"
-            )
-            raise MismatchError(message) from error
         except (KafkaError, UnreachableError) as error:
             # The broker is away; the next poll tries again with a new consumer.
             self._problem = str(error)
@@ -306,9 +300,25 @@ class KafkaLogReader:
         deadline = time.monotonic() + timeout_s
         while True:
             slice_s = min(max(0.001, deadline - time.monotonic()), SLICE_S)
-            batches = self._consumer.poll(timeout_ms=int(slice_s * 1000), max_records=max_records)
+            try:
+                batches = self._consumer.poll(
+                    timeout_ms=int(slice_s * 1000), max_records=max_records
+                )
+            except GONE_ERRORS as error:
+                self._gone()
+                raise self._lost(error) from error
             if batches or self._skip() or time.monotonic() >= deadline:
                 return batches
+
+    def _lost(self, error: Exception) -> CuaProjectError:
+        """What to raise when Kafka has not the next record. UnreachableError.
+
+        A log that was cut off may have grown past the offset since.
+        """
+        problem = self._out_of_reach(self.positions())
+        return problem or MismatchError(
+            f"Kafka at {self._clients.servers} no longer has the next record ({error}): {CUT_OFF}"
+        )
 
     def _skip(self) -> bool:
         """Advance over offsets that hold no record: transaction markers, compacted records.

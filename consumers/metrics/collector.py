@@ -8,7 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from consumers.log.waiting import Waiting
-from consumers.metrics.probe import Probe, Seen, TablesSeen
+from consumers.metrics.probe import Positions, Probe, Seen, TablesSeen
 from consumers.projection.activity import Activity
 from consumers.status.lag import PartitionStatus
 from consumers.status.trainings import count_by_status
@@ -40,10 +40,10 @@ class _Ours(Collector):
         yield from _reachable(seen)
         if seen.waiting is not None:
             yield from _spool(seen.waiting)
-        if seen.partitions is not None and seen.tables is not None:
-            yield from _lag(seen.partitions)
-        if seen.partitions is not None:
-            yield from _ends(seen.partitions)
+        if seen.log is not None and seen.log.partitions is not None and seen.tables is not None:
+            yield from _lag(seen.log.partitions)
+        if seen.log is not None:
+            yield from _ends(seen.log.ends)
         if seen.tables is not None:
             yield from _tables(seen.tables)
 
@@ -81,9 +81,7 @@ def _reachable(seen: Seen) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "cua_database_up", "Whether the database answers.", value=seen.tables is not None
     )
-    yield GaugeMetricFamily(
-        "cua_log_up", "Whether the log answers.", value=seen.partitions is not None
-    )
+    yield GaugeMetricFamily("cua_log_up", "Whether the log answers.", value=seen.log is not None)
 
 
 def _spool(waiting: Waiting) -> Iterator[Metric]:
@@ -119,11 +117,11 @@ def _lag(partitions: list[PartitionStatus]) -> Iterator[Metric]:
     yield from (events, seconds, positions, gone)
 
 
-def _ends(partitions: list[PartitionStatus]) -> Iterator[Metric]:
-    ends = GaugeMetricFamily("cua_log_end_offset", "The log's end.", labels=PARTITION)
-    for partition in partitions:
-        ends.add_metric((partition.topic, str(partition.partition)), partition.end)
-    yield ends
+def _ends(ends: Positions) -> Iterator[Metric]:
+    family = GaugeMetricFamily("cua_log_end_offset", "The log's end.", labels=PARTITION)
+    for at, end in ends.items():
+        family.add_metric((at.topic, str(at.partition)), end)
+    yield family
 
 
 def _tables(tables: TablesSeen) -> Iterator[Metric]:

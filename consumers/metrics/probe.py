@@ -52,11 +52,20 @@ class TablesSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class LogSeen:
+    """The partitions of the log."""
+
+    ends: Positions
+    partitions: list[PartitionStatus] | None
+    """None: the positions in the tables, without which there is no lag, did not come in time."""
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
     """One look. None: away, or not looked at yet."""
 
     tables: TablesSeen | None = None
-    partitions: list[PartitionStatus] | None = None
+    log: LogSeen | None = None
     waiting: Waiting | None = None
     """Of this machine's spool."""
 
@@ -118,6 +127,8 @@ class Probe:
         self._reader: LogReader | None = None
         self._log_id: str | None = None
         """Of the last look; it stays while the log is away."""
+        self._lag_seconds = 0.0
+        """As last measured: without it, trainings whose events wait would count as silent."""
         self._log = _Look(self._look_at_log, "probe, log")
         self._database = _Look(self._look_at_database, "probe, database")
 
@@ -127,8 +138,8 @@ class Probe:
         waiting = self._look_at_spool(now)
         exchange = _Exchange(now, waiting)
         deadline = time.monotonic() + self._wait_s
-        tables, partitions = self._database.ask(exchange), self._log.ask(exchange)
-        return Seen(_answered(tables, deadline), _answered(partitions, deadline), waiting)
+        tables, log = self._database.ask(exchange), self._log.ask(exchange)
+        return Seen(_answered(tables, deadline), _answered(log, deadline), waiting)
 
     def close(self) -> None:
         """Wait for what is under way, and release the log; nothing may look meanwhile."""
@@ -146,21 +157,27 @@ class Probe:
         except CuaProjectError:
             return None
 
-    def _look_at_log(self, exchange: _Exchange) -> list[PartitionStatus] | None:
+    def _look_at_log(self, exchange: _Exchange) -> LogSeen | None:
         partitions = None
         try:
             if self._reader is None:
                 self._reader = open_reader(self._installation)
             self._log_id = self._reader.log_id
             positions = _within(exchange.positions, FOR_POSITIONS * self._wait_s)
-            partitions = measure_lag(self._reader, positions or {}, exchange.now)
+            if positions is None:
+                # Measured from the beginning, every record would lag, and those deleted long ago
+                # would be gone.
+                return LogSeen(self._reader.end_offsets(self._reader.partitions()), None)
+            partitions = measure_lag(self._reader, positions, exchange.now)
         except CuaProjectError:
             if self._reader is not None:
                 self._reader.close()
             self._reader = None
+            return None
         finally:
             exchange.partitions.set_result(partitions)
-        return partitions
+        ends = {TopicPartition(at.topic, at.partition): at.end for at in partitions}
+        return LogSeen(ends, partitions)
 
     def _look_at_database(self, exchange: _Exchange) -> TablesSeen | None:
         positions: Positions | None = None
@@ -172,8 +189,10 @@ class Probe:
             return None
         finally:
             exchange.positions.set_result(positions)
-        partitions = _within(exchange.partitions, FOR_LAG * self._wait_s) or []
-        lag_seconds = max((partition.lag_seconds for partition in partitions), default=0.0)
+        partitions = _within(exchange.partitions, FOR_LAG * self._wait_s)
+        if partitions is not None:
+            self._lag_seconds = max((at.lag_seconds for at in partitions), default=0.0)
+        lag_seconds = self._lag_seconds
         if exchange.waiting is not None:
             lag_seconds = max(lag_seconds, exchange.waiting.seconds)
         try:

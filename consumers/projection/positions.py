@@ -12,6 +12,7 @@ from consumers.database.connection import Cursor
 from consumers.errors import CuaProjectError, MismatchError
 from consumers.fold.order import PartitionProgress
 from consumers.fold.projectors.registry import catalogue_hash
+from consumers.log.reach import CUT_OFF, DELETED
 from consumers.log.reader import LOOK_AT, LastRecord, LogReader, TopicPartition
 from consumers.log.replaced import first_replaced
 from consumers.tables import PROJECTION_VERSION
@@ -113,9 +114,7 @@ def check_reach(positions: Mapping[TopicPartition, int], reader: LogReader) -> N
         if at in ends and position > ends[at]:
             message = (
                 f"the tables contain {at.topic}/{at.partition} up to offset {position}, but the"
-                f" partition ends at {ends[at]}: this is another log, or it was truncated or"
-                " restored from an older state; `cua-project rebuild --from-shorter-log` replaces"
-                " the tables with what it has"
+                f" partition ends at {ends[at]}: {CUT_OFF}"
             )
             raise MismatchError(message)
 
@@ -159,8 +158,7 @@ def start_positions(positions: Mapping[TopicPartition, int], reader: LogReader) 
         if beginnings[at] > position:
             message = (
                 f"the next record to project is {at.topic}/{at.partition} offset {position}, but"
-                f" the partition begins at {beginnings[at]}: records were deleted. With an archive"
-                " that has them, `cua-project rebuild --archive` makes the tables"
+                f" the partition begins at {beginnings[at]}: {DELETED}"
             )
             raise CuaProjectError(message)
         start[at] = position

@@ -28,7 +28,7 @@ def read_bounded(
     """Every record of the span, by append time, each partition in order.
 
     `places`: a log with an index may leave out records that are not there. UnreachableError when
-    the log stops responding, MismatchError for an offset that it cannot have.
+    the log stops responding, CuaProjectError for an offset that it does not have.
     """
     starts = {tp: offset for tp, offset in starts.items() if offset < stops[tp]}
     if isinstance(reader, LocalLogReader):

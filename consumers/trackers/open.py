@@ -11,6 +11,7 @@ from consumers.trackers.tracker import Tracker
 from schemas.distribution import install_command
 from schemas.http_environment import (
     CERTIFICATES,
+    PYSOCKS,
     REQUESTS_CERTIFICATES,
     bypass_for_loopback,
     http_problem,
@@ -94,5 +95,6 @@ class TrackerPlace:
             return
         bypass_for_loopback(os.environ, server)
         # Both use the package requests; it takes any proxy that it is not sent to.
-        if problem := http_problem(server, os.environ, (*REQUESTS_CERTIFICATES, *CERTIFICATES)):
+        certificates = (REQUESTS_CERTIFICATES, CERTIFICATES)
+        if problem := http_problem(server, os.environ, certificates, socks=PYSOCKS):
             raise UsageError(problem)

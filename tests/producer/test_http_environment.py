@@ -1,9 +1,13 @@
 """Proxies and certificates of the shell: loopback goes past them, the rest is named."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import proxy_bypass
 
+import certifi
+import httpx
 import pytest
 
 from producer.agents.dbbench.data.layout import downloaded
@@ -71,6 +75,8 @@ def test_a_server_on_this_machine_is_asked_without_a_proxy(
         ("all_proxy", "socks4://127.0.0.1:9", "has no form that is known"),
         ("https_proxy", "nonsense://", "has no form that is known"),
         ("HTTP_PROXY", "http://127.0.0.1:port", "has no form that is known"),
+        ("http_proxy", "http://999.0.0.1:3128", "has no form that is known"),
+        ("https_proxy", "http://a\tproxy.example:3128", "has no form that is known"),
         ("SSL_CERT_FILE", "/nonexistent.pem", "No such file or directory"),
         ("SSL_CERT_DIR", "/nonexistent", "No such file or directory"),
         ("SSLKEYLOGFILE", "/nonexistent/keys", "cannot be written"),
@@ -101,6 +107,40 @@ def test_a_file_without_certificates_is_named(shell: pytest.MonkeyPatch, tmp_pat
         check_http_environment("https://192.0.2.1")
 
 
+def test_a_folder_of_certificates_belongs_in_the_variable_of_folders_and_a_file_in_that_of_files(
+    shell: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    shell.setenv("SSL_CERT_FILE", str(tmp_path))
+    with pytest.raises(UsageError, match=r"^SSL_CERT_FILE: .* SSL_CERT_DIR takes folders"):
+        GboxService("key")
+    shell.delenv("SSL_CERT_FILE")
+    shell.setenv("SSL_CERT_DIR", __file__)
+    with pytest.raises(UsageError, match=r"^SSL_CERT_DIR: .* SSL_CERT_FILE takes a file"):
+        GboxService("key")
+
+
+def test_of_several_folders_of_certificates_one_that_can_be_read_is_enough(
+    shell: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    missing = str(tmp_path / "missing")
+    shell.setenv("SSL_CERT_DIR", os.pathsep.join([missing, str(tmp_path)]))
+    check_http_environment("https://192.0.2.1")
+    GboxService("key").disconnect()
+    shell.setenv("SSL_CERT_DIR", os.pathsep.join([missing, missing]))
+    with pytest.raises(UsageError, match=r"^SSL_CERT_DIR: .* \(No such file or directory\)"):
+        check_http_environment("https://192.0.2.1")
+
+
+def test_folders_of_certificates_are_not_read_beside_a_file_of_them(
+    shell: pytest.MonkeyPatch,
+) -> None:
+    """As httpx and httpx2 do."""
+    shell.setenv("SSL_CERT_FILE", certifi.where())
+    shell.setenv("SSL_CERT_DIR", "/nonexistent")
+    check_http_environment("https://192.0.2.1")
+    GboxService("key").disconnect()
+
+
 def test_a_password_of_a_proxy_is_in_no_message(shell: pytest.MonkeyPatch) -> None:
     shell.setenv("all_proxy", "socks4://me:s3cr3t@proxy.example:9")
     with pytest.raises(UsageError) as caught:
@@ -115,6 +155,22 @@ def test_a_server_that_a_proxy_does_not_reach_is_reported_with_the_variable(
     endpoint = ChatEndpoint("http://models.example.invalid/v1", None)
     with pytest.raises(UnreachableError, match="through the proxy of http_proxy"):
         endpoint.list_models("base_url", "KEY", ways=())
+
+
+@pytest.mark.parametrize("name", ["no_proxy", "NO_PROXY"])
+@pytest.mark.parametrize("entry", ["fd00::/8", "[::1]", "[fd00::1]:80", "localhost:*", "münchen"])
+def test_an_entry_of_no_proxy_that_httpx_cannot_parse_is_dropped_for_its_clients_alone(
+    name: str, entry: str, shell: pytest.MonkeyPatch
+) -> None:
+    given = ["10.0.0.0/8", "::2", "a.example:8080", ".b.example", "http://c.example"]
+    shell.setenv(name, ",".join([*given, entry]))
+    check_http_environment("https://192.0.2.1")
+    assert entry in os.environ[name].split(",")
+    GboxService("key").disconnect()
+    TinkerService(KEY, "https://192.0.2.1")
+    hosts = [*given, "localhost", "127.0.0.1", "::1"]
+    assert os.environ["no_proxy"] == os.environ["NO_PROXY"] == ",".join(hosts)
+    httpx.Client().close()
 
 
 def test_a_token_endpoint_on_this_machine_is_asked_without_a_proxy_and_another_names_it(
@@ -155,6 +211,18 @@ def test_loopback_joins_what_no_proxy_names_and_without_a_proxy_nothing_changes(
     bypass_for_loopback(environ, "http://127.0.0.5:1")
     expected = "a.example,127.0.0.1,localhost,::1,127.0.0.5"
     assert environ["no_proxy"] == environ["NO_PROXY"] == expected
+
+
+@pytest.mark.parametrize("name", ["no_proxy", "NO_PROXY"])
+@pytest.mark.parametrize("value", ["*", "a.example, *"])
+def test_no_proxy_that_names_every_host_still_does_and_then_no_proxy_is_a_problem(
+    name: str, value: str, shell: pytest.MonkeyPatch
+) -> None:
+    shell.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
+    shell.setenv(name, value)
+    check_http_environment("https://192.0.2.1")
+    assert proxy_bypass("192.0.2.1")
+    assert proxy_bypass("localhost")
 
 
 def test_the_variable_of_a_request_is_its_schemes_before_that_of_all(

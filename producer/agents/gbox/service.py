@@ -51,7 +51,7 @@ class GboxService:
 
     def __init__(self, key: str, *, base_url: str | None = None, limit_s: float = LIMIT_S) -> None:
         """`base_url`: None: GBox's own. UsageError: the shell lets no request out."""
-        check_http_environment(base_url or DEFAULT_URL)
+        check_http_environment(base_url or DEFAULT_URL, is_httpx=True)
         self._key = key
         self._repeating = GboxSDK(
             api_key=key, base_url=base_url, timeout=limit_s, max_retries=NUM_RETRIES

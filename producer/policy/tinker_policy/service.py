@@ -68,7 +68,7 @@ class TinkerService:
         self.key = key
         self.url = resolve_base_url(url)
         self._host, self._port = _address(self.url)
-        check_http_environment(self.url)
+        check_http_environment(self.url, is_httpx=True)
         self._session: tinker.ServiceClient | None = None
         # Each request of its HTTP client would be a line of the run's log file.
         for name in ("httpx", "tinker"):

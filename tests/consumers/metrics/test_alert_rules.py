@@ -108,6 +108,11 @@ def test_every_metric_of_rules_and_dashboard_is_exported(migrated_url: str) -> N
         assert named <= exported, expression
 
 
+def test_records_are_gone_once_more_than_one_scrape_has_said_so() -> None:
+    (rule,) = [rule for rule in rules() if rule["alert"] == "CuaRecordsGone"]
+    assert rule["for"] == "2m"
+
+
 @pytest.mark.services
 def test_with_postgresql_away_an_alert_fires_and_counts_are_silent(
     postgres: PostgresServer, migrated_template: str

@@ -10,7 +10,7 @@ import pytest
 
 from consumers.database.silence import SilenceWatch
 from consumers.metrics.pages import MetricsPages
-from consumers.metrics.probe import WAIT_S, Probe
+from consumers.metrics.probe import FOR_POSITIONS, WAIT_S, Probe
 from consumers.projection.activity import Activity
 from schemas.installation import read_installation
 from tests.consumers.metrics.test_metrics import samples
@@ -45,6 +45,29 @@ def test_a_silent_database_does_not_make_the_log_look_away(silent_port: int) -> 
         assert (found["cua_database_up"], found["cua_log_up"]) == (0, 1)
         assert found["cua_log_end_offset"] == len(events)
         assert "cua_lag_events" not in found
+
+
+@pytest.mark.services
+def test_positions_that_come_late_give_neither_a_lag_nor_records_that_are_gone(
+    migrated_url: str,
+) -> None:
+    """Measured from the beginning, all that retention has ever deleted would be an alert."""
+    installation = read_installation(os.environ)
+    events = logged_events("a", shape=SMALL)
+    write_local_log(installation.local_log_path, events)
+    limit_s = 8.0
+    delays_s = [FOR_POSITIONS * limit_s + 0.5]
+
+    def slow_url() -> str:
+        time.sleep(delays_s.pop() if delays_s else 0)
+        return migrated_url
+
+    probe = Probe(installation, slow_url, limit_s)
+    found = scrape(probe)
+    probe.close()
+    assert (found["cua_database_up"], found["cua_log_up"]) == (1, 1)
+    assert found["cua_log_end_offset"] == len(events)
+    assert not {"cua_lag_events", "cua_lag_seconds", "cua_gone_events"} & found.keys()
 
 
 @pytest.mark.services

@@ -184,7 +184,8 @@ def test_records_deleted_before_they_were_projected_are_an_alert(
     (reason,) = found_gone(installation, migrated_url)
     assert reason.startswith(f"gone: {len(events) - half} records of emptied.")
     seen = Probe(installation, lambda: migrated_url).look()
-    assert seen.partitions is not None
-    assert sum(partition.num_gone for partition in seen.partitions) == len(events) - half
+    assert seen.log is not None
+    assert seen.log.partitions is not None
+    assert sum(partition.num_gone for partition in seen.log.partitions) == len(events) - half
     with pytest.raises(CuaProjectError, match="records were deleted"):
         project(installation, migrated_url)

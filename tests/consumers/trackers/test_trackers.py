@@ -6,6 +6,7 @@ import shutil
 import struct
 from collections import defaultdict
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from click.testing import CliRunner, Result
 from consumers.cli import cli
 from consumers.errors import UsageError
 from consumers.trackers.logged import Logged
-from consumers.trackers.open import TrackerPlace
+from consumers.trackers.open import TrackerName, TrackerPlace
 from consumers.trackers.tensorboard import TensorboardTracker
 from consumers.trackers.tracker import TrackedRun
 from producer.training.manual_evaluation import evaluate
@@ -309,6 +310,25 @@ def test_a_variable_of_mlflow_is_no_place_of_another_tracker(installation: Insta
     environ = {"MLFLOW_TRACKING_URI": "sqlite:///m.db"}
     assert TrackerPlace("wandb", installation, environ).target == "wandb: project cua-train"
     assert TrackerPlace("mlflow", installation, environ).target.endswith("at sqlite:///m.db")
+
+
+@pytest.mark.parametrize(("tracker", "to"), [("wandb", None), ("mlflow", "http://192.0.2.1")])
+def test_a_socks_proxy_of_a_tracker_needs_the_package_of_requests(
+    tracker: TrackerName,
+    to: str | None,
+    installation: Installation,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert find_spec("socks") is None
+    for name in ("no_proxy", "NO_PROXY"):
+        # Set first, so that what the code adds is removed afterwards.
+        monkeypatch.setenv(name, "a.example")
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
+    with pytest.raises(UsageError, match=r"^ALL_PROXY: .* needs the package PySocks; install it"):
+        TrackerPlace(tracker, installation, {}, to=to).open()
 
 
 def test_two_processes_do_not_mirror_to_the_same_place(
