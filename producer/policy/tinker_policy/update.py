@@ -26,6 +26,7 @@ from producer.policy.sequences import (
 )
 from producer.policy.tinker_policy.failures import failing_to
 from producer.policy.tinker_policy.policy_files import PolicyFiles
+from producer.policy.tinker_policy.service import TinkerService
 
 LOSS: Final = "loss:sum"
 """The service's name of a loss summed over its tokens."""
@@ -50,33 +51,33 @@ class _Requested:
 
 
 def policy_gradient(
+    service: TinkerService,
     client: tinker.TrainingClient,
     files: PolicyFiles,
     trajectories: Sequence[Trajectory],
     settings: UpdateSettings,
-    key: str,
 ) -> UpdateResult:
     """Train on the trajectories that are trained on, and measure all of them.
 
     Substeps, their order and what is measured when are those of the in-process update. All requests
     are sent before the first answer is awaited: the service computes in rounds. Without completion
-    tokens nothing is sent and the result's means are NaN. CuaTrainError for a loss that is no
-    finite number: the state before the step is kept.
+    tokens nothing is sent and the result's means are NaN. Raises as `TinkerService.wait`, and
+    CuaTrainError for a loss that is no finite number: the state before the step is kept.
     """
     began_s = time.monotonic()
     parts = list(trajectory_parts(trajectories))
     trained = [part for part in parts if trajectories[part.trajectory].is_trained]
     others = [part for part in parts if not trajectories[part.trajectory].is_trained]
-    with failing_to("train", key):
+    with failing_to("train", service.key):
         requested: list[_Requested] = []
         for substep in split_into_substeps(trained, others, settings):
             if substep.measured:
                 requested.append(_measure(client, files, substep.measured))
             if substep.trained:
                 requested.append(_train(client, files, substep, settings))
-        answers = [(item, item.outputs.result()) for item in requested]
+        answers = [(item, service.wait(item.outputs, "train")) for item in requested]
         norms = [
-            _gradient_norm(item.optimizer.result().metrics)
+            _gradient_norm(service.wait(item.optimizer, "train").metrics)
             for item in requested
             if item.optimizer is not None
         ]
