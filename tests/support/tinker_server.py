@@ -171,10 +171,10 @@ class Stand:
         trainer = self._models[request.model_id].trainer
 
         def compute() -> Answer:
-            found, loss = trainer.forward_backward(
+            found = trainer.forward_backward(
                 examples, request.loss_fn, config, backward=not request.forward_only
             )
-            return forward_backward_output(found, loss)
+            return forward_backward_output(found)
 
         return self._in_turn(request.model_id, request.seq_id, compute)
 
