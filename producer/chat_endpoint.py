@@ -13,7 +13,12 @@ from httpx2 import AsyncByteStream, AsyncClient, Limits, Request, Response, crea
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 from pydantic import JsonValue
 
-from producer.chat_answer import ChatAnswer, ChatFailedError, UnreadableAnswerError
+from producer.chat_answer import (
+    ChatAnswer,
+    ChatFailedError,
+    ListedModel,
+    UnreadableAnswerError,
+)
 from producer.errors import UnreachableError, UsageError
 from producer.http_environment import check_http_environment
 from schemas.http_environment import by_proxy, is_loopback
@@ -63,8 +68,10 @@ class ChatEndpoint:
         self._refused: frozenset[str] = frozenset()
         """Fields of OPTIONAL that the server refuses."""
 
-    def list_models(self, name: str, key_variable: str, *, ways: Sequence[str]) -> list[str]:
-        """Names of the models; empty if the server does not list them.
+    def list_models(
+        self, name: str, key_variable: str, *, ways: Sequence[str]
+    ) -> list[ListedModel]:
+        """The models; empty if the server does not list them.
 
         `name`: the server in messages. UnreachableError, with these `ways`, if it does not answer;
         UsageError if it refuses the key.
@@ -81,8 +88,7 @@ class ChatEndpoint:
             raise UnreachableError(message, ways=ways) from None
         match _read_json(response):
             case {"data": [*rows]}:
-                names = [row.get("id") for row in rows if isinstance(row, dict)]
-                return [name for name in names if isinstance(name, str)]
+                return [model for row in rows if (model := _listed(row)) is not None]
             case _:
                 return []
 
@@ -230,6 +236,17 @@ class ChatEndpoint:
 
     def _redact(self, text: str) -> str:
         return text.replace(self._key, "[key]") if self._key else text
+
+
+def _listed(row: JsonValue) -> ListedModel | None:
+    """None without a name."""
+    match row:
+        case {"id": str(name), "root": str(root)}:
+            return ListedModel(name, root)
+        case {"id": str(name)}:
+            return ListedModel(name)
+        case _:
+            return None
 
 
 def _read_json(response: Response) -> JsonValue:

@@ -22,7 +22,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from producer.chat_answer import ChatAnswer, ChatFailedError, UnreadableAnswerError
+from producer.chat_answer import ChatAnswer, ChatFailedError, UnreadableAnswerError, id_of
 from producer.chat_endpoint import ChatEndpoint
 from producer.endpoint_url import KEY_VARIABLE
 from producer.errors import UnreachableError, UsageError
@@ -121,17 +121,18 @@ class SamplingServers:
     def check(self) -> None:
         """UnreachableError if one does not answer, UsageError if it refuses the key or the policy.
 
-        A server lists the policy by its name or, as vLLM does, by the folder it was loaded from.
+        A server lists the policy under its name, or under another with the folder or hub id that
+        it was loaded from, as vLLM and `cua-train serve` do. Requests name adapters alone.
         """
         for url, endpoint in zip(self._urls, self._endpoints, strict=True):
-            names = endpoint.list_models(
+            listed = endpoint.list_models(
                 f"base_url: {url}", KEY_VARIABLE, ways=("start the server",)
             )
-            if self._model not in names:
-                served = ", ".join(names[:8]) or "no policy that it names"
+            if id_of(self._model, listed) is None:
+                served = ", ".join(model.id for model in listed[:8]) or "no policy that it names"
                 message = (
                     f"base_url: {url} serves {served}, and not {self._model!r}, the policy that is"
-                    " trained; start it with that policy, under that name"
+                    " trained; start it with that policy"
                 )
                 raise UsageError(message)
 
