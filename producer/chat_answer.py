@@ -50,3 +50,7 @@ class ChatFailedError(Exception):
 
 class UnreadableAnswerError(Exception):
     """The answer has the wrong form; the next one may have the right one."""
+
+
+class AnswerTooLongError(UnreadableAnswerError):
+    """The answer has more bytes than are read."""

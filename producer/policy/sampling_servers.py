@@ -26,6 +26,7 @@ from producer.chat_answer import ChatAnswer, ChatFailedError, UnreadableAnswerEr
 from producer.chat_endpoint import ChatEndpoint
 from producer.endpoint_url import KEY_VARIABLE
 from producer.errors import UnreachableError, UsageError
+from producer.policy.answer_size import max_answer_bytes
 from producer.policy.policy import SampleRequest
 from producer.policy.prompts import MAX_SEED, chat_messages
 
@@ -257,7 +258,9 @@ class SamplingServers:
             {"model": self._adapter, **requests[row].body} for row in rows
         ]
         endpoint = self._endpoints[server]
-        results = endpoint.complete(bodies, self._read, timeout_s, path, optional=())
+        results = endpoint.complete(
+            bodies, self._read, timeout_s, path, optional=(), max_bytes=max_answer_bytes
+        )
         if any(
             isinstance(result, ChatFailedError) and result.status == HTTP_NOT_FOUND
             for result in results
