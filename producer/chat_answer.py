@@ -1,8 +1,25 @@
-"""What a server answers to a request for a completion: the answer, or why there is none."""
+"""What a server answers: the models it has, a completion, or why there is none."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from pydantic import JsonValue
+
+
+class ListedModel(NamedTuple):
+    """A row of what a server lists."""
+
+    id: str
+    """Its name in requests."""
+    root: str | None = None
+    """The folder or hub id that it was loaded from, as vLLM and `cua-train serve` say."""
+
+
+def id_of(name: str, listed: Sequence[ListedModel]) -> str | None:
+    """The name in requests of the model of this name, folder or hub id; None: there is none."""
+    if any(model.id == name for model in listed):
+        return name
+    return next((model.id for model in listed if model.root == name), None)
 
 
 class ChatAnswer(NamedTuple):
@@ -33,3 +50,7 @@ class ChatFailedError(Exception):
 
 class UnreadableAnswerError(Exception):
     """The answer has the wrong form; the next one may have the right one."""
+
+
+class AnswerTooLongError(UnreadableAnswerError):
+    """The answer has more bytes than are read."""

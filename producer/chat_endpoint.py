@@ -13,12 +13,19 @@ from httpx2 import AsyncByteStream, AsyncClient, Limits, Request, Response, crea
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 from pydantic import JsonValue
 
-from producer.chat_answer import ChatAnswer, ChatFailedError, UnreadableAnswerError
+from producer.chat_answer import (
+    AnswerTooLongError,
+    ChatAnswer,
+    ChatFailedError,
+    ListedModel,
+    UnreadableAnswerError,
+)
 from producer.errors import UnreachableError, UsageError
 from producer.http_environment import check_http_environment
 from schemas.http_environment import by_proxy, is_loopback
 
 MAX_ANSWER_BYTES: Final = 1 << 20
+"""Of an answer that is text alone."""
 MAX_RETRIES: Final = 3
 """After a failed connection and after HTTP 408, 409, 429 and 5xx."""
 MAX_ANSWERS: Final = 4
@@ -37,6 +44,8 @@ T = TypeVar("T")
 
 _last_status: ContextVar[int | None] = ContextVar("last_status", default=None)
 """HTTP status of the latest response to the current request."""
+_max_bytes: ContextVar[int] = ContextVar("max_bytes", default=MAX_ANSWER_BYTES)
+"""Of the answer to the current request."""
 
 
 Path = Literal["/chat/completions", "/completions"]
@@ -46,6 +55,7 @@ class _Sent(NamedTuple):
     path: Path
     body: dict[str, JsonValue]
     optional: frozenset[str]
+    max_bytes: int
 
 
 class ChatEndpoint:
@@ -63,8 +73,10 @@ class ChatEndpoint:
         self._refused: frozenset[str] = frozenset()
         """Fields of OPTIONAL that the server refuses."""
 
-    def list_models(self, name: str, key_variable: str, *, ways: Sequence[str]) -> list[str]:
-        """Names of the models; empty if the server does not list them.
+    def list_models(
+        self, name: str, key_variable: str, *, ways: Sequence[str]
+    ) -> list[ListedModel]:
+        """The models; empty if the server does not list them.
 
         `name`: the server in messages. UnreachableError, with these `ways`, if it does not answer;
         UsageError if it refuses the key.
@@ -81,8 +93,7 @@ class ChatEndpoint:
             raise UnreachableError(message, ways=ways) from None
         match _read_json(response):
             case {"data": [*rows]}:
-                names = [row.get("id") for row in rows if isinstance(row, dict)]
-                return [name for name in names if isinstance(name, str)]
+                return [model for row in rows if (model := _listed(row)) is not None]
             case _:
                 return []
 
@@ -93,18 +104,23 @@ class ChatEndpoint:
         timeout_s: float,
         path: Path = "/chat/completions",
         optional: Collection[str] = OPTIONAL,
+        max_bytes: Callable[[dict[str, JsonValue]], int] = lambda _body: MAX_ANSWER_BYTES,
     ) -> list[T | ChatFailedError]:
         """Send all requests at once; for each, in order, what `read` returns or the failure.
 
         `read` may raise UnreadableAnswerError. `timeout_s`: of each request, retries included.
-        `optional`: fields that are left out for a server that refuses them.
+        `optional`: fields that are left out for a server that refuses them. `max_bytes`: of the
+        answer to a body; a longer one is a failure, and is requested again unless the request has a
+        seed, which would give the same one.
         """
         refusable = frozenset(optional)
 
         async def complete_all() -> list[T | ChatFailedError]:
             async with self._open(MAX_RETRIES) as client:
                 requests = [
-                    self._complete(client, _Sent(path, body, refusable), read, timeout_s)
+                    self._complete(
+                        client, _Sent(path, body, refusable, max_bytes(body)), read, timeout_s
+                    )
                     for body in bodies
                 ]
                 return await asyncio.gather(*requests)
@@ -135,13 +151,17 @@ class ChatEndpoint:
         timeout_s: float,
     ) -> T | ChatFailedError:
         failure = ""
+        _max_bytes.set(sent.max_bytes)
         try:
             async with asyncio.timeout(timeout_s):
                 for _ in range(MAX_ANSWERS):
                     try:
-                        return read(self._parse(await self._post(client, sent)))
+                        return read(self._parse(await self._post(client, sent), sent.max_bytes))
                     except UnreadableAnswerError as error:
                         failure = str(error)
+                        is_seeded = "seed" in sent.body.keys() - self._refused
+                        if is_seeded and isinstance(error, AnswerTooLongError):
+                            break
         except TimeoutError as error:
             failure = failure or self._describe(error, timeout_s)
         except (APIConnectionError, APIStatusError) as error:
@@ -165,10 +185,10 @@ class ChatEndpoint:
         self._refused |= refused
         return await self._post(client, sent)
 
-    def _parse(self, response: Response) -> ChatAnswer:
-        if len(response.content) > MAX_ANSWER_BYTES:
-            message = f"its answer has more than {MAX_ANSWER_BYTES} bytes"
-            raise UnreadableAnswerError(message)
+    def _parse(self, response: Response, max_bytes: int) -> ChatAnswer:
+        if len(response.content) > max_bytes:
+            message = f"its answer has more than {max_bytes} bytes"
+            raise AnswerTooLongError(message)
         content = _read_json(response)
         match content:
             case {"choices": [{"message": {"content": str(text)}}, *_]} | {
@@ -206,7 +226,7 @@ class ChatEndpoint:
     async def _set_headers(self, request: Request) -> None:
         for name in request.headers.keys() - SENT_HEADERS:
             del request.headers[name]
-        # A compressed answer of 1 MiB may have any size.
+        # A compressed answer of few bytes may have any size.
         request.headers["accept-encoding"] = "identity"
         if self._key is not None:
             request.headers["authorization"] = f"Bearer {self._key}"
@@ -232,6 +252,17 @@ class ChatEndpoint:
         return text.replace(self._key, "[key]") if self._key else text
 
 
+def _listed(row: JsonValue) -> ListedModel | None:
+    """None without a name."""
+    match row:
+        case {"id": str(name), "root": str(root)}:
+            return ListedModel(name, root)
+        case {"id": str(name)}:
+            return ListedModel(name)
+        case _:
+            return None
+
+
 def _read_json(response: Response) -> JsonValue:
     """None if the body is not JSON."""
     try:
@@ -247,21 +278,22 @@ async def _note_status(response: Response) -> None:
 
 async def _limit_content(response: Response) -> None:
     assert isinstance(response.stream, AsyncByteStream)  # noqa: S101  # of an AsyncClient
-    response.stream = _FirstBytes(response.stream)
+    response.stream = _FirstBytes(response.stream, _max_bytes.get())
 
 
 class _FirstBytes(AsyncByteStream):
-    """The content up to the first chunk beyond `MAX_ANSWER_BYTES`; the rest is not read."""
+    """The content up to the first chunk beyond `max_bytes`; the rest is not read."""
 
-    def __init__(self, content: AsyncByteStream) -> None:
+    def __init__(self, content: AsyncByteStream, max_bytes: int) -> None:
         self._content = content
+        self._max_bytes = max_bytes
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         num_bytes = 0
         async for chunk in self._content:
             yield chunk
             num_bytes += len(chunk)
-            if num_bytes > MAX_ANSWER_BYTES:
+            if num_bytes > self._max_bytes:
                 break
 
     async def aclose(self) -> None:

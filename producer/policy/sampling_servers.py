@@ -22,10 +22,11 @@ from uuid import UUID
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from producer.chat_answer import ChatAnswer, ChatFailedError, UnreadableAnswerError
+from producer.chat_answer import ChatAnswer, ChatFailedError, UnreadableAnswerError, id_of
 from producer.chat_endpoint import ChatEndpoint
 from producer.endpoint_url import KEY_VARIABLE
 from producer.errors import UnreachableError, UsageError
+from producer.policy.answer_size import max_answer_bytes
 from producer.policy.policy import SampleRequest
 from producer.policy.prompts import MAX_SEED, chat_messages
 
@@ -122,17 +123,18 @@ class SamplingServers:
     def check(self) -> None:
         """UnreachableError if one does not answer, UsageError if it refuses the key or the policy.
 
-        A server lists the policy by its name or, as vLLM does, by the folder it was loaded from.
+        A server lists the policy under its name, or under another with the folder or hub id that
+        it was loaded from, as vLLM and `cua-train serve` do. Requests name adapters alone.
         """
         for url, endpoint in zip(self._urls, self._endpoints, strict=True):
-            names = endpoint.list_models(
+            listed = endpoint.list_models(
                 f"base_url: {url}", KEY_VARIABLE, ways=("start the server",)
             )
-            if self._model not in names:
-                served = ", ".join(names[:8]) or "no policy that it names"
+            if id_of(self._model, listed) is None:
+                served = ", ".join(model.id for model in listed[:8]) or "no policy that it names"
                 message = (
                     f"base_url: {url} serves {served}, and not {self._model!r}, the policy that is"
-                    " trained; start it with that policy, under that name"
+                    " trained; start it with that policy"
                 )
                 raise UsageError(message)
 
@@ -257,7 +259,9 @@ class SamplingServers:
             {"model": self._adapter, **requests[row].body} for row in rows
         ]
         endpoint = self._endpoints[server]
-        results = endpoint.complete(bodies, self._read, timeout_s, path, optional=())
+        results = endpoint.complete(
+            bodies, self._read, timeout_s, path, optional=(), max_bytes=max_answer_bytes
+        )
         if any(
             isinstance(result, ChatFailedError) and result.status == HTTP_NOT_FOUND
             for result in results

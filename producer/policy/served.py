@@ -12,7 +12,7 @@ from uuid import UUID
 from pydantic import JsonValue
 
 from producer.algorithms.settings import UpdateSettings
-from producer.chat_answer import ChatAnswer, ChatFailedError, UnreadableAnswerError
+from producer.chat_answer import ChatAnswer, ChatFailedError, UnreadableAnswerError, id_of
 from producer.chat_endpoint import ChatEndpoint
 from producer.codecs.codec import Format
 from producer.codecs.compact import CompactCodec
@@ -60,6 +60,8 @@ class ServedPolicy:
         """`timeout_s`: of one turn, retries included; `max_recent_turns`: None sends all."""
         self._url = url
         self._model = model
+        self._id = model
+        """The policy's name in requests."""
         self._endpoint = ChatEndpoint(url, key)
         self._format = prompt_format
         self._timeout_s = timeout_s
@@ -71,16 +73,22 @@ class ServedPolicy:
         return f"{self._model} at {self._url}"
 
     def check_server(self) -> None:
-        """UnreachableError if it does not answer; UsageError if it refuses the key or the model."""
+        """Find the policy among what it serves, by name, or by the folder it was loaded from.
+
+        UnreachableError if it does not answer; UsageError if it refuses the key or the model.
+        """
         served = self._endpoint.list_models(
             f"base_url: {self._url}", KEY_VARIABLE, ways=("start the server",)
         )
-        if served and self._model not in served:
+        found = id_of(self._model, served)
+        if served and found is None:
+            names = ", ".join(model.id for model in served[:8])
             message = (
-                f"model_name: {self._url} serves {', '.join(served[:8])}, and not {self._model!r};"
-                " choose one of them"
+                f"model_name: {self._url} serves {names}, and not {self._model!r}; choose one of"
+                " them"
             )
             raise UsageError(message)
+        self._id = found or self._model
 
     def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
         """One completion per request, in order."""
@@ -113,7 +121,7 @@ class ServedPolicy:
 
     def _request_body(self, request: SampleRequest) -> dict[str, JsonValue]:
         return {
-            "model": self._model,
+            "model": self._id,
             "messages": chat_messages(request, self._format.system_prompt, self._max_recent_turns),
             "temperature": request.temperature,
             "max_tokens": request.max_tokens,

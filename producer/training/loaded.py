@@ -2,6 +2,7 @@
 
 import logging
 import os
+import threading
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -195,15 +196,20 @@ class Loaded(NamedTuple):
     """None: completions' steps are not scored."""
 
 
-def load(config: RunConfig, installation: Installation) -> Loaded:
-    """Everything that the configuration names. UsageError, NotFoundError, UnreachableError."""
+def load(
+    config: RunConfig, installation: Installation, stop: threading.Event | None = None
+) -> Loaded:
+    """Everything that the configuration names. UsageError, NotFoundError, UnreachableError.
+
+    `stop`: as in `open_policy`.
+    """
     tasks = load_run_tasks(config)
     check_skills(config, tasks.tasks)
     require_tracker(config)
     if config.core_function is not None:
         find_core_function(config)
     try_rewards(config, tasks.tasks)
-    policy = load_policy(config, installation, tasks)
+    policy = load_policy(config, installation, tasks, stop=stop)
     return Loaded(config, tasks, policy, load_step_scorer(config))
 
 
@@ -213,10 +219,11 @@ def load_policy(
     tasks: LoadedTasks | None = None,
     *,
     is_training: bool = True,
+    stop: threading.Event | None = None,
 ) -> tuple[Learner, EnvironmentFactory] | None:
     """The policy; None for the demo policy before it is made. UsageError, NotFoundError.
 
-    `tasks`: those whose first prompts it must take; None: not checked.
+    `tasks`: those whose first prompts it must take; None: not checked. `stop`: as in `open_policy`.
     """
     asked = [] if tasks is None else tasks.eval_tasks
     if tasks is not None and is_training:
@@ -230,7 +237,11 @@ def load_policy(
             check_unmade_demo(config, is_training=is_training, instructions=instructions)
         return None
     return open_policy(
-        config, installation.policies_dir, is_training=is_training, instructions=instructions
+        config,
+        installation.policies_dir,
+        is_training=is_training,
+        instructions=instructions,
+        stop=stop,
     )
 
 

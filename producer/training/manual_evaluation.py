@@ -89,6 +89,7 @@ def evaluate(
     `given`: fields of the configuration; for a training they override the recorded ones.
     `on_outcomes` gets the results by task.
     """
+    stop = stop or threading.Event()
     installation = installation or read_installation(os.environ)
     policy = (
         EvaluatedPolicy(config_of_policy(given), None, None, None)
@@ -101,11 +102,10 @@ def evaluate(
         check_served(policy.config)
     loaded = evaluation_tasks(policy.config, given)
     # Opening the log makes files: what can be refused is refused before.
-    learner = load_policy(policy.config, installation, loaded, is_training=False)
+    learner = load_policy(policy.config, installation, loaded, is_training=False, stop=stop)
     if is_unused(installation):
         check_services(installation, stop)
     with Emitter.open(installation, clock=clock, stop=stop) as emitter:
-        stop = stop or threading.Event()
         return _evaluate(policy, loaded, learner, installation, emitter, clock, stop, on_outcomes)
 
 

@@ -5,6 +5,7 @@ The only place that decides which policy runs. It imports torch only if the poli
 
 import logging
 import os
+import threading
 from collections.abc import Collection, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -48,13 +49,15 @@ def open_policy(
     *,
     is_training: bool = True,
     instructions: Sequence[str] = (),
+    stop: threading.Event | None = None,
 ) -> tuple[Learner, EnvironmentFactory]:
     """The learner and the factory of its environments.
 
     Warms the default policy up if `policies_dir` has none, reporting to `on_progress`; waits for
     another process that does, reporting to `on_wait`. `is_training` False: it samples only, and
-    needs less memory. `instructions`: of the tasks, whose prompts are checked. UsageError or
-    NotFoundError if the policy cannot be loaded or does not fit.
+    needs less memory. `instructions`: of the tasks, whose prompts are checked. `stop` ends waits
+    for a service that trains. UsageError or NotFoundError if the policy cannot be loaded or does
+    not fit.
     """
     if config.model_name == ORACLE_POLICY:
         return _open_oracle(config)
@@ -62,7 +65,7 @@ def open_policy(
         return _open_served(config, config.base_url)
     require_libraries(config)
     if config.provider == "tinker":
-        return _open_tinker(config, instructions)
+        return _open_tinker(config, instructions, stop)
     folder = config.model_name
     if folder == DEMO_POLICY:
         _compute_as_demo()
@@ -282,21 +285,22 @@ def _open_oracle(config: RunConfig) -> tuple[Learner, EnvironmentFactory]:
     return oracle, lambda plan: _ablated(config, make_environment(plan.id))
 
 
-def _tinker_service() -> "TinkerService":
+def _tinker_service(stop: threading.Event | None = None) -> "TinkerService":
     from producer.policy.tinker_policy.failures import KEY_VARIABLE, URL_VARIABLE
     from producer.policy.tinker_policy.service import TinkerService
 
-    return TinkerService(os.environ.get(KEY_VARIABLE, ""), os.environ.get(URL_VARIABLE))
+    key, url = os.environ.get(KEY_VARIABLE, ""), os.environ.get(URL_VARIABLE)
+    return TinkerService(key, url, stop=stop)
 
 
 def _open_tinker(
-    config: RunConfig, instructions: Sequence[str]
+    config: RunConfig, instructions: Sequence[str], stop: threading.Event | None
 ) -> tuple[Learner, EnvironmentFactory]:
     from producer.policy.tinker_policy.open import open_tinker
 
     path = config.load_checkpoint_path
     learner = open_tinker(
-        _tinker_service(),
+        _tinker_service(stop),
         _policy_settings(config, config.model_name),
         max_tokens=config.max_tokens,
         checkpoint=path if isinstance(path, str) else None,

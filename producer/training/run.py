@@ -81,6 +81,7 @@ def run(
     in the log, so that its name alone continues it. `takeover`: continue although another
     process seems to train it; that one stops when it notices.
     """
+    stop = stop or threading.Event()
     config = with_adapter_settings(config or RunConfig())
     installation = installation or read_installation(os.environ)
     check_folders(installation, config)
@@ -109,7 +110,7 @@ def run(
     if is_unused(installation):
         # Opening the log makes files: what can be refused is refused before.
         check_effects(config, config.explicit)
-        loaded.append(load(config, installation))
+        loaded.append(load(config, installation, stop))
         check_services(installation, stop)
 
     asked = config
@@ -122,7 +123,7 @@ def run(
                 *(config.model_name, ", ".join(unread)),
             )
         if not loaded or loaded[0].config != config:
-            loaded[:] = [load(config, installation)]
+            loaded[:] = [load(config, installation, stop)]
         check_reads_threads(config, asked.explicit)
         return statements(loaded[0].tasks)
 
@@ -132,7 +133,7 @@ def run(
         folder,
         config,
         clock=clock,
-        stop=stop or threading.Event(),
+        stop=stop,
         takeover=takeover,
         on_open=on_open,
         overwrite=behavior == "overwrite",

@@ -64,10 +64,11 @@ class ModelJudge:
             return wanted
         if len(listed) > 1:
             message = (
-                f"judge_model: required, because {url} lists {len(listed)}: {', '.join(listed[:8])}"
+                f"judge_model: required, because {url} lists {len(listed)}:"
+                f" {', '.join(model.id for model in listed[:8])}"
             )
             raise UsageError(message)
-        return listed[0] if listed else UNNAMED_MODEL
+        return listed[0].id if listed else UNNAMED_MODEL
 
     def __call__(self, task: Task, evidence: Evidence) -> Verdict:
         """The verdict on an episode. JudgeFailedError if the endpoint gives none in time."""

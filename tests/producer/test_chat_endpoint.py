@@ -114,6 +114,33 @@ def test_of_an_answer_that_is_too_long_no_more_than_the_limit_is_read(server: Ch
     assert all(MAX_ANSWER_BYTES < size < 2 * MAX_ANSWER_BYTES for size in num_bytes)
 
 
+@pytest.mark.parametrize(("fields", "num_requests"), [({}, 4), ({"seed": 1}, 1)])
+def test_an_answer_that_is_too_long_is_requested_again_only_without_a_seed(
+    server: ChatServer, fields: dict[str, JsonValue], num_requests: int
+) -> None:
+    server.answers.append((200, {}, b" " * (MAX_ANSWER_BYTES + 1)))
+    (result,) = ChatEndpoint(server.url, KEY).complete([BODY | fields], text_of, 20.0)
+    assert str(result) == "its answer has more than 1048576 bytes"
+    assert len(server.requests) == num_requests
+
+
+def test_each_request_has_its_own_limit_on_the_answer(server: ChatServer) -> None:
+    body = {"choices": [{"message": {"content": "x" * 2 * MAX_ANSWER_BYTES}}]}
+    server.answers.append((200, {}, json.dumps(body).encode()))
+    requests = [BODY | {"max_tokens": number, "seed": 1} for number in (0, 3, 1)]
+    results = ChatEndpoint(server.url, KEY).complete(
+        requests,
+        lambda answer: len(answer.text),
+        20.0,
+        max_bytes=lambda sent: MAX_ANSWER_BYTES * int(str(sent["max_tokens"])),
+    )
+    assert list(map(str, results)) == [
+        "its answer has more than 0 bytes",
+        str(2 * MAX_ANSWER_BYTES),
+        "its answer has more than 1048576 bytes",
+    ]
+
+
 def test_refused_fields_are_left_out_of_this_and_later_requests(server: ChatServer) -> None:
     server.reply_error(400, "unsupported value: 'temperature'")
     server.reply_error(400, "max_tokens: use max_completion_tokens")

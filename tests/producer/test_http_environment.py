@@ -65,7 +65,7 @@ def test_a_server_on_this_machine_is_asked_without_a_proxy(
     shell.setenv("no_proxy", "intranet.example")
     for url in (server.url, server.url.replace("127.0.0.1", "localhost")):
         endpoint = ChatEndpoint(url, None)
-        assert endpoint.list_models("base_url", "KEY", ways=()) == ["one"]
+        assert endpoint.list_models("base_url", "KEY", ways=()) == [("one", None)]
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ class ChatServer:
     """(status, headers, body) for each of the next requests; the last one is repeated."""
     models: list[str] | None = None
     """Names that it lists; None answers 404."""
+    roots: dict[str, str] = field(default_factory=dict)
+    """Name -> where it says that it was loaded from."""
     models_status: int | None = None
     """With `models_headers`, its answer to a request for the list instead."""
     models_headers: dict[str, str] = field(default_factory=dict)
@@ -53,7 +55,10 @@ def chat_server() -> Iterator[ChatServer]:
             elif script.models is None:
                 self._answer(404, {}, b"")
             else:
-                rows = [{"id": name} for name in script.models]
+                rows = [
+                    {"id": name} | ({"root": script.roots[name]} if name in script.roots else {})
+                    for name in script.models
+                ]
                 self._answer(200, {}, json.dumps({"data": rows}).encode())
 
         def do_POST(self) -> None:

@@ -63,6 +63,8 @@ class Stand:
         """`refuses`: the last parts of routes that are the user's mistake."""
         self.folders = folders
         self.refuses = refuses
+        self.is_broken = False
+        """Answers every request with 500."""
         self.requests: list[tuple[str, Any]] = []
         """Route and body of every request but heartbeats, telemetry and polls."""
         self._models: dict[str, Model] = {}
@@ -91,6 +93,8 @@ class Stand:
 
     def post(self, route: str, body: Any) -> Answer:
         """Answer a POST. HttpError."""
+        if self.is_broken:
+            raise HttpError(500, "broken")
         if route == "retrieve_future":
             return self._retrieve(body["request_id"])
         if route in self.refuses:
@@ -167,10 +171,10 @@ class Stand:
         trainer = self._models[request.model_id].trainer
 
         def compute() -> Answer:
-            found, loss = trainer.forward_backward(
+            found = trainer.forward_backward(
                 examples, request.loss_fn, config, backward=not request.forward_only
             )
-            return forward_backward_output(found, loss)
+            return forward_backward_output(found)
 
         return self._in_turn(request.model_id, request.seq_id, compute)
 

@@ -85,11 +85,10 @@ class SmallTrainer:
 
     def forward_backward(
         self, data: Sequence[Example], loss_fn: str, config: dict[str, float], *, backward: bool
-    ) -> tuple[list[NDArray[np.float32]], float]:
-        """Log-probs of every target of each datum, and the loss; adds gradients."""
+    ) -> list[NDArray[np.float32]]:
+        """Log-probs of every target of each datum; adds gradients."""
         sequences = [self._sequence(one) for one in data]
         found: list[NDArray[np.float32]] = [np.zeros(0, np.float32)] * len(data)
-        loss = 0.0
         for rows in micro_batches(self.network, sequences):
             batch = [at for row in rows for at in row]
             with torch.set_grad_enabled(backward):
@@ -103,14 +102,13 @@ class SmallTrainer:
                         for at, own_N in zip(batch, torch.split(logprobs, sizes), strict=True)
                     ]
                 )
-            loss += float(losses.detach().sum())
             if backward:
                 torch.autograd.backward(losses.sum())
             for at, own_N in zip(batch, torch.split(logprobs.detach(), sizes), strict=True):
                 every = np.zeros(len(sequences[at].tokens) - 1, np.float32)
                 every[_targets(sequences[at])] = own_N.numpy()
                 found[at] = every
-        return found, loss
+        return found
 
     def optimizer_step(self, params: dict[str, Any]) -> float:
         """One step of AdamW; the gradient's norm before clipping."""

@@ -33,10 +33,9 @@ def examples_of(request: wire.ForwardBackwardRequest) -> list[Example]:
     ]
 
 
-def forward_backward_output(logprobs: Sequence[NDArray[np.float32]], loss: float) -> bytes:
-    """The answer to a forward or backward pass."""
+def forward_backward_output(logprobs: Sequence[NDArray[np.float32]]) -> bytes:
+    """The answer to a forward or backward pass. SkyRL's has no metrics either."""
     answer = wire.ForwardBackwardOutput(loss_fn_output_type="ArrayRecord")
-    answer.metrics["loss:sum"] = loss
     record = answer.loss_fn_outputs.add()
     record.num_datums = len(logprobs)
     ends = np.cumsum([0, *(one.nbytes for one in logprobs)], dtype=np.int64)

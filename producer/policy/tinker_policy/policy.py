@@ -4,6 +4,7 @@ The service holds the adapter and the optimiser; here are prompts, codecs and th
 saved. An update makes new weights, which are sampled from once they are published.
 """
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +14,7 @@ import tinker
 
 from producer.algorithms.settings import UpdateSettings
 from producer.codecs.codec import Format
-from producer.errors import MismatchError, NotFoundError
+from producer.errors import MismatchError, NotFoundError, UnreachableError
 from producer.policy.learner import Trajectory, UpdateResult
 from producer.policy.policy import Completion, SampledTokens, SampleRequest, context_full, failed
 from producer.policy.prompts import PromptTooLongError
@@ -38,7 +39,8 @@ class TinkerPolicy:
     """A `Learner` whose weights are Tinker's. For one thread.
 
     A request that fails fails its attempt; an update, a state or a checkpoint that fails raises the
-    errors of `failures.error_of`, and the state before it is kept.
+    errors of `failures.error_of`, and the state before it is kept. Waits end as
+    `TinkerService.wait` says.
     """
 
     repeats_batches = False
@@ -97,6 +99,7 @@ class TinkerPolicy:
                     raise
                 prompts.append(error)
         sampler = self._published() if requests else None
+        sent_s = time.monotonic()
         under_way = [
             None
             if sampler is None or isinstance(prompt, PromptTooLongError)
@@ -108,7 +111,7 @@ class TinkerPolicy:
         return [
             context_full(str(prompt))
             if future is None or isinstance(prompt, PromptTooLongError)
-            else self._completion(request, prompt, future)
+            else self._completion(request, prompt, future, sent_s)
             for request, prompt, future in zip(requests, prompts, under_way, strict=True)
         ]
 
@@ -117,8 +120,7 @@ class TinkerPolicy:
 
     def update(self, trajectories: Sequence[Trajectory], settings: UpdateSettings) -> UpdateResult:
         """One policy-gradient update."""
-        key = self._service.key
-        result = policy_gradient(self._client, self._files, trajectories, settings, key)
+        result = policy_gradient(self._service, self._client, self._files, trajectories, settings)
         self._version += 1
         self._sampler = None
         return result
@@ -160,19 +162,22 @@ class TinkerPolicy:
         name = f"step-{self._version:06d}"
         weights = self._save_weights(name, None)
         with failing_to("save sampler weights", self._service.key):
-            sampler = self._client.save_weights_for_sampler(name).result()
+            saving = self._client.save_weights_for_sampler(name)
+            sampler = self._service.wait(saving, "save sampler weights")
         self._kept = RemoteCheckpoint(weights, self._version, self.name, sampler.path)
         return write_remote(folder, self._kept)
 
     def _save_weights(self, name: str, ttl_s: int | None) -> str:
         with failing_to("save the weights", self._service.key):
             # A step that is trained again in this process has the name of the first time.
-            return self._client.save_state(name, ttl_s, overwrite=True).result().path
+            saving = self._client.save_state(name, ttl_s, overwrite=True)
+            return self._service.wait(saving, "save the weights").path
 
     def _published(self) -> tinker.SamplingClient:
         if self._sampler is None:
             with failing_to("publish the weights", self._service.key):
-                self._sampler = self._client.save_weights_and_get_sampling_client().result()
+                publishing = self._client.save_weights_and_get_sampling_client()
+                self._sampler = self._service.wait(publishing, "publish the weights")
         return self._sampler
 
     def _parameters(self, request: SampleRequest) -> tinker.SamplingParams:
@@ -189,9 +194,12 @@ class TinkerPolicy:
         request: SampleRequest,
         prompt: Prompt,
         future: tinker.APIFuture[tinker.SampleResponse],
+        sent_s: float,
     ) -> Completion:
         try:
-            (sequence,) = future.result().sequences
+            (sequence,) = self._service.wait(future, "sample", since_s=sent_s).sequences
+        except UnreachableError as error:
+            return failed(str(error))
         except FAILURES as failure:
             return failed(str(error_of(failure, "sample", self._service.key)))
         tokens, logprobs = sequence.tokens, sequence.logprobs

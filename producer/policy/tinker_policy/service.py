@@ -1,23 +1,32 @@
-"""Tinker's service: reached, asked what it has, and its clients made.
+"""Tinker's service: reached, asked what it has, its clients made, its answers waited for.
 
 The SDK retries lost connections for minutes; before the first event a service that is away must be
-reported at once, so a connection is probed first, and every answer until then has a deadline.
+reported at once, so a connection is probed first. It fetches an answer again for ever, silently,
+while the service answers 500: `TinkerService.wait` ends every wait.
 """
 
 import logging
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from concurrent.futures import wait as wait_for_futures
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import tinker
 from tinker.lib.base_url import resolve_base_url
 
-from producer.errors import NotFoundError, UnreachableError, UsageError, did_you_mean
+from producer.errors import (
+    NotFoundError,
+    StopRequestedError,
+    UnreachableError,
+    UsageError,
+    did_you_mean,
+)
 from producer.http_environment import check_http_environment
 from producer.policy.compute_settings import PolicySettings
 from producer.policy.tinker_policy.failures import KEY_VARIABLE, URL_VARIABLE, failing_to
@@ -26,12 +35,25 @@ from schemas.http_environment import proxy_variable
 KEY_PREFIXES: Final = ("tml-", "eyJ")
 """Of keys and of tokens in their place; the SDK refuses others."""
 PROBE_S: Final = 10.0
-ANSWER_S: Final = 60.0
-"""For one answer before the first event."""
+STOP_CHECK_S: Final = 0.5
 SHOWN_NAMES: Final = 8
 PORTS: Final = {"http": 80, "https": 443}
 
 Answer = TypeVar("Answer")
+
+
+class WaitLimits(NamedTuple):
+    """How long answers are waited for, in seconds."""
+
+    answer_s: float = 60.0
+    """For what the service says of itself and of saved weights."""
+    client_s: float = 900.0
+    """For a new or a restored adapter: a model may have to be brought up."""
+    work_s: float = 7500.0
+    """For a part of an update, a save, or all samples of a turn: what the SDK itself allows a
+    sample, five minutes to send it and two hours to compute it."""
+    stopped_s: float = 10.0
+    """For any of them once a stop was requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +79,18 @@ class TinkerService:
     The first adapter begins a session, which lasts until the process ends.
     """
 
-    def __init__(self, key: str, url: str | None = None) -> None:
-        """`url` None: Tinker's own. UsageError for a key or a URL that cannot be one."""
+    def __init__(
+        self,
+        key: str,
+        url: str | None = None,
+        *,
+        stop: threading.Event | None = None,
+        limits: WaitLimits = WaitLimits(),  # noqa: B008  # frozen
+    ) -> None:
+        """`url` None: Tinker's own. `stop` ends waits once it is set.
+
+        UsageError for a key or a URL that cannot be one.
+        """
         if not key:
             message = f"{KEY_VARIABLE} is not set, and provider tinker needs a key; set it"
             raise UsageError(message)
@@ -69,6 +101,8 @@ class TinkerService:
         self.url = resolve_base_url(url)
         self._host, self._port = _address(self.url)
         check_http_environment(self.url, is_httpx=True)
+        self.limits = limits
+        self._stop = stop or threading.Event()
         self._session: tinker.ServiceClient | None = None
         # Each request of its HTTP client would be a line of the run's log file.
         for name in ("httpx", "tinker"):
@@ -93,7 +127,7 @@ class TinkerService:
             client = tinker.RestClient(base_url=self.url, api_key=self.key)
             return client.get_server_capabilities().result()
 
-        models = self._ask("say which models it has", ask).supported_models
+        models = self._ask("say which models it has", ask, self.limits.answer_s).supported_models
         trained = {
             model.model_name: model
             for model in models
@@ -115,7 +149,7 @@ class TinkerService:
             client = tinker.RestClient(base_url=self.url, api_key=self.key)
             return client.get_weights_info_by_tinker_path(path).result()
 
-        info = self._ask(f"find {path}", ask)
+        info = self._ask(f"find {path}", ask, self.limits.answer_s)
         return SavedWeights(info.base_model, info.lora_rank)
 
     def create(self, settings: PolicySettings) -> tinker.TrainingClient:
@@ -137,7 +171,7 @@ class TinkerService:
                 .result()
             )
 
-        return self._ask(f"make an adapter of {settings.folder}", ask, None)
+        return self._ask(f"make an adapter of {settings.folder}", ask, self.limits.client_s)
 
     def restore(self, path: str, *, with_optimizer: bool) -> tinker.TrainingClient:
         """The adapter saved at `path`, with its optimiser's state or a fresh one."""
@@ -151,26 +185,55 @@ class TinkerService:
             )
             return restore(path).result()
 
-        return self._ask(f"load {path}", ask, None)
+        return self._ask(f"load {path}", ask, self.limits.client_s)
 
     def _service(self) -> tinker.ServiceClient:
         if self._session is None:
             self._session = tinker.ServiceClient(base_url=self.url, api_key=self.key)
         return self._session
 
-    def _ask(
-        self, what: str, ask: Callable[[], Answer], deadline_s: float | None = ANSWER_S
+    def wait(
+        self,
+        future: tinker.APIFuture[Answer] | Future[Answer],
+        what: str,
+        limit_s: float | None = None,
+        *,
+        since_s: float | None = None,
     ) -> Answer:
-        """The answer. `deadline_s` None: a model may have to be brought up, which takes a while."""
+        """The answer to a request to `what`, or what the SDK raises for it.
+
+        `limit_s`: None is `work_s`. `since_s`: monotonic time from which it counts; None: now.
+        UnreachableError after it, StopRequestedError `stopped_s` after a stop was requested; the
+        SDK then stops asking for that answer.
+        """
+        pending = future.future() if isinstance(future, tinker.APIFuture) else future
+        limit_s = self.limits.work_s if limit_s is None else limit_s
+        until_s = (time.monotonic() if since_s is None else since_s) + limit_s
+        is_stopped = False
+        while not pending.done():
+            if self._stop.is_set() and not is_stopped:
+                is_stopped = True
+                until_s = min(until_s, time.monotonic() + self.limits.stopped_s)
+            left_s = until_s - time.monotonic()
+            if left_s <= 0:
+                break
+            wait_for_futures([pending], min(left_s, STOP_CHECK_S))
+        if pending.done():
+            return pending.result()
+        if isinstance(future, tinker.APIFuture):
+            pending.cancel()
+        if is_stopped:
+            raise StopRequestedError
+        message = f"Tinker at {self.url} did not {what} within {limit_s:g} s"
+        ways = (
+            f"check {URL_VARIABLE}, the account and whether the service is up",
+            "run the same command later, which continues a training",
+        )
+        raise UnreachableError(message, ways=ways)
+
+    def _ask(self, what: str, ask: Callable[[], Answer], limit_s: float) -> Answer:
         with failing_to(what, self.key):
-            try:
-                return _on_thread(ask).result(deadline_s)
-            except TimeoutError:
-                if deadline_s is None:  # the SDK's own
-                    raise
-                message = f"Tinker at {self.url} did not {what} within {deadline_s:g} s"
-                ways = (f"check {URL_VARIABLE} and the account", "run again later")
-                raise UnreachableError(message, ways=ways) from None
+            return self.wait(_on_thread(ask), what, limit_s)
 
 
 def _on_thread(call: Callable[[], Answer]) -> Future[Answer]:

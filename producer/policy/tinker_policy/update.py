@@ -13,7 +13,6 @@ import numpy as np
 import tinker
 from numpy.typing import NDArray
 
-from producer.algorithms.names import CLIPPED
 from producer.algorithms.settings import UpdateSettings
 from producer.errors import CuaTrainError
 from producer.policy.learner import Trajectory, UpdateResult
@@ -25,10 +24,10 @@ from producer.policy.sequences import (
     trajectory_parts,
 )
 from producer.policy.tinker_policy.failures import failing_to
+from producer.policy.tinker_policy.losses import clip_bounds, policy_loss
 from producer.policy.tinker_policy.policy_files import PolicyFiles
+from producer.policy.tinker_policy.service import TinkerService
 
-LOSS: Final = "loss:sum"
-"""The service's name of a loss summed over its tokens."""
 EPS: Final = 1e-8
 """Of Adam; the in-process optimiser's. Tinker's own default is 1e-12."""
 
@@ -50,38 +49,40 @@ class _Requested:
 
 
 def policy_gradient(
+    service: TinkerService,
     client: tinker.TrainingClient,
     files: PolicyFiles,
     trajectories: Sequence[Trajectory],
     settings: UpdateSettings,
-    key: str,
 ) -> UpdateResult:
     """Train on the trajectories that are trained on, and measure all of them.
 
     Substeps, their order and what is measured when are those of the in-process update. All requests
     are sent before the first answer is awaited: the service computes in rounds. Without completion
-    tokens nothing is sent and the result's means are NaN. CuaTrainError for a loss that is no
-    finite number: the state before the step is kept.
+    tokens nothing is sent and the result's means are NaN. Raises as `TinkerService.wait`, and
+    CuaTrainError for a loss that is no finite number: the state before the step is kept.
     """
     began_s = time.monotonic()
     parts = list(trajectory_parts(trajectories))
     trained = [part for part in parts if trajectories[part.trajectory].is_trained]
     others = [part for part in parts if not trajectories[part.trajectory].is_trained]
-    with failing_to("train", key):
+    with failing_to("train", service.key):
         requested: list[_Requested] = []
         for substep in split_into_substeps(trained, others, settings):
             if substep.measured:
                 requested.append(_measure(client, files, substep.measured))
             if substep.trained:
                 requested.append(_train(client, files, substep, settings))
-        answers = [(item, item.outputs.result()) for item in requested]
+        answers = [(item, service.wait(item.outputs, "train")) for item in requested]
         norms = [
-            _gradient_norm(item.optimizer.result().metrics)
+            _gradient_norm(service.wait(item.optimizer, "train").metrics)
             for item in requested
             if item.optimizer is not None
         ]
     losses = [
-        (_loss(answer), item.is_first) for item, answer in answers if item.optimizer is not None
+        (_loss(item.sequences, answer, settings), item.is_first)
+        for item, answer in answers
+        if item.optimizer is not None
     ]
     trained_N, sampled_N = _logprobs(answers)
     difference_N = sampled_N - trained_N
@@ -127,19 +128,23 @@ def _train(
 
 def _clip(settings: UpdateSettings) -> dict[str, float | str] | None:
     """Bounds of the probability ratio; the service's own would be other ones for cispo."""
-    if settings.loss_fn not in CLIPPED:
+    bounds = clip_bounds(settings)
+    if bounds is None:
         return None
-    low, high = CLIPPED[settings.loss_fn]
-    low = low if settings.clip_ratio_low is None else settings.clip_ratio_low
-    high = high if settings.clip_ratio_high is None else settings.clip_ratio_high
-    return {"clip_low_threshold": 1 - low, "clip_high_threshold": 1 + high}
+    return {"clip_low_threshold": bounds[0], "clip_high_threshold": bounds[1]}
 
 
-def _loss(answer: Output) -> float:
-    loss = answer.metrics.get(LOSS)
-    if loss is None:
-        message = f"Tinker's answer to a training request has no {LOSS!r}; update cua-train"
-        raise CuaTrainError(message)
+def _loss(sequences: Sequence[TrajectoryPart], answer: Output, settings: UpdateSettings) -> float:
+    """Of one pass, summed over its tokens. CuaTrainError if it is no finite number."""
+    loss = sum(
+        policy_loss(
+            settings,
+            logprobs_N(sequence, output),
+            np.asarray(sequence.tokens.sampled_logprobs, np.float64),
+            np.asarray(sequence.advantages, np.float64),
+        )
+        for sequence, output in zip(sequences, answer.loss_fn_outputs, strict=True)
+    )
     if not math.isfinite(loss):
         message = (
             f"the update's loss is {loss}, no finite number; lower learning_rate or the size of the"
@@ -233,8 +238,16 @@ def measuring_datum(files: PolicyFiles, sequence: TrajectoryPart) -> tinker.Datu
 
 
 def logprobs_N(sequence: TrajectoryPart, output: tinker.types.LossFnOutput) -> NDArray[np.float64]:
-    """[N]: of each completion token, as the service computed them. KeyError without any."""
-    every: NDArray[np.float64] = output["logprobs"].to_numpy().astype(np.float64)
+    """[N]: of each completion token, as the service computed them. CuaTrainError without any."""
+    found = output.get("logprobs")
+    if found is None:
+        names = ", ".join(sorted(output)) or "nothing"
+        message = (
+            f"Tinker's answer to a training request has {names}, and no logprobs; use a service"
+            " that returns them"
+        )
+        raise CuaTrainError(message)
+    every: NDArray[np.float64] = found.to_numpy().astype(np.float64)
     return every[_at(sequence)]
 
 

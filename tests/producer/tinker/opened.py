@@ -12,8 +12,8 @@ RANK, SEED, RECENT_TURNS = 4, 1, 1
 SCREEN_PX = (90, 160)
 
 
-def through_sdk(folder: Path, url: str) -> TinkerPolicy:
-    """With an adapter of its own."""
+def through_sdk(folder: Path, url: str, service: TinkerService | None = None) -> TinkerPolicy:
+    """With an adapter of its own. `service`: at that URL; None: one with the usual limits."""
     settings = PolicySettings(
         str(folder),
         RANK,
@@ -22,5 +22,9 @@ def through_sdk(folder: Path, url: str) -> TinkerPolicy:
         screen_px=SCREEN_PX,
         max_recent_turns=RECENT_TURNS,
     )
-    service = TinkerService(KEY, url)
-    return open_tinker(service, settings, max_tokens=6, instructions=["Turn on Wi-Fi"])
+    return open_tinker(
+        service or TinkerService(KEY, url),
+        settings,
+        max_tokens=6,
+        instructions=["Turn on Wi-Fi"],
+    )

@@ -125,6 +125,28 @@ def test_a_server_that_is_away_or_serves_another_name_is_refused_before_the_firs
 
 
 @pytest.mark.parametrize(
+    ("models", "roots", "asked"),
+    [
+        (["short"], {"short": "my-policy"}, "short"),
+        (["other", "my-policy"], {"other": "my-policy"}, "my-policy"),
+        (None, {}, "my-policy"),
+    ],
+    ids=["by its root", "by its name first", "not listed"],
+)
+def test_requests_carry_the_name_that_the_server_lists(
+    evaluate: Evaluate,
+    server: ChatServer,
+    models: list[str] | None,
+    roots: dict[str, str],
+    asked: str,
+) -> None:
+    server.models, server.roots = models, roots
+    server.reply("home()")
+    evaluate()
+    assert {request["model"] for request in server.requests} == {asked}
+
+
+@pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"base_url": "localhost:8000"}, "base_url: 'localhost:8000' is no URL"),

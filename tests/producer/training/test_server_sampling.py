@@ -92,6 +92,26 @@ def test_a_prompt_without_screens_is_sent_as_tokens(
     assert step["metrics"]["sampling/logprob_gap_max"] <= EXACT
 
 
+def test_a_pretrained_policy_is_served_and_trained_under_the_same_name(
+    installation: Installation,
+) -> None:
+    """The server lists the name that it was started with, the training knows the folder."""
+    name = "smollm2-135m"
+    write_checkpoint(installation.policies_dir / name, "qwen3_vl")
+    settings = {"--model-name": name, "--num-steps": "1", "--group-size": "2"}
+    settings |= {"--groups-per-batch": "1", "--max-turns": "1", "--max-tokens": "4"}
+    settings |= {"--lora-rank": "2", "--eval-every": "0", "--eval-episodes": "1"}
+    settings["--tasks"] = '{"source_type": "ids", "task_ids": ["train_01_open_settings"]}'
+    words = [word for pair in settings.items() for word in pair]
+    with policy_server(Path(name)) as server:
+        assert models(server.url) == [name]
+        asked = ["--base-url", server.url, "--no-monitor", "--skip-baseline"]
+        done = run_command("producer", "run", *words, *asked)
+    assert done.returncode == 0, done.stderr
+    (step,) = events(installation, "step.finished")
+    assert step["metrics"]["sampling/logprob_gap_max"] <= EXACT
+
+
 @pytest.mark.parametrize(
     ("line", "meets"),
     [("step 1/3", "cannot load the adapter"), ("eval-1:", "has lost the adapter")],
