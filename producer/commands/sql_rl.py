@@ -151,7 +151,8 @@ def rl(
     if folder is not None:
         from producer.fine_tuning.output import check_output
 
-        check_output(folder, name or "")
+        kept = (installation.home, *([config.run_folder] if config.run_folder else []))
+        check_output(folder, name or "", kept)
     from producer.fine_tuning.output import write_adapter
     from producer.training.run import run
     from producer.training.summary import summary_lines

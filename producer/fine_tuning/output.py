@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -21,8 +21,19 @@ def output_folder(output_dir: Path | None, run_folder: Path) -> Path:
     return run_folder / "model" if output_dir is None else output_dir
 
 
-def check_output(folder: Path, training_name: str) -> None:
-    """UsageError unless the folder is new, empty, or holds this training's result."""
+def check_output(folder: Path, training_name: str, kept: Iterable[Path]) -> None:
+    """UsageError unless the folder is new, empty, or holds this training's result.
+
+    `kept`: folders of the training and of its log. The result replaces its folder, so none of them
+    may be that folder or in it.
+    """
+    for other in kept:
+        if other.resolve().is_relative_to(folder.resolve()):
+            message = (
+                f"output_dir: {folder} would hold {other}, and the result replaces all of it;"
+                " choose another folder"
+            )
+            raise UsageError(message)
     if folder.exists() and not folder.is_dir():
         message = f"output_dir: {folder} is a file; choose another"
         raise UsageError(message)

@@ -100,7 +100,7 @@ def fine_tune(
         check_writable(folder, "log_path")
         check_not_elsewhere(installation, place.name, folder)
     output = output_folder(config.output_dir, folder)
-    check_output(output, place.name)
+    check_output(output, place.name, (folder, installation.home))
     require_tracker(config)
     require_torch(config.model_name)
     trainee = open_trainee(config, load_examples(config))
