@@ -20,9 +20,10 @@ from consumers.database.lost_session import lost_session
 from consumers.database.silence import WATCH
 from consumers.diagnostics import configure_logging
 from consumers.embedded_postgres.libpq_variables import forget_libpq_variables
-from consumers.errors import OUT_OF_SPACE, CuaProjectError, UnreachableError
+from consumers.errors import OUT_OF_SPACE, CuaProjectError, UnreachableError, UsageError
 from schemas.distribution import DISTRIBUTION
 from schemas.installation import names_database
+from schemas.path_errors import path_problem
 
 logger = logging.getLogger(__name__)
 
@@ -229,6 +230,8 @@ def main() -> None:
         _fail_for_silence()
         if os.environ.get("CUA_TRACEBACK"):
             raise
+        if message := path_problem(error):
+            _fail(message, UsageError.exit_code)
         if message := lost_session(error):
             _fail(message, UnreachableError.exit_code)
         if isinstance(error, UnicodeEncodeError) and _is_argument(error.object):
