@@ -1,5 +1,6 @@
 """A path that the operating system cannot take is a mistake of the user, wherever it is used."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,10 @@ def test_a_home_of_nobody_a_loop_and_a_long_name_are_told(tmp_path: Path) -> Non
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     found = []
     for use in (
-        lambda: Path("~nosuchuser/x").expanduser(),
-        lambda: (tmp_path / "loop").resolve(strict=True),
-        lambda: (tmp_path / "loop").read_text(),
-        lambda: (tmp_path / ("x" * 300)).read_text(),
+        Path("~nosuchuser/x").expanduser,
+        partial((tmp_path / "loop").resolve, strict=True),
+        (tmp_path / "loop").read_text,
+        (tmp_path / ("x" * 300)).read_text,
     ):
         with pytest.raises((OSError, RuntimeError)) as caught:
             use()
