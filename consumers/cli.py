@@ -20,9 +20,10 @@ from consumers.database.lost_session import lost_session
 from consumers.database.silence import WATCH
 from consumers.diagnostics import configure_logging
 from consumers.embedded_postgres.libpq_variables import forget_libpq_variables
-from consumers.errors import OUT_OF_SPACE, CuaProjectError, UnreachableError
+from consumers.errors import OUT_OF_SPACE, CuaProjectError, UnreachableError, UsageError
 from schemas.distribution import DISTRIBUTION
 from schemas.installation import names_database
+from schemas.path_errors import path_problem
 
 logger = logging.getLogger(__name__)
 
@@ -229,12 +230,19 @@ def main() -> None:
         _fail_for_silence()
         if os.environ.get("CUA_TRACEBACK"):
             raise
-        if message := lost_session(error):
-            _fail(message, UnreachableError.exit_code)
-        if isinstance(error, UnicodeEncodeError) and _is_argument(error.object):
-            _fail("an argument is not valid UTF-8; nothing here has such a name", 2)
-        _fail(_unexpected(error), 1)
+        _fail(*_told(error))
     sys.exit(result if isinstance(result, int) else 0)
+
+
+def _told(error: Exception) -> tuple[str, int]:
+    """Message and exit code of what no command foresaw."""
+    if message := path_problem(error):
+        return message, UsageError.exit_code
+    if message := lost_session(error):
+        return message, UnreachableError.exit_code
+    if isinstance(error, UnicodeEncodeError) and _is_argument(error.object):
+        return "an argument is not valid UTF-8; nothing here has such a name", UsageError.exit_code
+    return _unexpected(error), CuaProjectError.exit_code
 
 
 def _fail_for_silence() -> None:

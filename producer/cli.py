@@ -16,9 +16,10 @@ import click
 from click.exceptions import NoSuchCommand, NoSuchOption
 from rich_click import RichGroup, RichOption, group
 
-from producer.errors import OUT_OF_SPACE, CuaTrainError
+from producer.errors import OUT_OF_SPACE, CuaTrainError, UsageError
 from producer.log_lines import configure_logging
 from schemas.distribution import DISTRIBUTION
+from schemas.path_errors import path_problem
 
 logger = logging.getLogger(__name__)
 
@@ -217,6 +218,8 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("CUA_TRACEBACK"):
             raise
+        if message := path_problem(error):
+            _fail(message, UsageError.exit_code)
         _fail(_unexpected(error), 1)
     sys.exit(result if isinstance(result, int) else 0)
 

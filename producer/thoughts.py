@@ -12,11 +12,26 @@ import re
 from functools import cache
 from typing import Final
 
-_NAMES: Final = ("think", "thinking", "thought", "reasoning")
-TAG: Final = rf"(?i:</?(?:{'|'.join(_NAMES)})>)"
-BEGIN: Final = rf"(?:\A|{'|'.join(f'(?<=(?i:</{name}>))' for name in _NAMES)})\s*+"
+_NAMES: Final = (
+    *("think", "thinking", "thought", "thoughts", "reasoning"),
+    *("analysis", "reflection", "scratchpad"),
+)
+_OTHERS: Final = {
+    r"\[THINK\]": r"\[/THINK\]",
+    "◁think▷": "◁/think▷",
+    r"<\|begin_of_thought\|>": r"<\|end_of_thought\|>",
+}
+"""Opening and closing tags of Magistral, Kimi and OpenThinker."""
+_CLOSES: Final = "|".join([rf"(?i:</(?:{'|'.join(_NAMES)})\s*+>)", *_OTHERS.values()])
+_OPENS: Final = "|".join([rf"(?i:<(?:{'|'.join(_NAMES)})(?:\s[^<>]*+)?+>)", *_OTHERS])
+TAG: Final = rf"(?:{_OPENS}|{_CLOSES})"
+_ENDED: Final = (
+    *(f"(?<=(?i:</{name}>))" for name in _NAMES),
+    *map("(?<={})".format, _OTHERS.values()),
+)
+BEGIN: Final = rf"(?:\A|{'|'.join(_ENDED)})\s*+"
 """Where an answer begins: at the completion's start, and after a thought."""
-_CLOSING: Final = re.compile(TAG.replace("/?", "/"))
+_CLOSING: Final = re.compile(_CLOSES)
 _JSON_PIECE: Final = rf'"(?:[^"\\\n]|\\.)*+"(?=\s*+[,:}}\]])|\\.|(?!{TAG})'
 JSON_LITERAL: Final = rf'\{{(?=\s*+")(?:{_JSON_PIECE}[\s\S])++'
 """An object of JSON: a tag in one of its strings is text."""
@@ -49,7 +64,7 @@ def hide_thoughts(text: str, literals: str | None) -> str:
         tag = piece["tag"]
         if tag is None:
             continue
-        if tag.startswith("</"):
+        if _CLOSING.fullmatch(tag) is not None:
             shown = [" " * at]
         else:
             closing = _CLOSING.search(text, at)

@@ -237,11 +237,12 @@ def _reinforcement(file: Path, fields: dict[str, Any], data_path: Path | None) -
 
 def _fine_tuning(fields: dict[str, Any], data_path: Path | None) -> Recipe:
     from producer.fine_tuning.examples import load_examples
-    from producer.fine_tuning.settings import read_fine_tuning
-    from producer.foreign_files.rewardsql_models import read_original
+    from producer.fine_tuning.settings import Objective, read_fine_tuning
+    from producer.foreign_files.rewardsql_models import read_original, reward_model_kind
+    from producer.training.preflight import check_writable
 
     is_sft = not REWARD_MODEL_FIELDS & fields.keys()
-    objective: Literal["sft", "process_reward"] = "sft" if is_sft else "process_reward"
+    objective: Objective = "sft" if is_sft else reward_model_kind(fields)
     read = read_original(fields, objective)
     given = dict(read.given)
     if data_path is not None:
@@ -256,9 +257,15 @@ def _fine_tuning(fields: dict[str, Any], data_path: Path | None) -> Recipe:
         found = load_examples(config)
         return f"{len(found.training)} examples, {len(found.held_out)} held out"
 
+    def check_both() -> None:
+        for name in ("output_dir", "log_path"):
+            if (folder := getattr(config, name)) is not None:
+                check_writable(folder, name)
+
     return Recipe(
         kind=f"RewardSQL's file for cua-train sql {'sft' if is_sft else 'reward-model'}",
         model_name=config.model_name,
         data=data,
         packages=("torch", "transformers", "peft"),
+        check_output=check_both,
     )

@@ -31,7 +31,7 @@ from producer.commands.shell import cua_train_command, print_result
 from producer.commands.stopping import continued_by
 from producer.errors import NotFoundError
 from producer.fine_tuning.settings import Objective
-from producer.foreign_files.rewardsql_models import read_original
+from producer.foreign_files.rewardsql_models import read_original, reward_model_kind
 from schemas.installation import read_installation
 
 if TYPE_CHECKING:
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 COMPLETIONS = click.IntRange(1, 1000)
-PAIRWISE_FIELDS = frozenset({"chosen_key", "rejected_key"})
-PROCESS_FIELDS = frozenset({"input_key", "label_key", "placeholder_token", "reward_tokens"})
 
 
 _flags = with_options(
@@ -170,10 +168,8 @@ def reward_model(
     hard labels (+ and -) or soft ones (a probability).
     """
     fields = given_file(config_file, omit)
-    is_pairwise = kind == "pairwise" or (
-        kind is None and PAIRWISE_FIELDS & fields.keys() and not PROCESS_FIELDS & fields.keys()
-    )
-    _train("pairwise_reward" if is_pairwise else "process_reward", fields, flags)
+    objectives: dict[str, Objective] = {"pairwise": "pairwise_reward", "process": "process_reward"}
+    _train(reward_model_kind(fields) if kind is None else objectives[kind], fields, flags)
 
 
 def _train(objective: Objective, fields: Mapping[str, Any], flags: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ A field is honoured, noted as without effect, or refused by name. Fields for the
 
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from producer.errors import UsageError
 from producer.foreign_files.reading import (
@@ -29,6 +29,17 @@ TITLES: Final = {
     "pairwise_reward": "a pairwise reward model",
 }
 """Objective -> what is trained."""
+_OF_PAIRS: Final = frozenset({"chosen_key", "rejected_key"})
+_OF_STEPS: Final = frozenset({"input_key", "label_key", "placeholder_token", "reward_tokens"})
+
+
+def reward_model_kind(
+    fields: Mapping[str, Any],
+) -> Literal["process_reward", "pairwise_reward"]:
+    """Which reward model a file means: of pairs where it names their fields alone."""
+    of_pairs = _OF_PAIRS & fields.keys() and not _OF_STEPS & fields.keys()
+    return "pairwise_reward" if of_pairs else "process_reward"
+
 
 FASTER: Final = (
     "deepspeed_config deepspeed zero_stage adam_offload use_liger packing packing_samples"

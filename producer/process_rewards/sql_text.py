@@ -4,6 +4,7 @@ A scanner in linear time, not a parser: it must cut whatever a policy wrote, unf
 """
 
 import re
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from producer.thoughts import BLOCK_LITERAL, QUERY_LITERAL, hide_thoughts
@@ -32,7 +33,13 @@ _PIECE: Final = re.compile(
 )
 _OPENING: Final = re.compile(r"[ \t]*+(\w*+)[ \t]*+(?=\r?\n)|[ \t]*+(sqlite|sql)\b", re.IGNORECASE)
 _FENCE_LINE: Final = re.compile(r"^[ \t]*+```", re.MULTILINE)
-_QUERY: Final = re.compile(r"\s*+(?:\(\s*+)*+(?:SELECT|WITH|VALUES)\b", re.IGNORECASE)
+_NAME: Final = r"(?:\w++|\"[^\"]*+\"|`[^`]*+`|\[[^\]]*+\])"
+_QUERY: Final = re.compile(
+    rf"\s*+(?:\(\s*+)*+(?:SELECT\b|VALUES\s*+\(|"
+    rf"WITH\s++(?:RECURSIVE\s++)?{_NAME}\s*+(?:\([^()]*+\)\s*+)?AS\b)",
+    re.IGNORECASE,
+)
+"""A sentence may begin with `With` or `Values` too."""
 
 
 class Span(NamedTuple):
@@ -62,11 +69,21 @@ def find_sql(completion: str) -> Span | None:
     query is often its result. None: there is neither, or the block is blank.
     """
     completion = hide_thoughts(completion, SQL_LITERALS)
+    best: tuple[bool, bool] = (False, False)
+    found = None
+    for span, language in _blocks(completion):
+        rank = (language != "", is_query(completion[span.start : span.end]))
+        if rank >= best:
+            found, best = span, rank
     fence = _FENCE_LINE.search(completion)
     names_sql = fence is not None and _opened(completion, fence.end())[1] in SQL_LANGUAGES - {""}
-    if is_query(completion) and not names_sql:
+    if is_query(completion) and not names_sql and best != (True, True):
         return _stripped(completion, 0, len(completion) if fence is None else fence.start())
-    found, best = None, (False, False)
+    return found
+
+
+def _blocks(completion: str) -> Iterator[tuple[Span, str]]:
+    """Every block of SQL that is not blank, with its language."""
     at = 0
     while (opening := completion.find(FENCE, at)) >= 0:
         start, language = _opened(completion, opening + len(FENCE))
@@ -74,11 +91,8 @@ def find_sql(completion: str) -> Span | None:
         end = len(completion) if closing < 0 else closing
         span = _stripped(completion, start, end)
         if language in SQL_LANGUAGES and span is not None:
-            rank = (language != "", is_query(completion[span.start : span.end]))
-            if rank >= best:
-                found, best = span, rank
+            yield span, language
         at = end + len(FENCE)
-    return found
 
 
 def is_query(text: str) -> bool:

@@ -19,6 +19,8 @@ from schemas.installation import Installation
 STAMP: Final = "{TIMESTAMP}"
 STAMPED: Final = r"\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d"
 OF_THE_PROCESS: Final = frozenset({"log_path", "training_name", "behavior_if_log_dir_exists"})
+GOING_ON: Final = frozenset({None, "ask", "resume"})
+"""Of `behavior_if_log_dir_exists`; the others mean a folder that was named, not one of before."""
 
 
 def with_stamped_folder(
@@ -27,7 +29,8 @@ def with_stamped_folder(
     """The fields with the stamp in `log_path` filled in: that of the training that goes on, or now.
 
     Goes on: the training of the name that is given; without a name the newest one with these
-    settings that has not reached its last step.
+    settings that has not reached its last step, unless `behavior_if_log_dir_exists` asks for
+    anything else than going on.
     """
     fields = dict(given)
     pattern = str(fields.get("log_path") or "")
@@ -38,8 +41,10 @@ def with_stamped_folder(
         if find_states(known):
             return {**fields, "log_path": known}
     stamp = now.strftime("%Y-%m-%d-%H-%M-%S")
-    folder = _continued(pattern, fields) or Path(pattern.replace(STAMP, stamp))
-    return {**fields, "log_path": folder}
+    new = Path(pattern.replace(STAMP, stamp))
+    if fields.get("behavior_if_log_dir_exists") not in GOING_ON:
+        return {**fields, "log_path": new}
+    return {**fields, "log_path": _continued(pattern, fields) or new}
 
 
 def _continued(pattern: str, fields: Mapping[str, Any]) -> Path | None:

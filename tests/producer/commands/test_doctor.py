@@ -113,3 +113,24 @@ def test_a_pretrained_policy_is_looked_for_by_its_name(tmp_path: Path, cua_train
     made.mkdir(parents=True)
     (made / "config.json").write_text("{}")
     assert looked(cua_train("doctor", file, "--json").stdout)["policy"] == ("ok", str(made))
+
+
+def test_a_file_of_pairs_is_looked_at_as_pairs_and_its_folders_are_tried(
+    tmp_path: Path, cua_train: CuaTrain
+) -> None:
+    rows = [{"prompt": "p", "chosen": "a", "rejected": "b"}] * 4
+    (tmp_path / "pairs.json").write_text(json.dumps(rows))
+    (tmp_path / "file").write_text("")
+    fields = {
+        "model_name_or_path": str(tmp_path),
+        "dataset": str(tmp_path / "pairs.json"),
+        "chosen_key": "chosen",
+        "rejected_key": "rejected",
+        "output_dir": str(tmp_path / "file" / "out"),
+    }
+    file = tmp_path / "rm.json"
+    file.write_text(json.dumps(fields))
+    found = looked(cua_train("doctor", str(file), "--json", expected=1).stdout)
+    assert found["data"][0] == "ok", found
+    assert found["folders"][0] == "failed"
+    assert "output_dir: " in found["folders"][1]

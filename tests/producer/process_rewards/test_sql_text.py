@@ -33,6 +33,12 @@ def sql_of(completion: str) -> str | None:
         ("```sql\nSELECT 1\n```\n```python\nprint(2)\n```", "SELECT 1"),
         ("SELECT 1\n```", "SELECT 1"),
         ("SELECT '```' FROM t", "SELECT '```' FROM t"),
+        ("SELECT '```sql x' FROM t", "SELECT '```sql x' FROM t"),
+        ("With the shop table I count rows: ```sql\nSELECT 1\n```", "SELECT 1"),
+        ("With the shop table I count rows:\n```\nSELECT 1\n```", "SELECT 1"),
+        ("With this:\n```\n3\n```\n```sql\nSELECT 2\n```", "SELECT 2"),
+        ("Select the count.\n1. ```sql\nSELECT 9\n```", "SELECT 9"),
+        ('WITH RECURSIVE "a b" (x) AS (SELECT 1) SELECT x FROM "a b"', None),
         ("```sql\nDROP TABLE t\n```", "DROP TABLE t"),
     ],
 )

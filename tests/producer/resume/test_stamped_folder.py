@@ -53,6 +53,9 @@ def test_the_same_command_goes_on_in_its_folder_until_its_last_step(
     for other in ({"num_steps": 1}, {"group_size": 4}, {"training_name": "another"}):
         changed = with_stamped_folder({**given, **other}, installation, LATER)
         assert changed["log_path"] == new
+    for behavior, folder in (("resume", made), ("overwrite", new), ("raise", new), ("skip", new)):
+        asked = {**given, "behavior_if_log_dir_exists": behavior}
+        assert with_stamped_folder(asked, installation, LATER)["log_path"] == folder
     config = json.loads((made / "config.json").read_text())
     (made / "config.json").write_text(json.dumps({**config, "num_steps": 1}))
     assert with_stamped_folder(given, installation, LATER)["log_path"] == new

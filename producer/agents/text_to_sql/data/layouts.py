@@ -58,6 +58,9 @@ SPIDER_FILES: Final[dict[DataSplit, tuple[str, ...]]] = {
     "dev": ("dev.json",),
     "test": ("test.json",),
 }
+MINI_DEV_FOLDER: Final = "MINIDEV"
+MINI_DEV_FILES: Final[dict[DataSplit, tuple[str, ...]]] = {"dev": ("mini_dev_sqlite.json",)}
+"""Of BIRD's mini-dev, as it is published."""
 BIRD_GOLD, SPIDER_GOLD = "SQL", "query"
 """Field of the gold; it tells the layouts apart."""
 SUFFIXES: Final = (".sqlite", ".db")
@@ -105,8 +108,9 @@ def question_files(folder: Path, split: DataSplit) -> tuple[Path, ...]:
     spider = tuple(folder / name for name in SPIDER_FILES[split] if (folder / name).is_file())
     if spider:
         return spider
-    for place in (folder, folder / split, *sorted(folder.glob(f"{split}_*[0-9]"))):
-        for name in (f"{split}.json", f"{split}{ENDING}"):
+    unpacked = sorted(folder.glob(f"{split}_*[0-9]"))
+    for place in (folder, folder / split, *unpacked, folder / MINI_DEV_FOLDER):
+        for name in (f"{split}.json", f"{split}{ENDING}", *MINI_DEV_FILES.get(split, ())):
             if (place / name).is_file():
                 return (place / name,)
     has = [name for name in DATA_SPLITS if name != split and _has_split(folder, name)]

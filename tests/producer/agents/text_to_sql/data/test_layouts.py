@@ -170,6 +170,17 @@ def test_files_that_are_no_data_are_named(bird: Path) -> None:
     database.write_bytes(whole)
 
 
+@pytest.mark.parametrize("folder", ["", "MINIDEV"])
+def test_bird_s_mini_dev_is_read_as_it_is_published(
+    bird: Path, tmp_path: Path, folder: str
+) -> None:
+    published = tmp_path / "minidev"
+    published.mkdir()
+    bird.rename(published / "MINIDEV")
+    (published / "MINIDEV" / "dev.json").rename(published / "MINIDEV" / "mini_dev_sqlite.json")
+    assert load_tasks(source(published / folder, "dev"))
+
+
 def test_a_folder_that_is_not_there_is_not_found(tmp_path: Path) -> None:
     assert isinstance(refused(tmp_path / "no"), NotFoundError)
 

@@ -1,0 +1,50 @@
+"""A path that the operating system cannot take is a mistake of the user, wherever it is used."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from schemas.path_errors import path_problem
+from tests.support.forked_command import run_command
+
+
+def test_a_home_of_nobody_a_loop_and_a_long_name_are_told(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    found = []
+    for use in (
+        Path("~nosuchuser/x").expanduser,
+        partial((tmp_path / "loop").resolve, strict=True),
+        (tmp_path / "loop").read_text,
+        (tmp_path / ("x" * 300)).read_text,
+    ):
+        with pytest.raises((OSError, RuntimeError)) as caught:
+            use()
+        found.append(path_problem(caught.value))
+    home, first, second, long = found
+    assert home == "a path begins with ~ and the name of no user; write the folder in full"
+    loop = f"'{tmp_path}/loop' is a symbolic link that leads to itself; give another path"
+    assert (first, second) == (loop, loop)
+    assert str(long).endswith("...' is longer than a path may be; give another path")
+
+
+def test_other_errors_are_not() -> None:
+    for error in (RuntimeError("x"), FileNotFoundError(2, "no"), ValueError("home")):
+        assert path_problem(error) is None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "--model-name", "oracle", "--log-path", "~nosuchuser/x"),
+        ("run", "--model-name", "~nosuchuser/x"),
+        ("run", "--model-name", "x" * 300),
+        ("tasks", "check", "--tasks", '{"source_type": "file", "file_path": "~nosuchuser/x"}'),
+        ("sql", "sft", "--model-name", "oracle", "--data-path", "~nosuchuser/x"),
+        ("doctor", "~nosuchuser/x"),
+    ],
+)
+def test_a_command_with_such_a_path_exits_with_2_or_3(words: tuple[str, ...]) -> None:
+    done = run_command("producer", *words)
+    assert done.returncode in {2, 3}, done
+    assert "internal error" not in done.stderr
