@@ -1,10 +1,10 @@
-"""Writes the folder of a training's result, all or nothing."""
+"""Writes the files of a training's result into its folder."""
 
 import json
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from producer.durable import sync_folder, write_durably
 from producer.errors import UsageError
@@ -24,21 +24,18 @@ def output_folder(output_dir: Path | None, run_folder: Path) -> Path:
 def check_output(folder: Path, training_name: str, kept: Iterable[Path]) -> None:
     """UsageError unless the folder is new, empty, or holds this training's result.
 
-    `kept`: folders of the training and of its log. The result replaces its folder, so none of them
-    may be that folder or in it.
+    `kept`: folders of the training and of its log. They may be in it, as in RewardSQL's published
+    file; the result's files leave them alone.
     """
-    for other in kept:
-        if other.resolve().is_relative_to(folder.resolve()):
-            message = (
-                f"output_dir: {folder} contains {other}, and writing the result would delete it;"
-                " choose another folder"
-            )
-            raise UsageError(message)
+    inside = {other.resolve() for other in kept}
+    if folder.resolve() in inside:
+        message = f"output_dir: {folder} is the training's own folder, or CUA_HOME; choose another"
+        raise UsageError(message)
     if folder.exists() and not folder.is_dir():
         message = f"output_dir: {folder} is a file; choose another"
         raise UsageError(message)
-    if folder.is_dir() and any(folder.iterdir()):
-        owner = owner_of(folder)
+    if folder.is_dir() and not all(_leads_to(path, inside) for path in folder.iterdir()):
+        owner = _read_mark(folder).get("training_name")
         if owner is None:
             message = f"output_dir: {folder} is not empty; choose another, or empty it first"
             raise UsageError(message)
@@ -53,26 +50,47 @@ def check_output(folder: Path, training_name: str, kept: Iterable[Path]) -> None
     check_writable(folder, "output_dir")
 
 
-def owner_of(folder: Path) -> str | None:
-    """Name of the training with its result in this folder, or None."""
+def _leads_to(path: Path, inside: set[Path]) -> bool:
+    return any(other.is_relative_to(path.resolve()) for other in inside)
+
+
+def holds_result(folder: Path, training_name: str) -> bool:
+    """Whether this training's result is there, with all its files."""
+    mark = _read_mark(folder)
+    return mark.get("training_name") == training_name and bool(mark.get("weights_sha256"))
+
+
+def _read_mark(folder: Path) -> dict[str, Any]:
+    """What the last `write_output` recorded; empty without one."""
     try:
-        return str(json.loads((folder / MARK).read_text(encoding="utf-8"))["training_name"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+        mark = json.loads((folder / MARK).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return mark if isinstance(mark, dict) else {}
 
 
 def write_output(folder: Path, training_name: str, export: Callable[[Path], str]) -> None:
-    """Replace the folder by what `export` writes into a temporary one."""
+    """Put what `export` writes into a temporary folder in place of the result before.
+
+    Other files stay. A result that a crash left incomplete has a mark without a digest.
+    """
     making = folder.with_name(f".making-{folder.name}")
     shutil.rmtree(making, ignore_errors=True)
     making.parent.mkdir(parents=True, exist_ok=True)
     digest = export(making)
-    mark = {"training_name": training_name, "weights_sha256": digest}
-    write_durably(making / MARK, json.dumps(mark, indent=2) + "\n")
-    if folder.exists():
-        shutil.rmtree(folder)
-    making.rename(folder)
-    sync_folder(folder.parent)
+    files = sorted(path.name for path in making.iterdir())
+    folder.mkdir(exist_ok=True)
+    replaced = sorted({*_read_mark(folder).get("files", ()), *files})
+    mark = {"training_name": training_name, "weights_sha256": None, "files": replaced}
+    write_durably(folder / MARK, json.dumps(mark, indent=2) + "\n")
+    for name in replaced:
+        (folder / name).unlink(missing_ok=True)
+    for name in files:
+        (making / name).rename(folder / name)
+    sync_folder(folder)
+    mark |= {"weights_sha256": digest, "files": files}
+    write_durably(folder / MARK, json.dumps(mark, indent=2) + "\n")
+    making.rmdir()
 
 
 def write_adapter(summary: Summary, folder: Path | None) -> Path:

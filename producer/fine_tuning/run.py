@@ -18,7 +18,7 @@ from producer.emit.heartbeat import HEARTBEAT_S
 from producer.errors import UsageError
 from producer.fine_tuning.examples import load_examples
 from producer.fine_tuning.loop import FineTuningLoop, describe, held_out_summary
-from producer.fine_tuning.output import check_output, output_folder, owner_of, write_output
+from producer.fine_tuning.output import check_output, holds_result, output_folder, write_output
 from producer.fine_tuning.settings import FineTuningConfig, Objective, read_fine_tuning
 from producer.fine_tuning.trainee import Trainee, open_trainee
 from producer.resume import resume_state
@@ -180,7 +180,7 @@ _BEGUN_AS = {
 
 def _restore_output(trainee: Trainee, place: _Place, output: Path, manifest: Manifest) -> None:
     """Write the result again where it is missing, from the last state."""
-    if owner_of(output) == place.name:
+    if holds_result(output, place.name):
         return
     states = resume_state.find_states(place.folder)
     state = next(state for state in states if state.manifest.step == manifest.step)

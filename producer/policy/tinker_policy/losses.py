@@ -60,7 +60,8 @@ def _cispo(
 
 
 def _ratio(logprobs_N: Numbers, sampled_N: Numbers) -> Numbers:
-    return np.exp((logprobs_N - sampled_N).clip(-MAX_LOG_RATIO, MAX_LOG_RATIO))
+    ratio_N: Numbers = np.exp((logprobs_N - sampled_N).clip(-MAX_LOG_RATIO, MAX_LOG_RATIO))
+    return ratio_N
 
 
 _LOSSES: Final[

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from tests.support.paths import ROOT
 Checks = dict[str, tuple[str, str]]
 
 
-def write(path: Path, fields: dict[str, object]) -> str:
+def write(path: Path, fields: Mapping[str, object]) -> str:
     path.write_text(json.dumps(fields))
     return str(path)
 

@@ -382,16 +382,3 @@ def test_precision_changes_the_bits_and_checkpointing_does_not(
     first, second = bits(installation_at(tmp_path / "plain"), plain), bits(installation, changed)
     assert (first == second) == ("gradient_checkpointing" in changes)
     assert second["losses"] == pytest.approx(first["losses"], rel=0.05)
-
-
-@pytest.mark.parametrize("log_path", ["out", "out/run"])
-def test_a_result_never_replaces_the_training_it_is_of(
-    installation: Installation, given: dict[str, Any], tmp_path: Path, log_path: str
-) -> None:
-    places = {"output_dir": tmp_path / "out", "log_path": tmp_path / log_path}
-    with pytest.raises(UsageError, match=r"output_dir: .*/out contains .*, and writing the result"):
-        train(installation, {**given, **places})
-    home = installation_at(tmp_path / "all" / "home")
-    with pytest.raises(UsageError, match=r"all contains .*home"):
-        train(home, {**given, "output_dir": tmp_path / "all"})
-    assert not (tmp_path / "out").exists()

@@ -28,7 +28,10 @@ def sdk_connections() -> Iterator[None]:
     Their heartbeats go on without the server, and what they leave open fails some later test.
     The SDK never closes the connection that it fetches its configuration over (0.38).
     """
-    yield
+    with pytest.MonkeyPatch.context() as environment:
+        # Closing waits 30 s for telemetry that a server which has ended does not take.
+        environment.setenv("TINKER_TELEMETRY", "0")
+        yield
     holders = [found for found in gc.get_objects() if type(found) is InternalClientHolder]
     sessionless_holder_cache._holders.clear()
     for holder in holders:
@@ -68,6 +71,6 @@ def at_tinker(stand_in: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """The stand-in's URL, where the SDK looks for it."""
     monkeypatch.setenv("TINKER_BASE_URL", stand_in)
     monkeypatch.setenv("TINKER_API_KEY", KEY)
-    # A test sends nothing but what it asks for.
     monkeypatch.setenv("TINKER_TELEMETRY", "0")
+    # A test sends nothing but what it asks for.
     return stand_in

@@ -208,7 +208,11 @@ def test_servers_that_cannot_sample_for_this_policy_are_refused_before_the_first
     scripted.reply_error(400, "the rank is larger than --max-lora-rank")
     refused(UsageError, "cannot load the adapter .*; vLLM needs --enable-lora, a", scripted.url)
     # Also for a command, which leaves out advice with flags that it has not.
-    asked = run_command("producer", "run", "--model-name", str(folder), "--base-url", scripted.url)
+    tasks = json.dumps({"source_type": "demo_training"})
+    asked = run_command(
+        *("producer", "run", "--model-name", str(folder), "--base-url", scripted.url),
+        *("--tasks", tasks),
+    )
     assert (asked.returncode, "vLLM needs --enable-lora, a" in asked.stderr) == (2, True), asked
     scripted.models = ["another"]
     refused(UsageError, f"serves another, and not '{folder}'", scripted.url)
