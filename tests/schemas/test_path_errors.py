@@ -41,7 +41,6 @@ def test_other_errors_are_not() -> None:
         ("run", "--model-name", "x" * 300),
         ("tasks", "check", "--tasks", '{"source_type": "file", "file_path": "~nosuchuser/x"}'),
         ("sql", "sft", "--model-name", "oracle", "--data-path", "~nosuchuser/x"),
-        ("doctor", "~nosuchuser/x"),
     ],
 )
 def test_a_command_with_such_a_path_exits_with_2_or_3(words: tuple[str, ...]) -> None:

@@ -91,8 +91,10 @@ class Slow:
     def __exit__(self, *_: object) -> None:
         vars(run_module)["load"] = self._load
 
-    def _slow_load(self, config: RunConfig, installation: Installation) -> Loaded:
-        loaded = self._load(config, installation)
+    def _slow_load(
+        self, config: RunConfig, installation: Installation, stop: threading.Event | None
+    ) -> Loaded:
+        loaded = self._load(config, installation, stop)
         assert loaded.policy is not None
         learner, make_environment = loaded.policy
         self._slow_down(learner)
