@@ -1,9 +1,11 @@
 """What a server answers: the models it has, a completion, or why there is none."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pydantic import JsonValue
+
+SHOWN_MODELS: Final = 8
 
 
 class ListedModel(NamedTuple):
@@ -20,6 +22,11 @@ def id_of(name: str, listed: Sequence[ListedModel]) -> str | None:
     if any(model.id == name for model in listed):
         return name
     return next((model.id for model in listed if model.root == name), None)
+
+
+def listed_names(listed: Sequence[ListedModel]) -> str:
+    """Their names in requests, for a message; the first few of many."""
+    return ", ".join(model.id for model in listed[:SHOWN_MODELS])
 
 
 class ChatAnswer(NamedTuple):

@@ -156,7 +156,7 @@ class ChatEndpoint:
             async with asyncio.timeout(timeout_s):
                 for _ in range(MAX_ANSWERS):
                     try:
-                        return read(self._parse(await self._post(client, sent), sent.max_bytes))
+                        return read(self._parse(await self._post(client, sent)))
                     except UnreadableAnswerError as error:
                         failure = str(error)
                         is_seeded = "seed" in sent.body.keys() - self._refused
@@ -185,7 +185,8 @@ class ChatEndpoint:
         self._refused |= refused
         return await self._post(client, sent)
 
-    def _parse(self, response: Response, max_bytes: int) -> ChatAnswer:
+    def _parse(self, response: Response) -> ChatAnswer:
+        max_bytes = _max_bytes.get()
         if len(response.content) > max_bytes:
             message = f"its answer has more than {max_bytes} bytes"
             raise AnswerTooLongError(message)

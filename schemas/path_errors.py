@@ -8,7 +8,8 @@ from typing import Final
 
 MOST_SHOWN: Final = 80
 """Characters of a path in the message."""
-LOOP: Final = "is a symbolic link that leads to itself; give another path"
+LOOP: Final = "is part of a loop of symbolic links; give another path"
+TOO_LONG: Final = "is too long, or has a name that is too long; give a shorter path"
 
 
 def path_problem(error: Exception) -> str | None:
@@ -16,16 +17,18 @@ def path_problem(error: Exception) -> str | None:
     if isinstance(error, RuntimeError):  # pathlib's own
         text = str(error)
         if "home directory" in text:
-            return "a path begins with ~ and the name of no user; write the folder in full"
+            return "cannot expand ~: no such user, or no home directory; write the path in full"
         if text.startswith("Symlink loop from "):
             return f"{_named(text.removeprefix('Symlink loop from '))} {LOOP}"
     if isinstance(error, OSError) and error.errno == errno.ELOOP:
         return f"{_named(error.filename)} {LOOP}"
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-        return f"{_named(error.filename)} is longer than a path may be; give another path"
+        return f"{_named(error.filename)} {TOO_LONG}"
     return None
 
 
 def _named(path: object) -> str:
+    if path is None:
+        return "a path"
     text = str(path).strip("'\"")
     return repr(text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}...")

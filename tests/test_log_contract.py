@@ -185,9 +185,8 @@ def test_a_position_that_the_log_cannot_have_is_refused(open_log: Callable[[], P
     topic = rollouts(reader)
     writer.append([Record(topic, "rollout/7", b"x")])
     at = TopicPartition(topic, partition_of("rollout/7", 12))
-    with pytest.raises(
-        MismatchError, match=r"has offsets 0 to 1, not 2|ends at 1: this is another log"
-    ):
+    messages = {"local": "has offsets 0 to 1, not 2", "kafka": "ends at 1: this is another log"}
+    with pytest.raises(MismatchError, match=messages[reader.kind]):
         reader.seek({at: 2})
 
 

@@ -6,8 +6,8 @@ Axes: B sequences, T tokens. Masks: True on completion tokens.
 import torch
 from torch import Tensor
 
-from producer.algorithms.losses import Clip
 from producer.algorithms.names import CLIPPED, LossName
+from producer.algorithms.ratio_bounds import Clip
 
 
 def num_clipped(

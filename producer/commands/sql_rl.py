@@ -151,8 +151,7 @@ def rl(
     if folder is not None:
         from producer.fine_tuning.output import check_output
 
-        kept = (installation.home, *([config.run_folder] if config.run_folder else []))
-        check_output(folder, name or "", kept)
+        check_output(folder, name or "", _kept(installation, name, config.run_folder))
     from producer.fine_tuning.output import write_adapter
     from producer.training.run import run
     from producer.training.summary import summary_lines
@@ -226,6 +225,13 @@ def _name_of_algorithm(name: str, given: Mapping[str, Any], installation: Instal
     other = f"{name}-{words.replace('_', '-')}"
     logger.info("training %r has other advantages: this one is %r", name, other)
     return other
+
+
+def _kept(installation: Installation, name: str | None, run_folder: Path | None) -> list[Path]:
+    """Folders that the result must not be: of the log, and of the training as far as known."""
+    if name is not None:
+        run_folder = find_run_folder(installation, name, run_folder)
+    return [installation.home] if run_folder is None else [installation.home, run_folder]
 
 
 def _exists(installation: Installation, name: str, flags: dict[str, Any]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from producer.durable import sync_folder, write_durably
+from producer.durable import sync_file, sync_folder, write_durably
 from producer.errors import UsageError
 from producer.resume.resume_state import checkpoint_folder
 from producer.training.checkpoints import file_sha256, weights_file
@@ -14,6 +14,8 @@ from producer.training.preflight import check_writable
 from producer.training.summary import Summary
 
 MARK: Final = "training.json"
+MAKING: Final = ".making"
+"""Folder of files that are not in place yet, inside the result's: on the same disk."""
 
 
 def output_folder(output_dir: Path | None, run_folder: Path) -> Path:
@@ -29,12 +31,12 @@ def check_output(folder: Path, training_name: str, kept: Iterable[Path]) -> None
     """
     inside = {other.resolve() for other in kept}
     if folder.resolve() in inside:
-        message = f"output_dir: {folder} is the training's own folder, or CUA_HOME; choose another"
+        message = f"output_dir: {folder} is the training's own folder or CUA_HOME; choose another"
         raise UsageError(message)
     if folder.exists() and not folder.is_dir():
         message = f"output_dir: {folder} is a file; choose another"
         raise UsageError(message)
-    if folder.is_dir() and not all(_leads_to(path, inside) for path in folder.iterdir()):
+    if folder.is_dir() and not all(_is_own(path, inside) for path in folder.iterdir()):
         owner = _read_mark(folder).get("training_name")
         if owner is None:
             message = f"output_dir: {folder} is not empty; choose another, or empty it first"
@@ -50,12 +52,15 @@ def check_output(folder: Path, training_name: str, kept: Iterable[Path]) -> None
     check_writable(folder, "output_dir")
 
 
-def _leads_to(path: Path, inside: set[Path]) -> bool:
+def _is_own(path: Path, inside: set[Path]) -> bool:
+    """Whether it leads to a folder of the training, or is left of a first result's crash."""
+    if path.name in {MAKING, f"{MARK}.tmp"}:
+        return True
     return any(other.is_relative_to(path.resolve()) for other in inside)
 
 
 def holds_result(folder: Path, training_name: str) -> bool:
-    """Whether this training's result is there, with all its files."""
+    """Whether this training's result was written there to its end."""
     mark = _read_mark(folder)
     return mark.get("training_name") == training_name and bool(mark.get("weights_sha256"))
 
@@ -64,33 +69,36 @@ def _read_mark(folder: Path) -> dict[str, Any]:
     """What the last `write_output` recorded; empty without one."""
     try:
         mark = json.loads((folder / MARK).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return mark if isinstance(mark, dict) else {}
 
 
 def write_output(folder: Path, training_name: str, export: Callable[[Path], str]) -> None:
-    """Put what `export` writes into a temporary folder in place of the result before.
+    """Put the files that `export` writes into a new folder in place of the result before.
 
-    Other files stay. A result that a crash left incomplete has a mark without a digest.
+    Nothing is deleted: other files stay. After a crash the mark has no digest.
     """
-    making = folder.with_name(f".making-{folder.name}")
+    making = folder / MAKING
+    folder.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(making, ignore_errors=True)
-    making.parent.mkdir(parents=True, exist_ok=True)
     digest = export(making)
-    files = sorted(path.name for path in making.iterdir())
-    folder.mkdir(exist_ok=True)
-    replaced = sorted({*_read_mark(folder).get("files", ()), *files})
-    mark = {"training_name": training_name, "weights_sha256": None, "files": replaced}
+    _write_mark(folder, training_name, None)
+    for path in sorted(making.rglob("*")):
+        if path.is_file():
+            written = folder / path.relative_to(making)
+            written.parent.mkdir(parents=True, exist_ok=True)
+            sync_file(path)
+            path.replace(written)
+            sync_folder(written.parent)
+    shutil.rmtree(making)
+    sync_folder(folder.parent)
+    _write_mark(folder, training_name, digest)
+
+
+def _write_mark(folder: Path, training_name: str, digest: str | None) -> None:
+    mark = {"training_name": training_name, "weights_sha256": digest}
     write_durably(folder / MARK, json.dumps(mark, indent=2) + "\n")
-    for name in replaced:
-        (folder / name).unlink(missing_ok=True)
-    for name in files:
-        (making / name).rename(folder / name)
-    sync_folder(folder)
-    mark |= {"weights_sha256": digest, "files": files}
-    write_durably(folder / MARK, json.dumps(mark, indent=2) + "\n")
-    making.rmdir()
 
 
 def write_adapter(summary: Summary, folder: Path | None) -> Path:

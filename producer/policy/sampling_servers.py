@@ -22,7 +22,13 @@ from uuid import UUID
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from producer.chat_answer import ChatAnswer, ChatFailedError, UnreadableAnswerError, id_of
+from producer.chat_answer import (
+    ChatAnswer,
+    ChatFailedError,
+    UnreadableAnswerError,
+    id_of,
+    listed_names,
+)
 from producer.chat_endpoint import ChatEndpoint
 from producer.endpoint_url import KEY_VARIABLE
 from producer.errors import UnreachableError, UsageError
@@ -131,10 +137,10 @@ class SamplingServers:
                 f"base_url: {url}", KEY_VARIABLE, ways=("start the server",)
             )
             if id_of(self._model, listed) is None:
-                served = ", ".join(model.id for model in listed[:8]) or "no policy that it names"
+                served = listed_names(listed) or "no policy that it names"
                 message = (
-                    f"base_url: {url} serves {served}, and not {self._model!r}, the policy that is"
-                    " trained; start it with that policy"
+                    f"base_url: {url} serves {served}, not {self._model!r}, the policy being"
+                    " trained; start the server with that policy"
                 )
                 raise UsageError(message)
 

@@ -12,7 +12,13 @@ from uuid import UUID
 from pydantic import JsonValue
 
 from producer.algorithms.settings import UpdateSettings
-from producer.chat_answer import ChatAnswer, ChatFailedError, UnreadableAnswerError, id_of
+from producer.chat_answer import (
+    ChatAnswer,
+    ChatFailedError,
+    UnreadableAnswerError,
+    id_of,
+    listed_names,
+)
 from producer.chat_endpoint import ChatEndpoint
 from producer.codecs.codec import Format
 from producer.codecs.compact import CompactCodec
@@ -82,10 +88,9 @@ class ServedPolicy:
         )
         found = id_of(self._model, served)
         if served and found is None:
-            names = ", ".join(model.id for model in served[:8])
             message = (
-                f"model_name: {self._url} serves {names}, and not {self._model!r}; choose one of"
-                " them"
+                f"model_name: {self._url} serves {listed_names(served)}, not {self._model!r};"
+                " choose one of them"
             )
             raise UsageError(message)
         self._id = found or self._model

@@ -33,7 +33,7 @@ _PIECE: Final = re.compile(
 )
 _OPENING: Final = re.compile(r"[ \t]*+(\w*+)[ \t]*+(?=\r?\n)|[ \t]*+(sqlite|sql)\b", re.IGNORECASE)
 _FENCE_LINE: Final = re.compile(r"^[ \t]*+```", re.MULTILINE)
-_NAME: Final = r"(?:\w++|\"[^\"]*+\"|`[^`]*+`|\[[^\]]*+\])"
+_NAME: Final = r"(?:\w++|(?:'[^']*+')++|(?:\"[^\"]*+\")++|(?:`[^`]*+`)++|\[[^\]]*+\])"
 _QUERY: Final = re.compile(
     rf"\s*+(?:\(\s*+)*+(?:SELECT\b|VALUES\s*+\(|"
     rf"WITH\s++(?:RECURSIVE\s++)?{_NAME}\s*+(?:\([^()]*+\)\s*+)?AS\b)",

@@ -189,5 +189,13 @@ def write_config(run: Path, config: dict[str, JsonValue]) -> None:
 
 
 def read_run_config(run: Path) -> dict[str, JsonValue]:
-    """The configuration kept by `write_config`. FileNotFoundError when the run never began."""
-    return dict(json.loads((run / "config.json").read_text(encoding="utf-8")))
+    """The configuration kept by `write_config`. FileNotFoundError when the run never began.
+
+    ValueError or TypeError when it is not one.
+    """
+    text = (run / "config.json").read_text(encoding="utf-8")
+    try:
+        return dict(json.loads(text))
+    except RecursionError:
+        message = "config.json is nested too deep"
+        raise ValueError(message) from None

@@ -65,7 +65,7 @@ def _foreign(installation: Installation, name: str, folder: Path) -> list[str]:
         return []
     try:
         owner = read_run_config(folder).get("training_name")
-    except (OSError, ValueError, TypeError, RecursionError):
+    except (OSError, ValueError, TypeError):
         owner = None
     return [] if owner == name else found
 

@@ -13,7 +13,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, JsonValue, StrictBool
 
 from producer.bounded_text import cut, cut_json
-from producer.chat_answer import ChatAnswer, ChatFailedError, UnreadableAnswerError
+from producer.chat_answer import ChatAnswer, ChatFailedError, UnreadableAnswerError, listed_names
 from producer.chat_endpoint import ChatEndpoint
 from producer.errors import UsageError
 from producer.json_text import unique_fields
@@ -64,8 +64,8 @@ class ModelJudge:
             return wanted
         if len(listed) > 1:
             message = (
-                f"judge_model: required, because {url} lists {len(listed)}:"
-                f" {', '.join(model.id for model in listed[:8])}"
+                f"judge_model: required because {url} serves {len(listed)} models:"
+                f" {listed_names(listed)}"
             )
             raise UsageError(message)
         return listed[0].id if listed else UNNAMED_MODEL

@@ -22,10 +22,12 @@ def test_a_home_of_nobody_a_loop_and_a_long_name_are_told(tmp_path: Path) -> Non
             use()
         found.append(path_problem(caught.value))
     home, first, second, long = found
-    assert home == "a path begins with ~ and the name of no user; write the folder in full"
-    loop = f"'{tmp_path}/loop' is a symbolic link that leads to itself; give another path"
+    assert home == "cannot expand ~: no such user, or no home directory; write the path in full"
+    loop = f"'{tmp_path}/loop' is part of a loop of symbolic links; give another path"
     assert (first, second) == (loop, loop)
-    assert str(long).endswith("...' is longer than a path may be; give another path")
+    assert str(long).endswith(
+        "...' is too long, or has a name that is too long; give a shorter path"
+    )
 
 
 def test_other_errors_are_not() -> None:

@@ -104,6 +104,7 @@ def test_killed_on_either_side_a_training_goes_on_and_its_tables_are_equal(
                 server.kill()
                 server.start()
     assert again.returncode == 0, stderr
+    assert stderr.count("\nstep 2/3") == 1, "vLLM was killed"
     check_gaps(installation, 3)
     turns = events(installation, "rollout.turn_taken")
     assert {turn["policy_version"] for turn in turns} >= {0, 1, 2}

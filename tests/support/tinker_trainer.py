@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from producer.algorithms.losses import LOSSES, Clip
+from producer.algorithms.losses import LOSSES
+from producer.algorithms.ratio_bounds import Clip
 from producer.environments.environment import Screenshot
 from producer.policy.sequences import TokenSequence
 from producer.policy.torch_policy.adapters import (

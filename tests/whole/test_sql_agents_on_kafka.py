@@ -14,7 +14,6 @@ from tests.support.whole_system import cua, hashes, project_json, query
 
 pytest.importorskip("torch")
 
-TIMEOUT_S = 240
 NAME = "small"
 
 

@@ -11,22 +11,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from producer.algorithms.names import CLIPPED, LossName
+from producer.algorithms.names import LossName
+from producer.algorithms.ratio_bounds import MAX_LOG_RATIO, Clip, clip_of
 from producer.algorithms.settings import UpdateSettings
 
 Numbers = NDArray[np.float64]
-MAX_LOG_RATIO: Final = 20.0
-"""As `producer.algorithms.losses` cuts log ratios."""
-
-
-def clip_bounds(settings: UpdateSettings) -> tuple[float, float] | None:
-    """Bounds of the probability ratio new / old; None for a loss that does not clip."""
-    if settings.loss_fn not in CLIPPED:
-        return None
-    low, high = CLIPPED[settings.loss_fn]
-    low = low if settings.clip_ratio_low is None else settings.clip_ratio_low
-    high = high if settings.clip_ratio_high is None else settings.clip_ratio_high
-    return 1 - low, 1 + high
 
 
 def policy_loss(
@@ -34,29 +23,28 @@ def policy_loss(
 ) -> float:
     """The sum over tokens; infinite or NaN where a number is. KeyError for another loss."""
     with np.errstate(over="ignore", invalid="ignore"):
-        loss_N = _LOSSES[settings.loss_fn](
-            logprobs_N, sampled_N, advantages_N, clip_bounds(settings) or (0.0, np.inf)
-        )
+        loss = _LOSSES[settings.loss_fn]
+        loss_N = loss(logprobs_N, sampled_N, advantages_N, clip_of(settings))
         return float(loss_N.sum())
 
 
 def _importance_sampling(
-    logprobs_N: Numbers, sampled_N: Numbers, advantages_N: Numbers, _bounds: tuple[float, float]
+    logprobs_N: Numbers, sampled_N: Numbers, advantages_N: Numbers, _clip: Clip
 ) -> Numbers:
     return -np.exp(logprobs_N - sampled_N) * advantages_N
 
 
-def _ppo(
-    logprobs_N: Numbers, sampled_N: Numbers, advantages_N: Numbers, bounds: tuple[float, float]
-) -> Numbers:
+def _ppo(logprobs_N: Numbers, sampled_N: Numbers, advantages_N: Numbers, clip: Clip) -> Numbers:
     ratio_N = _ratio(logprobs_N, sampled_N)
-    return -np.minimum(ratio_N * advantages_N, ratio_N.clip(*bounds) * advantages_N)
+    return -np.minimum(
+        ratio_N * advantages_N, ratio_N.clip(1 - clip.low, 1 + clip.high) * advantages_N
+    )
 
 
-def _cispo(
-    logprobs_N: Numbers, sampled_N: Numbers, advantages_N: Numbers, bounds: tuple[float, float]
-) -> Numbers:
-    return -_ratio(logprobs_N, sampled_N).clip(*bounds) * logprobs_N * advantages_N
+def _cispo(logprobs_N: Numbers, sampled_N: Numbers, advantages_N: Numbers, clip: Clip) -> Numbers:
+    return (
+        -_ratio(logprobs_N, sampled_N).clip(1 - clip.low, 1 + clip.high) * logprobs_N * advantages_N
+    )
 
 
 def _ratio(logprobs_N: Numbers, sampled_N: Numbers) -> Numbers:
@@ -64,6 +52,8 @@ def _ratio(logprobs_N: Numbers, sampled_N: Numbers) -> Numbers:
     return ratio_N
 
 
-_LOSSES: Final[
-    dict[LossName, Callable[[Numbers, Numbers, Numbers, tuple[float, float]], Numbers]]
-] = {"importance_sampling": _importance_sampling, "ppo": _ppo, "cispo": _cispo}
+_LOSSES: Final[dict[LossName, Callable[[Numbers, Numbers, Numbers, Clip], Numbers]]] = {
+    "importance_sampling": _importance_sampling,
+    "ppo": _ppo,
+    "cispo": _cispo,
+}

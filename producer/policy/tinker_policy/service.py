@@ -203,8 +203,7 @@ class TinkerService:
         """The answer to a request to `what`, or what the SDK raises for it.
 
         `limit_s`: None is `work_s`. `since_s`: monotonic time from which it counts; None: now.
-        UnreachableError after it, StopRequestedError `stopped_s` after a stop was requested; the
-        SDK then stops asking for that answer.
+        UnreachableError after it, StopRequestedError `stopped_s` after a stop was requested.
         """
         pending = future.future() if isinstance(future, tinker.APIFuture) else future
         limit_s = self.limits.work_s if limit_s is None else limit_s
@@ -227,7 +226,7 @@ class TinkerService:
         message = f"Tinker at {self.url} did not {what} within {limit_s:g} s"
         ways = (
             f"check {URL_VARIABLE}, the account and whether the service is up",
-            "run the same command later, which continues a training",
+            "run the same command later; it continues the training",
         )
         raise UnreachableError(message, ways=ways)
 

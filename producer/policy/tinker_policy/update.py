@@ -13,6 +13,8 @@ import numpy as np
 import tinker
 from numpy.typing import NDArray
 
+from producer.algorithms.names import CLIPPED
+from producer.algorithms.ratio_bounds import clip_of
 from producer.algorithms.settings import UpdateSettings
 from producer.errors import CuaTrainError
 from producer.policy.learner import Trajectory, UpdateResult
@@ -24,7 +26,7 @@ from producer.policy.sequences import (
     trajectory_parts,
 )
 from producer.policy.tinker_policy.failures import failing_to
-from producer.policy.tinker_policy.losses import clip_bounds, policy_loss
+from producer.policy.tinker_policy.losses import policy_loss
 from producer.policy.tinker_policy.policy_files import PolicyFiles
 from producer.policy.tinker_policy.service import TinkerService
 
@@ -128,10 +130,10 @@ def _train(
 
 def _clip(settings: UpdateSettings) -> dict[str, float | str] | None:
     """Bounds of the probability ratio; the service's own would be other ones for cispo."""
-    bounds = clip_bounds(settings)
-    if bounds is None:
+    if settings.loss_fn not in CLIPPED:
         return None
-    return {"clip_low_threshold": bounds[0], "clip_high_threshold": bounds[1]}
+    clip = clip_of(settings)
+    return {"clip_low_threshold": 1 - clip.low, "clip_high_threshold": 1 + clip.high}
 
 
 def _loss(sequences: Sequence[TrajectoryPart], answer: Output, settings: UpdateSettings) -> float:
@@ -243,8 +245,8 @@ def logprobs_N(sequence: TrajectoryPart, output: tinker.types.LossFnOutput) -> N
     if found is None:
         names = ", ".join(sorted(output)) or "nothing"
         message = (
-            f"Tinker's answer to a training request has {names}, and no logprobs; use a service"
-            " that returns them"
+            f"Tinker's answer to a training request has {names} but no logprobs; use a service"
+            " that returns logprobs"
         )
         raise CuaTrainError(message)
     every: NDArray[np.float64] = found.to_numpy().astype(np.float64)

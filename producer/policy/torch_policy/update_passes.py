@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from producer.algorithms.clipping import num_clipped
-from producer.algorithms.losses import AGGREGATIONS, KL_ESTIMATORS, LOSSES, BatchSize, clip_of
+from producer.algorithms.losses import AGGREGATIONS, KL_ESTIMATORS, LOSSES, BatchSize
 from producer.algorithms.names import PER_SEQUENCE
+from producer.algorithms.ratio_bounds import clip_of
 from producer.algorithms.settings import UpdateSettings
 from producer.policy.compute_settings import Switch
 from producer.policy.torch_policy.cpu_parallel import num_workers, parallel_map

@@ -22,11 +22,11 @@ from producer.algorithms.losses import (
     KL_ESTIMATORS,
     LOSSES,
     BatchSize,
-    Clip,
     kl_penalized,
     value_loss,
 )
 from producer.algorithms.names import AdvantageName, AggregationName, KlName, LossName
+from producer.algorithms.ratio_bounds import Clip
 from tests.oracles import trl_loss, verl_core
 
 from .random_batches import SEEDS, Batch, random_batch

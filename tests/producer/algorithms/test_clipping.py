@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from producer.algorithms.clipping import num_clipped
-from producer.algorithms.losses import LOSSES, Clip
+from producer.algorithms.losses import LOSSES
 from producer.algorithms.names import LossName
+from producer.algorithms.ratio_bounds import Clip
 
 RATIOS = (0.5, 0.9, 1.0, 1.1, 2.0, 2.0)
 LOG_RATIO = torch.tensor([RATIOS]).log()

@@ -13,11 +13,11 @@ from producer.algorithms.losses import (
     KL_ESTIMATORS,
     LOSSES,
     BatchSize,
-    Clip,
     kl_penalized,
     kl_sample_train,
 )
 from producer.algorithms.names import CLIPPED, AdvantageName, AggregationName, KlName, LossName
+from producer.algorithms.ratio_bounds import Clip
 from tests.support.rounding import rounding_of_sum
 
 OLD = torch.log(torch.tensor([0.2, 0.5, 0.8, 0.2]))

@@ -1,7 +1,6 @@
 """What a server samples is read whole, however long; a longer answer is not asked for again."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -13,15 +12,9 @@ from producer.chat_answer import ChatFailedError
 from producer.chat_endpoint import MAX_ANSWER_BYTES
 from producer.policy.answer_size import max_answer_bytes
 from producer.policy.sampling_servers import SamplingServers, ServerRequest, TokenAnswer
-from tests.support.chat_server import ChatServer, chat_server
+from tests.support.chat_server import ChatServer
 
 ADAPTER = "cua-0123456789abcdef"
-
-
-@pytest.fixture
-def server() -> Iterator[ChatServer]:
-    with chat_server() as started:
-        yield started
 
 
 def body_of(max_tokens: int) -> dict[str, JsonValue]:

@@ -38,6 +38,8 @@ def sql_of(completion: str) -> str | None:
         ("With the shop table I count rows:\n```\nSELECT 1\n```", "SELECT 1"),
         ("With this:\n```\n3\n```\n```sql\nSELECT 2\n```", "SELECT 2"),
         ("Select the count.\n1. ```sql\nSELECT 9\n```", "SELECT 9"),
+        ("WITH 'a' AS (SELECT 1) SELECT 1", None),
+        ('WITH "a""b" AS (SELECT 1) SELECT 1', None),
         ('WITH RECURSIVE "a b" (x) AS (SELECT 1) SELECT x FROM "a b"', None),
         ("```sql\nDROP TABLE t\n```", "DROP TABLE t"),
     ],

@@ -71,6 +71,6 @@ def at_tinker(stand_in: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """The stand-in's URL, where the SDK looks for it."""
     monkeypatch.setenv("TINKER_BASE_URL", stand_in)
     monkeypatch.setenv("TINKER_API_KEY", KEY)
-    monkeypatch.setenv("TINKER_TELEMETRY", "0")
     # A test sends nothing but what it asks for.
+    monkeypatch.setenv("TINKER_TELEMETRY", "0")
     return stand_in

@@ -13,12 +13,13 @@ import pytest
 import torch
 from tinker import TensorData
 
-from producer.algorithms.losses import LOSSES, clip_of
+from producer.algorithms.losses import LOSSES
 from producer.algorithms.names import LossName
+from producer.algorithms.ratio_bounds import clip_of
 from producer.errors import CuaTrainError
 from producer.policy.sequences import trajectory_parts
 from producer.policy.tinker_policy import update
-from producer.policy.tinker_policy.losses import clip_bounds, policy_loss
+from producer.policy.tinker_policy.losses import policy_loss
 from producer.policy.tinker_policy.update import logprobs_N
 from tests.producer.policy.conftest import SETTINGS, make_request, make_screen, trajectory
 from tests.producer.tinker.opened import through_sdk
@@ -52,7 +53,7 @@ def test_the_loss_is_the_sum_over_tokens_of_its_formula(loss_fn: LossName, expec
 
 @pytest.mark.parametrize("loss_fn", COMPUTED)
 @pytest.mark.parametrize("bounds", [{}, {"clip_ratio_low": 0.01, "clip_ratio_high": 3.0}])
-def test_it_is_the_loss_of_this_process_at_any_ratio(
+def test_of_each_token_it_is_the_loss_of_this_process_at_any_ratio(
     loss_fn: LossName, bounds: dict[str, float]
 ) -> None:
     settings = changed(SETTINGS, loss_fn=loss_fn, **bounds)
@@ -65,15 +66,15 @@ def test_it_is_the_loss_of_this_process_at_any_ratio(
     )
     mask_BT = torch.ones(1, 500, dtype=torch.bool)
     expected_BT = LOSSES[loss_fn](new_BT, old_BT, advantages_BT, mask_BT, clip_of(settings))
-    expected = float(expected_BT.sum())
-    assert policy_loss(settings, logprobs_N, sampled_N, advantages_N) == pytest.approx(expected)
+    tokens = zip(logprobs_N, sampled_N, advantages_N, strict=True)
+    losses = [policy_loss(settings, *(np.array([one]) for one in token)) for token in tokens]
+    assert losses == pytest.approx(expected_BT[0].tolist())
 
 
 def test_only_the_losses_that_tinker_computes_are_computed() -> None:
     for loss_fn in set(get_args(LossName)) - set(COMPUTED):
         with pytest.raises(KeyError):
             policy_loss(changed(SETTINGS, loss_fn=loss_fn), NEW, OLD, ADVANTAGES)
-    assert clip_bounds(changed(SETTINGS, loss_fn="importance_sampling")) is None
 
 
 @pytest.mark.usefixtures("sdk_connections")
@@ -87,7 +88,7 @@ def test_a_loss_that_is_no_number_and_an_answer_without_log_probs_raise(
     one = trajectory([past_turn(make_screen(1), completion.text, completion.tokens)], 1.0)
     (part,) = trajectory_parts([one])
     elementwise = {"elementwise_loss": TensorData.from_numpy(np.zeros(3, np.float32))}
-    with pytest.raises(CuaTrainError, match="has elementwise_loss, and no logprobs; use a service"):
+    with pytest.raises(CuaTrainError, match="has elementwise_loss but no logprobs; use"):
         logprobs_N(part, elementwise)
     monkeypatch.setattr(update, "policy_loss", lambda *_: math.inf)
     with pytest.raises(CuaTrainError, match=r"the update's loss is inf, no finite number"):

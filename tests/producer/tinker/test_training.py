@@ -25,7 +25,6 @@ pytestmark = [
 ]
 
 TASKS = {"source_type": "ids", "task_ids": ["train_01_open_settings", "train_02_enable_wifi"]}
-TIMEOUT_S = 120
 COMPARED = {"turn", "reward", "sample", "cua.step.finished"}
 """Of a run's bits; the paths of states differ, for each process has a run of its own there."""
 

@@ -88,24 +88,28 @@ def test_samples_fail_their_attempts_after_one_limit_for_all_of_them(
 
 
 @pytest.mark.parametrize(
-    "work",
+    ("what", "work"),
     [
-        lambda policy, trained, _folder: policy.update(trained, SETTINGS),
-        lambda policy, _trained, folder: policy.save_state(folder),
-        lambda policy, _trained, folder: policy.save_checkpoint(folder),
+        ("train", lambda policy, trained, _folder: policy.update(trained, SETTINGS)),
+        ("save the weights", lambda policy, _trained, folder: policy.save_state(folder)),
+        ("save the weights", lambda policy, _trained, folder: policy.save_checkpoint(folder)),
     ],
     ids=["update", "state", "checkpoint"],
 )
 def test_an_update_or_a_save_is_given_up_and_the_message_says_what_to_do(
-    policy: TinkerPolicy, server: TinkerServer, service: TinkerService, tmp_path: Path, work: Work
+    policy: TinkerPolicy,
+    server: TinkerServer,
+    service: TinkerService,
+    tmp_path: Path,
+    what: str,
+    work: Work,
 ) -> None:
     trained = batch(policy)
     break_down(server, service)
     begun_s = monotonic()
-    message = "did not (train|save the weights) within 1 s"
-    with pytest.raises(UnreachableError, match=message) as error:
+    with pytest.raises(UnreachableError, match=f"did not {what} within 1 s") as error:
         work(policy, trained, tmp_path)
-    assert "run the same command later, which continues a training" in str(error.value)
+    assert "run the same command later; it continues the training" in str(error.value)
     assert error.value.exit_code == 5
     assert KEY not in str(error.value)
     assert monotonic() - begun_s < SOON_S

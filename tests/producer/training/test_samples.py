@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from producer.algorithms.losses import clip_of
+from producer.algorithms.ratio_bounds import clip_of
 from producer.config import read_config, read_continued
 from producer.errors import UsageError
 from producer.rollouts.plan import GroupOutcome, RolloutResult

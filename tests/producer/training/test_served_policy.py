@@ -117,7 +117,7 @@ def test_a_server_that_is_away_or_serves_another_name_is_refused_before_the_firs
     evaluate: Evaluate, installation: Installation, server: ChatServer
 ) -> None:
     server.models = ["other"]
-    with pytest.raises(UsageError, match=r"serves other, and not 'my-policy'"):
+    with pytest.raises(UsageError, match=r"serves other, not 'my-policy'"):
         evaluate()
     with pytest.raises(UnreachableError, match=r"base_url: http://127\.0\.0\.1:9/v1 cannot be"):
         evaluate(base_url="http://127.0.0.1:9/v1")

@@ -215,7 +215,7 @@ def test_servers_that_cannot_sample_for_this_policy_are_refused_before_the_first
     )
     assert (asked.returncode, "vLLM needs --enable-lora, a" in asked.stderr) == (2, True), asked
     scripted.models = ["another"]
-    refused(UsageError, f"serves another, and not '{folder}'", scripted.url)
+    refused(UsageError, f"serves another, not '{folder}'", scripted.url)
     with policy_server(folder, key="sk-secret") as guarded:
         refused(UsageError, r"refuses the key \(HTTP 401\); set OPENAI_API_KEY", guarded.url)
     assert not installation.local_log_path.exists()

@@ -132,7 +132,7 @@ def test_the_only_model_that_is_listed_is_asked_and_of_several_one_must_be_named
     assert judge.find_model(server.url, None) == "a"
     assert judge.find_model(server.url, "b") == "b"
     server.models = ["a", "b"]
-    with pytest.raises(UsageError, match=r"judge_model: required, because .* lists 2: a, b"):
+    with pytest.raises(UsageError, match=r"judge_model: required because .* serves 2 models: a, b"):
         judge.find_model(server.url, None)
     assert server.keys == [None] * 4
 
