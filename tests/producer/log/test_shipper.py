@@ -257,6 +257,6 @@ def test_stopping_ends_a_request_without_acknowledgement_and_warns_of_no_outage(
     log.append([record(0)])
     shipper = Shipper(log.path, target.connect)
     assert target.is_asked.wait(10)
-    assert shipper.stop(0.1)
+    assert shipper.stop(2)  # of patience with the request, then with the end of the thread
     assert caplog.messages == []
     assert not shipped(log)()
