@@ -167,6 +167,18 @@ class KafkaClients:
         consumer.subscribe([topic], listener=_Listener(on_revoked))
         return consumer
 
+    @staticmethod
+    def keep_joining(consumer: Any) -> None:
+        """Called before each `poll` of a group's member, it lets a join outlast a poll.
+
+        A member joins again when its topic has other partitions. If the join is under way when a
+        poll ends, kafka-python 3.0.12 forgets it: no later poll takes its result, and no
+        heartbeat is sent. The member would never have a partition, and nothing would say so.
+        """
+        coordinator: Any = getattr(consumer, "_coordinator", None)
+        if getattr(coordinator, "rejoining", False):
+            coordinator.request_rejoin()
+
     def _consumer(self, **settings: object) -> Any:
         make = partial(self._client, KafkaConsumer, enable_auto_commit=False, **PLAIN, **settings)
         return interruptible(make, self.stop, _close)

@@ -138,6 +138,7 @@ class WorkMember:
         """At most so many records; 0 only keeps the membership. UnreachableError."""
         try:
             self._pause(is_paused=max_records == 0)
+            self._clients.keep_joining(self._consumer)
             polled = self._consumer.poll(
                 timeout_ms=int(timeout_s * 1000), max_records=max(1, max_records)
             )
