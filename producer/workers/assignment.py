@@ -35,6 +35,8 @@ class Assignment(BaseModel):
     """`topic/partition` -> offset at or before the first record of the rollout."""
     blobs: str
     """URL of the trainer's blob store, without secrets."""
+    may_be_copy: bool = False
+    """Whether Kafka may have taken the assignment before, without an answer to the trainer."""
 
     @property
     def value(self) -> bytes:

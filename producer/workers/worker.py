@@ -61,6 +61,8 @@ class _Job:
     """A rollout that one of the threads runs."""
 
     work: Work
+    assignment: Assignment | None
+    """None: the record is none, or a copy of one that is under way here."""
     ended: threading.Event = field(default_factory=threading.Event)
     error: BaseException | None = None
 
@@ -128,10 +130,18 @@ class Worker:
                 is_ready = True
                 on_ready()
             for work in taken:
-                job = _Job(work)
-                self._jobs.append(job)
-                self._queue.put(job)
+                self._begin(work)
             self._settle(member)
+
+    def _begin(self, work: Work) -> None:
+        assignment = read_assignment(work.value)
+        if assignment is not None and assignment.may_be_copy:
+            under_way = {job.assignment.plan.id for job in self._jobs if job.assignment}
+            if assignment.plan.id in under_way:
+                assignment = None
+        job = _Job(work, assignment)
+        self._jobs.append(job)
+        self._queue.put(job)
 
     def _settle(self, member: WorkMember) -> None:
         """Commit the rollouts that have ended, once their events are in Kafka."""
@@ -158,9 +168,9 @@ class Worker:
         runner = self._make_runner()
         while (job := self._queue.get()) is not None:
             try:
-                assignment = read_assignment(job.work.value)
-                if assignment is not None:
-                    runner.run(assignment, may_have_begun=job.work.may_have_begun)
+                if job.assignment is not None:
+                    may_have_begun = job.work.may_have_begun or job.assignment.may_be_copy
+                    runner.run(job.assignment, may_have_begun=may_have_begun)
             except StopRequestedError:
                 logger.debug("a rollout was stopped")
             except BaseException as error:  # noqa: BLE001  # raised by the main thread

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from time import monotonic
 from typing import Final, Protocol
 from uuid import UUID
@@ -166,6 +167,8 @@ class WorkerEngine:
         self._pending: deque[RolloutPlan] = deque()
         self._under_way: dict[str, _Assigned] = {}
         """By stream."""
+        self._unanswered: list[str] = []
+        """Streams whose assignment may not have arrived."""
         self._num_sent = 0
 
     def submit(self, plan: RolloutPlan, *, first: bool = False) -> None:
@@ -218,29 +221,56 @@ class WorkerEngine:
     def _hand_out(
         self, sender: WorkSender, published: PublishedPolicy | None, since: dict[str, int]
     ) -> None:
+        make = partial(self._assignment, published=published, since=since)
+        while self._unanswered:
+            assigned = self._under_way.get(self._unanswered[0])
+            if assigned is not None and not assigned.history.events:
+                copy = make(assigned.plan, may_be_copy=True)
+                if not self._send(sender, assigned, copy):
+                    return
+            del self._unanswered[0]
         while self._pending and len(self._under_way) < self._max_under_way:
-            plan = self._pending[0]
+            plan = self._pending.popleft()
             subject = stream("rollout", plan.id)
-            assignment = Assignment(
-                training_id=self._training_id,
-                config=self._config,
-                plan=without_turns(plan),
-                policy_name=self._policy.name,
-                policy_version=self._policy.version,
-                published=published,
-                since=since,
-                blobs=without_secrets(self._installation.blobs_url),
+            assigned = _Assigned(
+                plan, StreamHistory(subject), self._emptiest(sender.num_partitions)
             )
-            partition = self._emptiest(sender.num_partitions)
             self._on_begin(plan)
-            try:
-                sender.send(partition, plan.name, assignment.value)
-            except UnreachableError as error:
-                # It may have arrived; a second copy finds the rollout begun and leaves it.
-                logger.warning("%s; trying again", error)
+            # It is followed even without an answer: a worker may have it.
+            self._under_way[subject] = assigned
+            if not self._send(sender, assigned, make(plan)):
+                self._unanswered.append(subject)
                 return
-            self._pending.popleft()
-            self._under_way[subject] = _Assigned(plan, StreamHistory(subject), partition)
+
+    def _assignment(
+        self,
+        plan: RolloutPlan,
+        *,
+        published: PublishedPolicy | None,
+        since: dict[str, int],
+        may_be_copy: bool = False,
+    ) -> Assignment:
+        return Assignment(
+            training_id=self._training_id,
+            config=self._config,
+            plan=without_turns(plan),
+            policy_name=self._policy.name,
+            policy_version=self._policy.version,
+            published=published,
+            since=since,
+            blobs=without_secrets(self._installation.blobs_url),
+            may_be_copy=may_be_copy,
+        )
+
+    @staticmethod
+    def _send(sender: WorkSender, assigned: _Assigned, assignment: Assignment) -> bool:
+        """Whether Kafka has it. A copy has the same partition, so that one worker gets both."""
+        try:
+            sender.send(assigned.partition, assigned.plan.name, assignment.value)
+        except UnreachableError as error:
+            logger.warning("%s; trying again", error)
+            return False
+        return True
 
     def _emptiest(self, num_partitions: int) -> int:
         """A partition with the fewest rollouts under way.

@@ -1,5 +1,6 @@
 """Rollouts of a trainer that workers run: the same results, whatever dies."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -18,7 +19,8 @@ import pytest
 
 from producer.emit import Emitter
 from producer.emit.emitter import now_utc
-from producer.errors import CuaTrainError, StopRequestedError, UsageError
+from producer.errors import CuaTrainError, StopRequestedError, UnreachableError, UsageError
+from producer.log.kafka_queue import WorkSender
 from producer.training.run import run
 from producer.workers.worker import Worker
 from schemas.installation import Installation, read_installation
@@ -30,6 +32,12 @@ from tests.support.policy_server import policy_server
 from tests.support.small_run import one_step, small
 
 pytestmark = pytest.mark.slow
+ONE_STEP: dict[str, object] = {
+    "num_steps": 1,
+    "skip_baseline": True,
+    "eval_every": 0,
+    "eval_episodes": 1,
+}
 
 
 @pytest.fixture
@@ -121,13 +129,38 @@ def test_workers_share_the_rollouts_and_their_results_are_those_of_one_process(
     assert rewards(installation) == rewards(alone)
 
 
+@pytest.mark.parametrize("arrived", [True, False], ids=["arrived", "lost"])
+def test_an_assignment_that_kafka_did_not_answer_is_run_once(
+    installation: Installation,
+    environ: Callable[[str], dict[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    arrived: bool,
+) -> None:
+    """Every other answer is missing, whether or not Kafka took the assignment."""
+    send, number = WorkSender.send, itertools.count()
+
+    def without_an_answer(self: WorkSender, partition: int, key: str, value: bytes) -> None:
+        is_answered = next(number) % 2 == 1
+        if arrived or is_answered:
+            send(self, partition, key, value)
+        if not is_answered:
+            message = "Kafka did not take an assignment"
+            raise UnreachableError(message)
+
+    monkeypatch.setattr(WorkSender, "send", without_an_answer)
+    with worker(environ("one")), worker(environ("two")):
+        summary = run(small(rollouts_by="workers", **ONE_STEP), installation=installation)
+    assert (summary.status, summary.steps) == ("completed", 1)
+    assert len(rewards(installation)) == 2 * 3 + 1
+    assert len(events(installation, "rollout.created")) == 2 * 3 + 1
+
+
 def test_a_killed_worker_loses_doubles_and_scores_no_rollout(
     installation: Installation,
     environ: Callable[[str], dict[str, str]],
     tmp_path: Path,
     migrated_url: str,
 ) -> None:
-    one_step = {"num_steps": 1, "skip_baseline": True, "eval_every": 0, "eval_episodes": 1}
     with ExitStack() as stack:
         doomed = stack.enter_context(process(environ("doomed"), 3600.0, tmp_path / "doomed.log"))
 
@@ -140,7 +173,7 @@ def test_a_killed_worker_loses_doubles_and_scores_no_rollout(
 
         killer = threading.Thread(target=kill_in_a_rollout)
         killer.start()
-        summary = run(small(rollouts_by="workers", **one_step), installation=installation)
+        summary = run(small(rollouts_by="workers", **ONE_STEP), installation=installation)
         killer.join()
     assert (summary.status, summary.steps) == ("completed", 1)
 
