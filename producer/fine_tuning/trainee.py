@@ -178,12 +178,15 @@ def open_trainee(config: FineTuningConfig, examples: Examples) -> Trainee:
 
 def _memory(config: FineTuningConfig) -> FittingMemory | None:
     """Checked for the weights and a pass; None where the policy's files do not say its size."""
-    size = size_of_policy(
-        config.model_name, config.lora_rank if config.train_type == "lora" else None
+    placement = choose_placement(config.device)
+    device = placement.device
+    size = (
+        size_of_policy(config.model_name, config.lora_rank, placement.dtype)
+        if config.train_type == "lora"
+        else size_of_policy(config.model_name, None, torch.float32)
     )
     if size is None:
         return None
-    device = choose_placement(config.device).device
     memory = FittingMemory(
         config.model_name,
         size,

@@ -198,7 +198,10 @@ def fitting_demand(
     logits = num_tokens * _fitted_logit_bytes(network, has_logits=has_logits)
     how = "with" if checkpointed else "without"
     return [
-        Term(f"weights: {network.num_weights:,} x 4 bytes", network.num_weights * FLOAT32_BYTES),
+        Term(
+            f"weights: {network.num_weights:,} x {network.weight_bytes} bytes",
+            network.num_weights * network.weight_bytes,
+        ),
         Term(
             f"trained weights, their gradients and Adam's moments: {network.num_trained:,} x"
             f" {num_bytes} bytes",

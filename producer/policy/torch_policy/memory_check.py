@@ -41,6 +41,12 @@ from producer.policy.torch_policy.placement import Placement
 from producer.policy.torch_policy.screen_encoder import num_screen_tokens
 from producer.policy.torch_policy.stored_weights import read_shapes
 
+logger = logging.getLogger(__name__)
+
+_ADAPTED = re.compile(r"\blayers\.\d+\..*(proj|gate_up_proj|down_proj)(\.weight)?$")
+_TOWER = re.compile(r"\bvisual\.")
+_MATRIX_NDIM = 2
+
 _UNLIMITED_V1: Final = 2**62
 """cgroup v1 writes the largest multiple of a page below 2^63 for no limit."""
 
@@ -106,13 +112,6 @@ def _text(path: Path) -> str:
         return ""
 
 
-logger = logging.getLogger(__name__)
-
-_ADAPTED = re.compile(r"\blayers\.\d+\..*(proj|gate_up_proj|down_proj)(\.weight)?$")
-_TOWER = re.compile(r"\bvisual\.")
-_MATRIX_NDIM = 2
-
-
 def check_memory(
     settings: PolicySettings, extent: RunExtent, placement: Placement, num_adapters: int = 1
 ) -> int | None:
@@ -157,16 +156,19 @@ def check_memory(
     return total_bytes(demand)
 
 
-def size_of_policy(name: str, lora_rank: int | None) -> NetworkSize | None:
-    """Of a policy in float32, by its files, with an adapter; None: loading reports what is wrong.
+def size_of_policy(
+    name: str, lora_rank: int | None, dtype: torch.dtype | None
+) -> NetworkSize | None:
+    """Of a policy by its files, with an adapter; None: loading reports what is wrong.
 
-    `lora_rank` None: all weights are trained.
+    `lora_rank` None: all weights are trained. `dtype` None: the one that the files are in.
     """
     try:
         folder, shapes = _settings_and_shapes(name)
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
         return size_of_network(
-            *(config, torch.float32, shapes, lora_rank or 0), trains_all=lora_rank is None
+            *(config, dtype or config.dtype or torch.float32, shapes, lora_rank or 0),
+            trains_all=lora_rank is None,
         )
     except (CuaTrainError, OSError, ValueError, TypeError, KeyError, AttributeError):
         return None

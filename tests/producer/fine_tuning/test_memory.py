@@ -12,6 +12,8 @@ import torch
 from producer.errors import UsageError
 from producer.fine_tuning.memory import FittingMemory
 from producer.policy.memory_demand import NetworkSize, fitting_demand, pass_tokens
+from producer.policy.torch_policy.memory_check import size_of_policy
+from tests.support.checkpoints import write_checkpoint
 from tests.support.cua_train import CuaTrain, cua_train
 from tests.support.reading import installation_at
 
@@ -56,6 +58,22 @@ def test_the_terms_are_weights_optimiser_activations_and_logits() -> None:
     assert [term.num_bytes for term in terms] == expected
     scored = fitting_demand(SMOLLM2, 571, 2, has_logits=False, checkpointed=False)
     assert scored[-1].num_bytes == 0
+
+
+def test_an_adapters_base_takes_the_bytes_that_its_files_store(tmp_path: Path) -> None:
+    """Of a GPU; on a processor it is computed in float32, and what is trained whole always is."""
+    folder = tmp_path / "llama"
+    write_checkpoint(folder, "llama")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "dtype": "bfloat16"}))
+    stored = size_of_policy(str(folder), 4, None)
+    computed = size_of_policy(str(folder), 4, torch.float32)
+    assert stored is not None
+    assert computed is not None
+    assert (stored.weight_bytes, computed.weight_bytes) == (2, 4)
+    weights, *_ = fitting_demand(stored, 10, 1, has_logits=True, checkpointed=False)
+    assert weights.num_bytes == 2 * stored.num_weights
+    assert weights.what == f"weights: {stored.num_weights:,} x 2 bytes"
 
 
 def test_an_example_that_is_longer_than_a_pass_is_checked_by_its_own_length() -> None:
