@@ -27,6 +27,15 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from producer.algorithms.advantages import WHITENING_EPSILON
 from producer.algorithms.settings import PrimeSettings
 
+logger = logging.getLogger(__name__)
+
+EPSILON: Final = 1e-6
+"""Added to a standard deviation, which is that of a sample."""
+WEIGHT_FACTOR: Final = 0.5
+Index = Tensor | np.ndarray | Sequence[Hashable]
+"""For every response the group that it belongs to."""
+AdvantagesAndReturns = tuple[Tensor, Tensor]
+
 
 class GaeResult(NamedTuple):
     """Advantages and the values that a value head is trained towards."""
@@ -90,16 +99,6 @@ def is_last_token(mask_BT: Tensor) -> Tensor:
     mask_BT = mask_BT > 0
     num_left_BT = mask_BT.flip(1).cumsum(1).flip(1)
     return mask_BT & (num_left_BT == 1)
-
-
-logger = logging.getLogger(__name__)
-
-EPSILON: Final = 1e-6
-"""Added to a standard deviation, which is that of a sample."""
-WEIGHT_FACTOR: Final = 0.5
-Index = Tensor | np.ndarray | Sequence[Hashable]
-"""For every response the group that it belongs to."""
-AdvantagesAndReturns = tuple[Tensor, Tensor]
 
 
 def compute_grpo_process_advantage_avg_unique(

@@ -129,7 +129,7 @@ def _write_labels(
     config: RunConfig, name: str, installation: Installation, output: Path, show: ShowSteps
 ) -> LabelledSteps:
     """The labelled completions of a finished labelling, read from the log, as examples."""
-    tasks = {task_facts(load_task)[0].id: load_task for load_task in load_tasks(config.tasks)}
+    tasks = {task_facts(task)[0].id: task for task in load_tasks(config.tasks)}
     with Emitter.open(installation, clock=utc_now) as emitter:
         recorded = read_recorded_training(emitter, name, find_run_folder(installation, name))
         history = recorded.read_whole(emitter.log).history

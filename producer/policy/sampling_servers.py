@@ -36,21 +36,6 @@ from producer.policy.answer_size import max_answer_bytes
 from producer.policy.policy import SampleRequest
 from producer.policy.prompts import MAX_SEED, chat_messages
 
-
-@dataclass(frozen=True, slots=True)
-class TokenAnswer:
-    """What a server sampled."""
-
-    text: str
-    prompt_tokens: tuple[int, ...]
-    """Of the whole prompt, as the server rendered it."""
-    tokens: tuple[int, ...]
-    logprobs: tuple[float, ...]
-    stop_reason: Literal["stop", "length"]
-    model: str | None
-    """Which it says answered."""
-
-
 logger = logging.getLogger(__name__)
 
 LOAD_TIMEOUT_S: Final = 120.0
@@ -66,6 +51,20 @@ VLLM_NEEDS: Final = (
     " VLLM_ALLOW_RUNTIME_LORA_UPDATING=True in its environment"
 )
 """Part of a message, not a way: a command leaves out ways with flags that are not its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenAnswer:
+    """What a server sampled."""
+
+    text: str
+    prompt_tokens: tuple[int, ...]
+    """Of the whole prompt, as the server rendered it."""
+    tokens: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    stop_reason: Literal["stop", "length"]
+    model: str | None
+    """Which it says answered."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,7 @@ class RolloutEngine:
     def _repeats_batches(self) -> bool:
         """Whether the batches of an undisturbed run can be had again, and are of use."""
         first = next((plan for plan in self._pending if isinstance(plan, RolloutPlan)), None)
-        if first is None or not getattr(self._policy, "repeats_batches", False):
+        if first is None or not self._policy.repeats_batches:
             return False
         environment = self._made[first.id] = self._make_environment(first)
         return environment.is_simulated
@@ -226,7 +226,7 @@ class RolloutEngine:
             for running in sorted(self._active, key=_place)
             if running.sample is not None
         ]
-        samples_recorded = getattr(self._policy, "repeats_batches", False)
+        samples_recorded = self._policy.repeats_batches
         asked = [
             sample.request for _, sample in ready if sample.recorded is None or samples_recorded
         ]

@@ -13,7 +13,7 @@ from producer.agents.text_to_sql.data.databases import DataFolder, data_folders,
 from producer.config import ORACLE_POLICY, RunConfig
 from producer.config.reward import configured_reward
 from producer.errors import UsageError
-from producer.policy.policy import Completion
+from producer.policy.policy import Completion, Policy
 from producer.process_rewards.registry import (
     Kind,
     RewardFunction,
@@ -97,8 +97,11 @@ RewardCompletion = Callable[[Task, Completion, StepScores | None], CompletionRew
 """Rewards a completion, whose steps may be scored. RewardError; bounded by its own time limit."""
 
 
-def rewarding_with(config: RunConfig, policy: object) -> RewardCompletion | None:
-    """What rewards the completions of this policy; None: their outcome does. UsageError."""
+def rewarding_with(config: RunConfig, policy: Policy | None) -> RewardCompletion | None:
+    """What rewards the completions of this policy; None: their outcome does. UsageError.
+
+    Without a policy a reward manager has no tokenizer.
+    """
     own = find_own_rewards(config)
     if own is None:
         return None
@@ -127,7 +130,7 @@ def _called(component: Callable[..., Any]) -> str:
 
 
 def _made(
-    manager: Callable[..., Any], config: RunConfig, policy: object, function: RewardFunction
+    manager: Callable[..., Any], config: RunConfig, policy: Policy | None, function: RewardFunction
 ) -> Callable[..., Any]:
     """The manager of this run. UsageError if it cannot be made."""
     try:

@@ -74,7 +74,7 @@ def showing_results(*sources: JsonValue) -> ShowSteps:
 
 
 def scoring_with(
-    scorer: Scorer | None, policy: object, config: RunConfig | None = None
+    scorer: Scorer | None, policy: Policy, config: RunConfig | None = None
 ) -> ScoreSteps | None:
     """What scores the completions of this policy; None: there is no scorer, or it has no tokens.
 
@@ -118,7 +118,7 @@ class PrefixPolicy(Policy, Protocol):
         """For each token of a completion the index of its first character."""
 
 
-def make_labeller(config: RunConfig, policy: object) -> StepLabeller | None:
+def make_labeller(config: RunConfig, policy: Policy) -> StepLabeller | None:
     """Labels steps by `config.step_completions` completions of each prefix; None without them.
 
     A prefix has the same completions in every run of the same seed and weights, whenever it is met.
@@ -150,7 +150,7 @@ def make_labeller(config: RunConfig, policy: object) -> StepLabeller | None:
     return StepLabeller(complete, policy.token_starts)
 
 
-def make_rubric(config: RunConfig, policy: object, scorer: Scorer | None) -> Rubric | None:
+def make_rubric(config: RunConfig, policy: Policy, scorer: Scorer | None) -> Rubric | None:
     """The configured rubric for completions of `policy`; None: there is none. UsageError."""
     labeller = make_labeller(config, policy)
     score = scoring_with(scorer, policy, config)

@@ -95,7 +95,7 @@ class Session:
 
     def recalled(self, source: RolloutSource, groups: Sequence[GroupPlan]) -> Recalled:
         """What earlier processes recorded of these groups, with the turns that a replay needs."""
-        with_turns = getattr(self.learner, "repeats_batches", False)
+        with_turns = self.learner.repeats_batches
         return recall(self.history.streams, source, groups, self.read_blob, with_turns=with_turns)
 
     def _make_environment(self, plan: RolloutPlan) -> Environment:

@@ -22,6 +22,8 @@ from producer.agents.built_policy import OnProgress, OnStep, OnWait
 from producer.policy.torch_policy.state import sync_files
 from schemas.lock_holders import file_lock_holder, is_held_by_stopped
 
+logger = logging.getLogger(__name__)
+
 POLL_S = 0.5
 WARN_AFTER_S = 2.0
 STALE_S = 120.0
@@ -128,9 +130,6 @@ class MakingProgress:
         """Nobody makes the policy any more."""
         with contextlib.suppress(OSError):
             self._path.unlink(missing_ok=True)
-
-
-logger = logging.getLogger(__name__)
 
 
 def ensure_made(

@@ -24,6 +24,13 @@ from typing import Final, TypeVar
 import torch
 from torch import Tensor, nn
 
+logger = logging.getLogger(__name__)
+
+SMALL_WEIGHTS: Final = 50_000_000
+"""A larger network reads its weights once for all rows of a batch, on all cores."""
+_TORCHS: Final = torch.get_num_threads()
+"""What torch chose: the cores, or OMP_NUM_THREADS."""
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -71,14 +78,6 @@ def add_gradients(parameters: Sequence[nn.Parameter], gradients: Sequence[Tensor
     for parameter, gradient in zip(parameters, gradients, strict=True):
         if gradient is not None:
             parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
-
-
-logger = logging.getLogger(__name__)
-
-SMALL_WEIGHTS: Final = 50_000_000
-"""A larger network reads its weights once for all rows of a batch, on all cores."""
-_TORCHS: Final = torch.get_num_threads()
-"""What torch chose: the cores, or OMP_NUM_THREADS."""
 
 
 @lru_cache(maxsize=1)

@@ -22,6 +22,8 @@ from producer.errors import UsageError
 from producer.policy.adapter_settings import ALL_WEIGHTS, CONFIG, INDEX, WEIGHTS
 from producer.policy.torch_policy.architectures import Architecture
 
+logger = logging.getLogger(__name__)
+
 _SETTINGS: Final = ("config.json", "generation_config.json")
 _FLOATS: Final = frozenset({"F64", "F32", "F16", "BF16"})
 _HEAD_BYTES: Final = 1024
@@ -148,9 +150,6 @@ def list_some(names: list[str], num: int = 8) -> str:
     """The first names, and how many more there are."""
     rest = len(names) - num
     return ", ".join(names[:num]) + (f" and {rest} more" if rest > 0 else "")
-
-
-logger = logging.getLogger(__name__)
 
 
 def check_whole(
