@@ -39,7 +39,7 @@ FIELDS = (
     *("max_turns", "max_recent_turns", "max_task_time_seconds", "max_turn_time_seconds"),
     *("max_concurrent_rollouts", "validate_every_turn"),
     *("reward", "turn_cost", "parse_error_cost"),
-    *("device", "kv_cache_bytes"),
+    *("device", "dtype", "kv_cache_bytes"),
 )
 
 

@@ -15,7 +15,7 @@ from producer.agents import AGENTS, DEFAULT_AGENT
 from producer.agents.environment_server import require_package
 from producer.commands.checkpoints import base_of, take_adapter
 from producer.commands.given_fields import given_fields, policy_path
-from producer.commands.options import COUNT, DEVICE, examples, option, switch, with_options
+from producer.commands.options import COUNT, DEVICE, DTYPE, examples, option, switch, with_options
 from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig, read_config
 from producer.endpoint_url import KEY_VARIABLE
 from producer.errors import NotFoundError, UsageError
@@ -69,7 +69,7 @@ class _Served(NamedTuple):
     option(
         "--dtype",
         "Type of the weights.",
-        click.Choice(["auto", "float32", "bfloat16"]),
+        DTYPE,
         default="auto",
     ),
 )

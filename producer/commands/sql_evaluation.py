@@ -12,6 +12,7 @@ from producer.commands.given_fields import policy_path
 from producer.commands.options import (
     COUNT,
     DEVICE,
+    DTYPE,
     FILE,
     FOLDER,
     SEED,
@@ -44,6 +45,7 @@ _policy_and_questions = with_options(
     option("--max-tokens", "Tokens of a completion.", COUNT, shown="512, or the training's"),
     option("--seed", "Seed of the samples.", SEED, shown="0, or the training's"),
     option("--device", "Where to compute.", metavar=DEVICE, shown="auto, or the training's"),
+    option("--dtype", "Type of the policy's weights.", DTYPE, shown="auto, or the training's"),
 )
 
 

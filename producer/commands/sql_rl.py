@@ -42,7 +42,8 @@ FIELDS = (
     *("core_algos", "core_function", "process_reward_model", "reward_model_sees_results"),
     *("rm_coef", "verifier_coef"),
     *("reward_module", "reward_function", "reward_manager", "reward_port"),
-    *("eval_every", "eval_episodes", "skip_baseline", "max_concurrent_rollouts", "device"),
+    *("eval_every", "eval_episodes", "skip_baseline", "max_concurrent_rollouts"),
+    *("device", "dtype", "gradient_checkpointing"),
     *("training_name", "log_path", "save_every", "behavior_if_log_dir_exists"),
 )
 """Fields of the configuration that have a flag."""

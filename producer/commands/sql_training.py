@@ -15,6 +15,7 @@ from producer.commands.given_fields import absolute, given_file, policy_path
 from producer.commands.options import (
     COUNT,
     DEVICE,
+    DTYPE,
     FILE,
     FOLDER,
     examples,
@@ -273,6 +274,7 @@ def _make_absolute(given: dict[str, Any], names: Mapping[str, str]) -> None:
 )
 @option("--seed", "Seed of the samples.", click.INT, default=0)
 @option("--device", "Where to compute.", metavar=DEVICE, default="auto")
+@option("--dtype", "Type of the policy's weights.", DTYPE, default="auto")
 @option(
     "--training-name",
     "The same name continues the same labelling.",

@@ -77,6 +77,7 @@ def label_steps(
     max_concurrent: int = 16,
     seed: int = 0,
     device: str = "auto",
+    dtype: str = "auto",
     results: bool = False,
     stop: threading.Event | None = None,
     on_open: Callable[[str, Path], None] | None = None,
@@ -113,6 +114,7 @@ def label_steps(
             "max_task_time_seconds": MAX_TURN_S,
             "behavior_if_log_dir_exists": "resume",
             "device": device,
+            "dtype": dtype,
             "seed": seed,
         }
     )

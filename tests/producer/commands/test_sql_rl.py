@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
+from producer.errors import UsageError
 from tests.support.cua_train import CuaTrain, Done
 
 pytest.importorskip("torch")
@@ -116,3 +117,34 @@ def test_an_evaluation_prints_accuracy_by_difficulty(data: Path, call: Call) -> 
     found = json.loads(call("eval", "--model-name", "oracle", "--data-path", data, "--json").stdout)
     assert found["questions"] == found["by_difficulty"]["easy"]["questions"] == 2
     assert found["accuracy"] == found["by_difficulty"]["easy"]["accuracy"]
+
+
+@pytest.mark.parametrize(
+    ("words", "computes"),
+    [
+        (("eval",), "producer.training.manual_evaluation.load_policy"),
+        (("best-of-n", "--reward-model", "."), "producer.training.manual_evaluation.load_policy"),
+        (("label-steps", "--output", "labels.json"), "producer.fine_tuning.step_labels.run"),
+        (("rl",), "producer.training.run.run"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_every_command_that_computes_a_policy_is_told_its_dtype(
+    data: Path,
+    call: Call,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    computes: str,
+) -> None:
+    dtypes: list[str] = []
+
+    def capture(config: Any, *_: object, **_named: object) -> None:
+        dtypes.append(config.dtype)
+        message = "enough"
+        raise UsageError(message)
+
+    monkeypatch.setattr(computes, capture)
+    policy = ("--model-name", data, "--data-path", data)
+    for dtype in ("bfloat16", "float32"):
+        assert "enough" in call(*words, *policy, "--dtype", dtype, expected=2).stderr
+    assert dtypes == ["bfloat16", "float32"]
