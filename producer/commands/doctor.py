@@ -14,6 +14,7 @@ from producer.commands.options import FOLDER, examples, option, with_json
 from producer.console import print_table
 from producer.errors import CuaTrainError, NotFoundError, UsageError
 from producer.pretrained.known import made_folder
+from producer.resume.run_folder import training_in
 from schemas.distribution import install_command
 from schemas.installation import read_installation
 
@@ -232,7 +233,26 @@ def _reinforcement(file: Path, fields: dict[str, Any], data_path: Path | None) -
     policy = read.given.get("model_name")
     flags = {} if policy is None else {"model_name": _stand_in(policy)}
     given = settings_of(flags, read, algorithm=None, data_path=data_path, epochs=None)
-    return _run(given, policy, "a file of verl's trainer for cua-train sql rl")
+    recipe = _run(given, policy, "a file of verl's trainer for cua-train sql rl")
+    name, output = given.get("training_name"), read.given.get("output_dir")
+
+    def check_both() -> None:
+        recipe.check_output()
+        _check_result(output, name, None)
+
+    return recipe._replace(check_output=check_both)
+
+
+def _check_result(folder: str | Path | None, name: str | None, log_path: Path | None) -> None:
+    """UsageError where the training would refuse the folder for its result."""
+    from producer.fine_tuning.output import check_output
+
+    if folder is None:
+        return
+    kept = [read_installation(os.environ).home]
+    if log_path is not None:
+        name, kept = name or training_in(log_path), [*kept, log_path]
+    check_output(Path(folder).expanduser().absolute(), name or "", kept)
 
 
 def _fine_tuning(fields: dict[str, Any], data_path: Path | None) -> Recipe:
@@ -258,9 +278,9 @@ def _fine_tuning(fields: dict[str, Any], data_path: Path | None) -> Recipe:
         return f"{len(found.training)} examples, {len(found.held_out)} held out"
 
     def check_both() -> None:
-        for name in ("output_dir", "log_path"):
-            if (folder := getattr(config, name)) is not None:
-                check_writable(folder, name)
+        if config.log_path is not None:
+            check_writable(config.log_path, "log_path")
+        _check_result(config.output_dir, config.training_name, config.log_path)
 
     return Recipe(
         kind=f"RewardSQL's file for cua-train sql {'sft' if is_sft else 'reward-model'}",

@@ -135,3 +135,8 @@ def test_a_file_of_pairs_is_looked_at_as_pairs_and_its_folders_are_tried(
     assert found["data"][0] == "ok", found
     assert found["folders"][0] == "failed"
     assert "output_dir: " in found["folders"][1]
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").write_text("")
+    file.write_text(json.dumps({**fields, "output_dir": str(tmp_path / "other")}))
+    found = looked(cua_train("doctor", str(file), "--json", expected=1).stdout)
+    assert "is not empty" in found["folders"][1]
