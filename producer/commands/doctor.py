@@ -14,7 +14,6 @@ from producer.commands.options import FOLDER, examples, option, with_json
 from producer.console import print_table
 from producer.errors import CuaTrainError, NotFoundError, UsageError
 from producer.pretrained.known import made_folder
-from producer.resume.run_folder import training_in
 from schemas.distribution import install_command
 from schemas.installation import read_installation
 
@@ -194,8 +193,9 @@ def _stand_in(policy: object) -> str | None:
     return "missing" if is_path and not Path(policy).expanduser().is_dir() else policy
 
 
-def _run(given: dict[str, Any], policy: object, kind: str) -> Recipe:
+def _run(given: dict[str, Any], policy: object, kind: str, output_dir: str | None = None) -> Recipe:
     from producer.config import ORACLE_POLICY, check_effects, read_config
+    from producer.fine_tuning.output import check_planned_output
     from producer.training.loaded import load_run_tasks
     from producer.training.preflight import check_folders
 
@@ -206,6 +206,12 @@ def _run(given: dict[str, Any], policy: object, kind: str) -> Recipe:
     def data() -> str:
         loaded = load_run_tasks(config, is_check=True)
         return f"{len(loaded.tasks)} training tasks, {len(loaded.eval_tasks)} evaluation tasks"
+
+    def check_output() -> None:
+        check_folders(installation, config)
+        if output_dir is not None:
+            folder = Path(output_dir).expanduser().absolute()
+            check_planned_output(folder, config.training_name, installation, config.run_folder)
 
     packages = [] if config.model_name == ORACLE_POLICY else ["torch", "transformers", "peft"]
     if config.provider != "in_process":
@@ -221,7 +227,7 @@ def _run(given: dict[str, Any], policy: object, kind: str) -> Recipe:
         packages=tuple(packages),
         dbbench_database=config.dbbench_database,
         environment=config.environment,
-        check_output=lambda: check_folders(installation, config),
+        check_output=check_output,
     )
 
 
@@ -233,30 +239,13 @@ def _reinforcement(file: Path, fields: dict[str, Any], data_path: Path | None) -
     policy = read.given.get("model_name")
     flags = {} if policy is None else {"model_name": _stand_in(policy)}
     given = settings_of(flags, read, algorithm=None, data_path=data_path, epochs=None)
-    recipe = _run(given, policy, "a file of verl's trainer for cua-train sql rl")
-    name, output = given.get("training_name"), read.given.get("output_dir")
-
-    def check_both() -> None:
-        recipe.check_output()
-        _check_result(output, name, None)
-
-    return recipe._replace(check_output=check_both)
-
-
-def _check_result(folder: str | Path | None, name: str | None, log_path: Path | None) -> None:
-    """UsageError where the training would refuse the folder for its result."""
-    from producer.fine_tuning.output import check_output
-
-    if folder is None:
-        return
-    kept = [read_installation(os.environ).home]
-    if log_path is not None:
-        name, kept = name or training_in(log_path), [*kept, log_path]
-    check_output(Path(folder).expanduser().absolute(), name or "", kept)
+    kind = "a file of verl's trainer for cua-train sql rl"
+    return _run(given, policy, kind, read.given.get("output_dir"))
 
 
 def _fine_tuning(fields: dict[str, Any], data_path: Path | None) -> Recipe:
     from producer.fine_tuning.examples import load_examples
+    from producer.fine_tuning.output import check_planned_output
     from producer.fine_tuning.settings import Objective, read_fine_tuning
     from producer.foreign_files.rewardsql_models import read_original, reward_model_kind
     from producer.training.preflight import check_writable
@@ -280,7 +269,11 @@ def _fine_tuning(fields: dict[str, Any], data_path: Path | None) -> Recipe:
     def check_both() -> None:
         if config.log_path is not None:
             check_writable(config.log_path, "log_path")
-        _check_result(config.output_dir, config.training_name, config.log_path)
+        if config.output_dir is not None:
+            check_planned_output(
+                *(config.output_dir, config.training_name),
+                *(read_installation(os.environ), config.log_path),
+            )
 
     return Recipe(
         kind=f"RewardSQL's file for cua-train sql {'sft' if is_sft else 'reward-model'}",

@@ -21,7 +21,6 @@ SEED = click.IntRange(min=0)
 SPLIT = click.Choice(["train", "dev", "test"])
 DEVICE = "auto|cpu|cuda|cuda:N"
 DTYPE = click.Choice(["auto", "float32", "bfloat16"])
-"""Of a policy's weights; auto: float32 on a processor, as stored on a GPU."""
 
 
 def examples(*lines: str) -> str:

@@ -66,12 +66,7 @@ class _Served(NamedTuple):
     ),
     _with_address,
     option("--device", "Where it computes.", metavar=DEVICE, default="auto"),
-    option(
-        "--dtype",
-        "Type of the weights.",
-        DTYPE,
-        default="auto",
-    ),
+    option("--dtype", "Type of the weights.", DTYPE, default="auto"),
 )
 @_with_json
 def command(

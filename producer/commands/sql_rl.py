@@ -150,9 +150,9 @@ def rl(
     output = output_dir or (None if file is None else file.given.get("output_dir"))
     folder = None if output is None else Path(str(output)).expanduser().absolute()
     if folder is not None:
-        from producer.fine_tuning.output import check_output
+        from producer.fine_tuning.output import check_planned_output
 
-        check_output(folder, name or "", _kept(installation, name, config.run_folder))
+        check_planned_output(folder, name, installation, config.run_folder)
     from producer.fine_tuning.output import write_adapter
     from producer.training.run import run
     from producer.training.summary import summary_lines
@@ -226,13 +226,6 @@ def _name_of_algorithm(name: str, given: Mapping[str, Any], installation: Instal
     other = f"{name}-{words.replace('_', '-')}"
     logger.info("training %r has other advantages: this one is %r", name, other)
     return other
-
-
-def _kept(installation: Installation, name: str | None, run_folder: Path | None) -> list[Path]:
-    """Folders that the result must not be: of the log, and of the training as far as known."""
-    if name is not None:
-        run_folder = find_run_folder(installation, name, run_folder)
-    return [installation.home] if run_folder is None else [installation.home, run_folder]
 
 
 def _exists(installation: Installation, name: str, flags: dict[str, Any]) -> bool:

@@ -9,9 +9,11 @@ from typing import Any, Final
 from producer.durable import sync_file, sync_folder, write_durably
 from producer.errors import UsageError
 from producer.resume.resume_state import checkpoint_folder
+from producer.resume.run_folder import find_run_folder, training_in
 from producer.training.checkpoints import file_sha256, weights_file
 from producer.training.preflight import check_writable
 from producer.training.summary import Summary
+from schemas.installation import Installation
 
 MARK: Final = "training.json"
 MAKING: Final = ".making"
@@ -50,6 +52,19 @@ def check_output(folder: Path, training_name: str, kept: Iterable[Path]) -> None
             )
             raise UsageError(message, ways=ways)
     check_writable(folder, "output_dir")
+
+
+def check_planned_output(
+    folder: Path, name: str | None, installation: Installation, log_path: Path | None
+) -> None:
+    """As `check_output`, before the training is opened; `name` None: none was given."""
+    name = name or (None if log_path is None else training_in(log_path))
+    kept = [installation.home]
+    if name is not None:
+        kept.append(find_run_folder(installation, name, log_path))
+    elif log_path is not None:
+        kept.append(log_path)
+    check_output(folder, name or "", kept)
 
 
 def _is_own(path: Path, inside: set[Path]) -> bool:

@@ -167,18 +167,6 @@ class KafkaClients:
         consumer.subscribe([topic], listener=_Listener(on_revoked))
         return consumer
 
-    @staticmethod
-    def keep_joining(consumer: Any) -> None:
-        """Called before each `poll` of a group's member, it lets a join outlast a poll.
-
-        A member joins again when its topic has other partitions. If the join is under way when a
-        poll ends, kafka-python 3.0.12 forgets it: no later poll takes its result, and no
-        heartbeat is sent. The member would never have a partition, and nothing would say so.
-        """
-        coordinator: Any = getattr(consumer, "_coordinator", None)
-        if getattr(coordinator, "rejoining", False):
-            coordinator.request_rejoin()
-
     def _consumer(self, **settings: object) -> Any:
         make = partial(self._client, KafkaConsumer, enable_auto_commit=False, **PLAIN, **settings)
         return interruptible(make, self.stop, _close)
@@ -269,6 +257,17 @@ def create_topics(
         with contextlib.suppress(TopicAlreadyExistsError):
             admin.create_topics({topic: wanted})
     admin.wait_for_topics(list(topics))
+
+
+def keep_joining(consumer: Any) -> None:
+    """Before each `poll` of a group's member: its join goes on if it takes longer than a poll.
+
+    kafka-python 3.0.12 forgets a join that began because the topic's partitions changed and that
+    was not over when `poll` returned: no later poll takes its result, and no heartbeat is sent.
+    Such a member would have no partition for ever.
+    """
+    if consumer._coordinator.rejoining:
+        consumer._coordinator.request_rejoin()
 
 
 def close_producer(producer: Any) -> None:

@@ -17,6 +17,7 @@ from producer.log.kafka_client import (
     RebalanceInProgressError,
     close_producer,
     create_topics,
+    keep_joining,
 )
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
@@ -138,7 +139,7 @@ class WorkMember:
         """At most so many records; 0 only keeps the membership. UnreachableError."""
         try:
             self._pause(is_paused=max_records == 0)
-            self._clients.keep_joining(self._consumer)
+            keep_joining(self._consumer)
             polled = self._consumer.poll(
                 timeout_ms=int(timeout_s * 1000), max_records=max(1, max_records)
             )

@@ -135,10 +135,10 @@ class Worker:
 
     def _begin(self, work: Work) -> None:
         assignment = read_assignment(work.value)
-        if assignment is not None and assignment.may_be_copy:
-            under_way = {job.assignment.plan.id for job in self._jobs if job.assignment}
-            if assignment.plan.id in under_way:
-                assignment = None
+        if assignment is not None and assignment.plan.id in {
+            job.assignment.plan.id for job in self._jobs if job.assignment is not None
+        }:
+            assignment = None
         job = _Job(work, assignment)
         self._jobs.append(job)
         self._queue.put(job)

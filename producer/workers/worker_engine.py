@@ -10,7 +10,6 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from time import monotonic
 from typing import Final, Protocol
 from uuid import UUID
@@ -167,8 +166,8 @@ class WorkerEngine:
         self._pending: deque[RolloutPlan] = deque()
         self._under_way: dict[str, _Assigned] = {}
         """By stream."""
-        self._unanswered: list[str] = []
-        """Streams whose assignment may not have arrived."""
+        self._unconfirmed: _Assigned | None = None
+        """The last one, if Kafka did not say that it has it."""
         self._num_sent = 0
 
     def submit(self, plan: RolloutPlan, *, first: bool = False) -> None:
@@ -221,50 +220,43 @@ class WorkerEngine:
     def _hand_out(
         self, sender: WorkSender, published: PublishedPolicy | None, since: dict[str, int]
     ) -> None:
-        make = partial(self._assignment, published=published, since=since)
-        while self._unanswered:
-            assigned = self._under_way.get(self._unanswered[0])
-            if assigned is not None and not assigned.history.events:
-                copy = make(assigned.plan, may_be_copy=True)
-                if not self._send(sender, assigned, copy):
-                    return
-            del self._unanswered[0]
+        unconfirmed = self._unconfirmed
+        if unconfirmed is not None:
+            is_known = bool(unconfirmed.history.events)
+            if not is_known and not self._send(sender, unconfirmed, published, since):
+                return
+            self._unconfirmed = None
         while self._pending and len(self._under_way) < self._max_under_way:
             plan = self._pending.popleft()
             subject = stream("rollout", plan.id)
-            assigned = _Assigned(
-                plan, StreamHistory(subject), self._emptiest(sender.num_partitions)
-            )
+            partition = self._emptiest(sender.num_partitions)
+            assigned = _Assigned(plan, StreamHistory(subject), partition)
             self._on_begin(plan)
             # It is followed even without an answer: a worker may have it.
             self._under_way[subject] = assigned
-            if not self._send(sender, assigned, make(plan)):
-                self._unanswered.append(subject)
+            if not self._send(sender, assigned, published, since):
+                self._unconfirmed = assigned
                 return
 
-    def _assignment(
+    def _send(
         self,
-        plan: RolloutPlan,
-        *,
+        sender: WorkSender,
+        assigned: _Assigned,
         published: PublishedPolicy | None,
         since: dict[str, int],
-        may_be_copy: bool = False,
-    ) -> Assignment:
-        return Assignment(
+    ) -> bool:
+        """Whether Kafka has it. A copy has the same partition, so that one worker gets both."""
+        assignment = Assignment(
             training_id=self._training_id,
             config=self._config,
-            plan=without_turns(plan),
+            plan=without_turns(assigned.plan),
             policy_name=self._policy.name,
             policy_version=self._policy.version,
             published=published,
             since=since,
             blobs=without_secrets(self._installation.blobs_url),
-            may_be_copy=may_be_copy,
+            may_be_copy=assigned is self._unconfirmed,
         )
-
-    @staticmethod
-    def _send(sender: WorkSender, assigned: _Assigned, assignment: Assignment) -> bool:
-        """Whether Kafka has it. A copy has the same partition, so that one worker gets both."""
         try:
             sender.send(assigned.partition, assigned.plan.name, assignment.value)
         except UnreachableError as error:

@@ -29,7 +29,10 @@ class WorkingCache:
 
     def __init__(self, kv_B2LHCD: Tensor) -> None:
         self.kv_B2LHCD = kv_B2LHCD
-        self._write_at: tuple[Tensor, Tensor, Tensor] | None = None
+        device = kv_B2LHCD.device
+        self._rows_B11 = torch.arange(kv_B2LHCD.shape[0], device=device)[:, None, None]
+        self._heads_1H1 = torch.arange(kv_B2LHCD.shape[3], device=device)[None, :, None]
+        self._write_at_B1T = torch.zeros(0)
         self._num_visible = 0
 
     def select_rows(self, rows: list[int]) -> "WorkingCache":
@@ -43,10 +46,7 @@ class WorkingCache:
 
         Returns their attention mask [B, 1, T, C'], True where a token may attend.
         """
-        rows_B, heads_H = (
-            torch.arange(self.kv_B2LHCD.shape[dim], device=write_at_BT.device) for dim in (0, 3)
-        )
-        self._write_at = (rows_B[:, None, None], heads_H[None, :, None], write_at_BT[:, None])
+        self._write_at_B1T = write_at_BT[:, None]
         self._num_visible = int(write_at_BT.max()) + 1
         keys_C = torch.arange(self._num_visible, device=write_at_BT.device)
         return (keys_C[None, None, :] <= write_at_BT[:, :, None])[:, None]
@@ -62,8 +62,8 @@ class WorkingCache:
         visible = []
         for which, new_BHTD in enumerate((keys_BHTD, values_BHTD)):
             layer_BHCD = self.kv_B2LHCD[:, which, layer]
-            # scatter_ takes a second where this takes a millisecond (bfloat16 on a processor).
-            layer_BHCD[self._write_at] = new_BHTD
+            # Not scatter_, which on a processor is far slower in bfloat16 (torch 2.15).
+            layer_BHCD[self._rows_B11, self._heads_1H1, self._write_at_B1T] = new_BHTD
             visible.append(layer_BHCD[:, :, : self._num_visible])
         return visible[0], visible[1]
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -81,6 +82,15 @@ def test_the_recipes_own_files_are_read(tmp_path: Path, cua_train: CuaTrain) -> 
     assert checks["recipe"][0] == "ok"
     assert checks["data"][0] == "ok"
     assert checks["policy"] == ("failed", "there is no folder ./checkpoints/cocte_model")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").write_text("")
+    text = (recipes / "grpo_trainer.yaml").read_text()
+    foreign = re.sub(r"default_local_dir: .*", f"default_local_dir: {tmp_path / 'other'}", text)
+    (tmp_path / "foreign.yaml").write_text(foreign)
+    words = ("doctor", str(tmp_path / "foreign.yaml"), "--data-path", str(bird), "--json")
+    level, found = looked(cua_train(*words, expected=1).stdout)["folders"]
+    assert level == "failed"
+    assert "is not empty" in found
     sft = looked(cua_train("doctor", str(recipes / "sft_config.json"), "--json", expected=1).stdout)
     assert sft["recipe"] == (
         "ok",

@@ -56,6 +56,18 @@ def test_a_training_leaves_its_adapter_and_goes_on_by_its_name(
     assert (again["steps"], again["training_id"]) == (3, first["training_id"])
 
 
+def test_the_same_command_with_its_folders_continues_without_a_name(
+    data: Path, tmp_path: Path, call: Call
+) -> None:
+    folders = ("--log-path", tmp_path / "log", "--output-dir", tmp_path / "out", "--json")
+    command = (*ORACLE, *SMALL, "--data-path", data, *folders)
+    first = summary(call(*command, "--num-steps", 1))
+    again = summary(call(*command, "--num-steps", 2))
+    assert (again["steps"], again["training_id"]) == (2, first["training_id"])
+    other = call(*command, "--num-steps", 2, "--log-path", tmp_path / "new", expected=2)
+    assert f"holds the result of training '{first['training_name']}'" in other.stderr
+
+
 def test_the_printed_command_continues_it_in_a_new_shell(
     data: Path, tmp_path: Path, call: Call
 ) -> None:

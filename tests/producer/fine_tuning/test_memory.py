@@ -12,8 +12,7 @@ import torch
 from producer.errors import UsageError
 from producer.fine_tuning.memory import FittingMemory
 from producer.policy.memory_demand import NetworkSize, fitting_demand, pass_tokens
-from producer.policy.torch_policy.memory_check import size_of_policy
-from tests.support.checkpoints import write_checkpoint
+from producer.policy.torch_policy.placement import Placement
 from tests.support.cua_train import CuaTrain, cua_train
 from tests.support.reading import installation_at
 
@@ -60,22 +59,6 @@ def test_the_terms_are_weights_optimiser_activations_and_logits() -> None:
     assert scored[-1].num_bytes == 0
 
 
-def test_an_adapters_base_takes_the_bytes_that_its_files_store(tmp_path: Path) -> None:
-    """Of a GPU; on a processor it is computed in float32, and what is trained whole always is."""
-    folder = tmp_path / "llama"
-    write_checkpoint(folder, "llama")
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "dtype": "bfloat16"}))
-    stored = size_of_policy(str(folder), 4, None)
-    computed = size_of_policy(str(folder), 4, torch.float32)
-    assert stored is not None
-    assert computed is not None
-    assert (stored.weight_bytes, computed.weight_bytes) == (2, 4)
-    weights, *_ = fitting_demand(stored, 10, 1, has_logits=True, checkpointed=False)
-    assert weights.num_bytes == 2 * stored.num_weights
-    assert weights.what == f"weights: {stored.num_weights:,} x 2 bytes"
-
-
 def test_an_example_that_is_longer_than_a_pass_is_checked_by_its_own_length() -> None:
     cpu = torch.device("cpu")
     memory = FittingMemory("small", SMOLLM2, cpu, 1, has_logits=True, checkpointed=False)
@@ -86,12 +69,36 @@ def test_an_example_that_is_longer_than_a_pass_is_checked_by_its_own_length() ->
     assert "weights: 134" not in str(refused.value)
 
 
-@pytest.mark.parametrize("command", ["sft", "reward-model"])
+@pytest.mark.parametrize(
+    ("words", "dtype", "weights"),
+    [
+        (("sft",), torch.float32, "3725.3 GiB  weights: 1,000,000,000,000 x 4 bytes"),
+        (("reward-model",), torch.float32, "3725.3 GiB  weights: 1,000,000,000,000 x 4 bytes"),
+        # As stored, on a GPU: an adapter's base; what is trained whole is float32.
+        (("sft",), None, "1862.6 GiB  weights: 1,000,000,000,000 x 2 bytes"),
+        (
+            ("sft", "--train-type", "full"),
+            None,
+            "3725.3 GiB  weights: 1,000,000,000,000 x 4 bytes",
+        ),
+    ],
+    ids=["sft", "reward-model", "as stored", "as stored, full"],
+)
 def test_a_training_that_cannot_fit_exits_with_2_and_leaves_nothing(
-    policy: Path, tmp_path: Path, cua_train: CuaTrain, monkeypatch: pytest.MonkeyPatch, command: str
+    policy: Path,
+    tmp_path: Path,
+    cua_train: CuaTrain,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    dtype: torch.dtype | None,
+    weights: str,
 ) -> None:
+    placement = Placement(torch.device("cpu"), dtype)
+    monkeypatch.setattr("producer.fine_tuning.trainee.choose_placement", lambda _: placement)
     huge, home = tmp_path / "huge", tmp_path / "home"
     shutil.copytree(policy, huge)
+    config = json.loads((huge / "config.json").read_text())
+    (huge / "config.json").write_text(json.dumps({**config, "dtype": "bfloat16"}))
     tensor = {"dtype": "F32", "shape": [10**6, 10**6], "data_offsets": [0, 4 * 10**12]}
     header = json.dumps({"model.layers.0.self_attn.q_proj.weight": tensor}).encode()
     with (huge / "model.safetensors").open("wb") as file:
@@ -105,9 +112,9 @@ def test_a_training_that_cannot_fit_exits_with_2_and_leaves_nothing(
         )
     )
     monkeypatch.setenv("CUA_HOME", str(home))
-    words = ("--model-name", str(huge), "--data-path", str(examples))
-    done = cua_train("sql", command, *words, expected=2)
+    files = ("--model-name", str(huge), "--data-path", str(examples))
+    done = cua_train("sql", *words, *files, expected=2)
     assert f"policy '{huge}' does not fit into memory: it needs" in done.stderr
-    assert "3725.3 GiB  weights: 1,000,000,000,000 x 4 bytes" in done.stderr
+    assert weights in done.stderr
     assert "lower max_length, set gradient_checkpointing to true or train_type" in done.stderr
     assert not installation_at(home).local_log_path.exists()
