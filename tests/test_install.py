@@ -5,8 +5,12 @@ The real script runs on a small project, whose packages come from a folder of wh
 
 import os
 import shutil
+import ssl
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import NamedTuple
 
@@ -194,6 +198,40 @@ def test_an_index_that_cannot_be_reached_is_told_with_5(
     assert done.returncode == 5, done.stderr
     assert done.stderr.splitlines()[-1].startswith("error: the package index cannot be reached;")
     assert "Traceback" not in done.stderr
+    assert not checkout.is_complete
+
+
+@pytest.fixture
+def untrusted(tmp_path: Path) -> Iterator[str]:
+    """URL of an index with a certificate of its own making."""
+    made = (tmp_path / "key.pem", tmp_path / "cert.pem")
+    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
+    subprocess.run(
+        [*words, "-keyout", str(made[0]), "-out", str(made[1])], check=True, capture_output=True
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(made[1], made[0])
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"https://localhost:{server.server_address[1]}/simple"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("is_uv_there", [False, True])
+def test_an_index_whose_certificate_is_not_trusted_is_told_with_5(
+    checkout: Checkout, untrusted: str, is_uv_there: bool
+) -> None:
+    index = {"UV_OFFLINE": "0", "UV_FIND_LINKS": "", "UV_DEFAULT_INDEX": untrusted}
+    index |= {"UV_HTTP_RETRIES": "0", "NO_PROXY": "localhost"}
+    if not is_uv_there:
+        index |= {"PIP_NO_INDEX": "0", "PIP_FIND_LINKS": "", "PIP_INDEX_URL": untrusted}
+        index |= {"PIP_RETRIES": "1"}
+    done = checkout.install(**index)
+    assert done.returncode == 5, done.stderr
+    assert "SSL_CERT_FILE and PIP_CERT" in done.stderr.splitlines()[-1]
     assert not checkout.is_complete
 
 
