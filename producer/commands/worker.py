@@ -53,7 +53,8 @@ def command(*, max_concurrent_rollouts: int, as_json: bool) -> None:
         if as_json:
             click.echo(json.dumps({"max_concurrent_rollouts": max_concurrent_rollouts}))
 
-    with exit_when_stopped() as stop, Emitter.open(installation, stop=stop) as emitter:
+    # The emitter does not stop with it: what is under way is recorded and sent to its end.
+    with exit_when_stopped() as stop, Emitter.open(installation) as emitter:
         worker = Worker(
             emitter, installation, now_utc, max_rollouts=max_concurrent_rollouts, stop=stop
         )

@@ -46,9 +46,9 @@ def check_output(folder: Path, training_name: str, kept: Iterable[Path]) -> None
         if owner != training_name:
             message = f"output_dir: {folder} holds the result of training {owner!r}"
             ways = (
-                "move it elsewhere",
+                "move the folder elsewhere",
                 "choose another --output-dir",
-                f"continue that one with --training-name {owner}",
+                f"continue that training with --training-name {owner}",
             )
             raise UsageError(message, ways=ways)
     check_writable(folder, "output_dir")

@@ -66,7 +66,7 @@ class WorkSender:
         except KafkaError as error:
             # It may still hold the record, which would then be sent twice.
             self.close()
-            raise self._clients.unreachable(error, "did not take an assignment") from error
+            raise self._clients.unreachable(error, "did not acknowledge an assignment") from error
 
     def close(self) -> None:
         """Close the connection."""

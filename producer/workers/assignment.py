@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from producer.policy.policy import PublishedPolicy
 from producer.rollouts.plan import RolloutPlan
 
-TOPIC: Final = "cua.assignments"
+TOPIC: Final = "assignments"
 """After the installation's topic prefix."""
-GROUP: Final = "cua.workers"
+GROUP: Final = "workers"
 """Name of the consumer group, after the topic prefix."""
 NUM_PARTITIONS: Final = 48
 """The largest number of workers that get rollouts. Divisible by 2, 3, 4, 6 and 8, so that so many

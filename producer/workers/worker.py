@@ -123,7 +123,7 @@ class Worker:
             try:
                 taken = member.poll(free, POLL_S)
             except UnreachableError as error:
-                logger.warning("%s; waiting for it", error)
+                logger.warning("%s Waiting for it.", error)
                 self._stop.wait(1.0)
                 continue
             if not is_ready and member.partitions:
@@ -187,11 +187,11 @@ def read_assignment(value: bytes) -> Assignment | None:
         return Assignment.model_validate_json(value)
     except ValidationError:
         if b'"training_id"' not in value:
-            logger.warning("skipped a record of %s that is no assignment", TOPIC)
+            logger.warning("skipped a record of topic %s that is no assignment", TOPIC)
             return None
         message = (
-            f"a record of {TOPIC} was written by another release of cua-train; run the trainer's"
-            " release on the workers"
+            "cannot read an assignment: its trainer runs another release of cua-train; install"
+            " that release on this worker"
         )
         raise MismatchError(message) from None
 
@@ -283,7 +283,12 @@ class AssignmentRunner:
     def _has_begun(self, assignment: Assignment) -> bool:
         rollout = stream("rollout", assignment.plan.id)
         since = bounds_from_json(assignment.since)
-        return self._emitter.log.read_back(rollout, since, timeout_s=READ_BACK_S).exists
+        while True:
+            self._check_stop()
+            try:
+                return self._emitter.log.read_back(rollout, since, timeout_s=READ_BACK_S).exists
+            except UnreachableError as error:
+                logger.warning("%s Trying again.", error)
 
     def _engine(self, assignment: Assignment) -> RolloutEngine:
         config = read_continued({}, assignment.config, overwrite=False)

@@ -10,8 +10,9 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
-from time import monotonic
-from typing import Final, Protocol
+from functools import partial
+from time import monotonic, sleep
+from typing import Final, Protocol, TypeVar
 from uuid import UUID
 
 from pydantic import JsonValue
@@ -43,6 +44,7 @@ from schemas.wire import InvalidPayloadError, UnknownSchemaError, UnreadableErro
 
 logger = logging.getLogger(__name__)
 
+Answer = TypeVar("Answer")
 CHECK_S: Final = 3.0
 READ_BACK_S: Final = 60.0
 
@@ -97,10 +99,11 @@ class LostWorkers:
         number = close_orphans(
             TrainingHistory(begun), self._emitter, self._training_id, self._clock
         )
-        logger.warning("cancelled %d rollouts whose worker died; each is run again", number)
+        logger.warning("cancelled %d rollouts of dead workers; running them again", number)
 
 
 POLL_S: Final = 0.2
+RETRY_S: Final = 1.0
 GOLDEN_RATIO: Final = 0.6180339887
 """Multiples of it, modulo 1, are spread evenly however many there are."""
 SILENT_S: Final = 30.0
@@ -184,12 +187,13 @@ class WorkerEngine:
         log = self._emitter.log
         clients = KafkaClients(self._installation)
         rollouts = topic_of(stream("rollout", self._training_id), log.topic_prefix)
-        ends = {at: end for at, end in log.ends().items() if at.topic == rollouts}
+        all_ends = self._reach(log.ends)
+        ends = {at: end for at, end in all_ends.items() if at.topic == rollouts}
         published, since = self._publish(), bounds_to_json(ends)
         topic, group = log.topic_prefix + TOPIC, log.topic_prefix + GROUP
         lost = LostWorkers(clients, group, self._emitter, self._training_id, self._clock)
         with (
-            closing(WorkSender(clients, topic, NUM_PARTITIONS)) as sender,
+            closing(self._reach(partial(WorkSender, clients, topic, NUM_PARTITIONS))) as sender,
             closing(FollowedTopic(clients, ends)) as followed,
         ):
             heard_s = monotonic()
@@ -200,14 +204,23 @@ class WorkerEngine:
                     heard_s = monotonic()
                 elif monotonic() - heard_s > SILENT_S:
                     logger.warning(
-                        "no worker has recorded anything for %d rollouts in the last %.0f s; check"
-                        " that `cua-train worker` is running",
-                        len(self._under_way),
-                        SILENT_S,
+                        "no events for %.0f s from any of %d rollouts; check that `cua-train"
+                        " worker` is running, with the same Kafka and CUA_TOPIC_PREFIX",
+                        *(SILENT_S, len(self._under_way)),
                     )
                     heard_s = monotonic()
                 yield from self._ended()
                 lost.cancel_theirs(self._sources(), ends)
+
+    def _reach(self, ask: Callable[[], Answer]) -> Answer:
+        """The answer, whenever Kafka gives it. StopRequestedError."""
+        while True:
+            self._check_stop()
+            try:
+                return ask()
+            except UnreachableError as error:
+                logger.warning("%s Trying again.", error)
+                sleep(RETRY_S)
 
     def _sources(self) -> dict[str, str]:
         """Of the rollouts that workers have begun."""
@@ -260,7 +273,7 @@ class WorkerEngine:
         try:
             sender.send(assigned.partition, assigned.plan.name, assignment.value)
         except UnreachableError as error:
-            logger.warning("%s; trying again", error)
+            logger.warning("%s Trying again.", error)
             return False
         return True
 
@@ -282,7 +295,7 @@ class WorkerEngine:
         try:
             records = followed.poll(POLL_S)
         except UnreachableError as error:
-            logger.warning("%s; waiting for it", error)
+            logger.warning("%s Waiting for it.", error)
             return True
         is_any = False
         for key, value in records:

@@ -28,7 +28,7 @@ def test_an_assignment_is_read_as_it_was_sent() -> None:
 
 def test_an_assignment_of_another_release_is_left_to_a_worker_that_can_read_it() -> None:
     later = {**json.loads(ASSIGNMENT.value), "plan": {"name": "of a later release"}}
-    with pytest.raises(MismatchError, match="run the trainer's release on the workers"):
+    with pytest.raises(MismatchError, match="install that release on this worker"):
         read_assignment(json.dumps(later).encode())
 
 

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -20,7 +21,9 @@ import pytest
 from producer.emit import Emitter
 from producer.emit.emitter import now_utc
 from producer.errors import CuaTrainError, StopRequestedError, UnreachableError, UsageError
+from producer.log.event_log import EventLog
 from producer.log.kafka_queue import WorkSender
+from producer.log.writer import TopicPartition
 from producer.training.run import run
 from producer.workers.worker import Worker
 from schemas.installation import Installation, read_installation
@@ -187,6 +190,61 @@ def test_a_killed_worker_loses_doubles_and_scores_no_rollout(
     assert run_command("consumers", "run", "--once", environ=variables).returncode == 0
     verified = run_command("consumers", "verify", environ=variables)
     assert verified.returncode == 0, verified.stdout
+
+
+def test_a_worker_that_is_stopped_finishes_its_rollouts_and_exits_with_0(
+    kafka: KafkaService,
+    installation: Installation,
+    environ: Callable[[str], dict[str, str]],
+    tmp_path: Path,
+) -> None:
+    """Also while Kafka is slow, so that their events are not sent yet when they end."""
+    with ExitStack() as stack:
+        stopped = stack.enter_context(process(environ("stopped"), 0.3, tmp_path / "stopped.log"))
+
+        def stop_in_a_rollout() -> None:
+            """Then another one comes."""
+            while not events(installation, "rollout.turn_taken"):
+                time.sleep(0.05)
+            stopped.terminate()
+            kafka.send_signal(signal.SIGSTOP)
+            time.sleep(5)
+            kafka.send_signal(signal.SIGCONT)
+            stack.enter_context(process(environ("next"), 0.0, tmp_path / "next.log"))
+
+        stopper = threading.Thread(target=stop_in_a_rollout)
+        stopper.start()
+        summary = run(small(rollouts_by="workers", **ONE_STEP), installation=installation)
+        stopper.join()
+        assert stopped.wait(60) == 0, (tmp_path / "stopped.log").read_text()
+    assert (summary.status, summary.steps) == ("completed", 1)
+    assert events(installation, "rollout.cancelled") == []
+    assert len(events(installation, "rollout.created")) == len(rewards(installation)) == 2 * 3 + 1
+
+
+def test_a_step_that_begins_while_kafka_does_not_answer_waits_for_it(
+    installation: Installation,
+    environ: Callable[[str], dict[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As one that is under way does."""
+    ends, number = EventLog.ends, itertools.count()
+
+    def answers_later(self: EventLog) -> dict[TopicPartition, int]:
+        if next(number) == 0:
+            message = "Kafka did not answer"
+            raise UnreachableError(message)
+        return ends(self)
+
+    with worker(environ("one")):
+        config = small(rollouts_by="workers", **ONE_STEP)
+        monkeypatch.setattr("producer.workers.worker_engine.RETRY_S", 0.1)
+        with monkeypatch.context() as patch:
+            patch.setattr(EventLog, "ends", answers_later)
+            summary = run(config, installation=installation)
+    assert (summary.status, summary.steps) == ("completed", 1)
+    assert "Kafka did not answer" in caplog.text
 
 
 @pytest.fixture(scope="module")
