@@ -31,11 +31,11 @@ from producer.policy.torch_policy.forward import EpisodeCaches, Segment
 from producer.policy.torch_policy.loading import load_network
 from producer.policy.torch_policy.logprobs import completion_logprobs, micro_batches
 from producer.policy.torch_policy.optimizer import make_optimizer
+from producer.policy.torch_policy.prefill import prefill
 from producer.policy.torch_policy.sampling import (
     SampledCompletion,
     SamplingParameters,
     decode,
-    prefill,
 )
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 

@@ -5,7 +5,8 @@ distribution. A completion therefore depends on its request alone, up to roundin
 of another batch size differ by about 1e-6 of a log-prob, so a uniform number that close to a
 boundary may pick the neighbouring token. Greedy ties have the same caveat.
 
-A batch is decoded in parts; equal prompts are prefilled once.
+A batch is decoded in parts; equal prompts are prefilled once, and of a large network also what
+several prompts begin with.
 
 Axes: B rows, T new tokens, V vocabulary, K blocks of W tokens.
 """
@@ -20,21 +21,19 @@ import torch
 from torch import Tensor
 
 from producer.policy.compute_settings import ComputeSettings
-from producer.policy.memory_demand import PREFILL_BYTES
 from producer.policy.torch_policy.adapters import merged_adapter
 from producer.policy.torch_policy.cpu_parallel import SMALL_WEIGHTS, parallel_map
 from producer.policy.torch_policy.forward import (
     EpisodeCaches,
     NetworkInput,
     Prompt,
-    Segment,
     WorkingCache,
     compute_logits,
     hidden_states,
-    pad_segments,
 )
-from producer.policy.torch_policy.memory_check import size_of_network
 from producer.policy.torch_policy.network import Network
+from producer.policy.torch_policy.prefill import Prefilled, prefill
+from producer.policy.torch_policy.shared_prefill import prefill_groups, sort_by_beginning
 
 BLOCK: Final = 512
 """Tokens whose probabilities are added up one by one; about the root of the largest vocabularies,
@@ -66,26 +65,6 @@ class SampledCompletion:
 
 
 @dataclass(frozen=True, slots=True)
-class Prefilled:
-    """A batch of prompts after its prefill."""
-
-    logits_BV: Tensor
-    """Of each row's next token."""
-    num_cached: list[int]
-    """Cache positions in use per row."""
-    next_positions: list[int]
-    """Rope position of each row's next token."""
-
-    def select_rows(self, rows: list[int]) -> "Prefilled":
-        """These rows in this order, repeats allowed."""
-        return Prefilled(
-            logits_BV=self.logits_BV[rows],
-            num_cached=[self.num_cached[row] for row in rows],
-            next_positions=[self.next_positions[row] for row in rows],
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class DecodedBatch:
     """Completions with the caches that continue them, row by row."""
 
@@ -96,52 +75,34 @@ class DecodedBatch:
     """After the completions; lacks each row's last token."""
 
 
-def prefill(
-    network: Network,
-    cache: WorkingCache,
-    segments: Sequence[Segment],
-    num_cached: Sequence[int],
-    max_bytes: int = PREFILL_BYTES,
-) -> Prefilled:
-    """Run the prompts' new tokens; row b continues after its `num_cached[b]` cached tokens.
+class ComputedRows:
+    """The rows of a batch that are still computed: the first ones of its cache."""
 
-    In passes of as many rows as have activations of at most `max_bytes`, and of one at least.
-    """
-    longest = max(len(segment.tokens) for segment in segments)
-    token_bytes = size_of_network(network.base.config, network.base.dtype).passing_bytes
-    rows = max(1, max_bytes // (longest * token_bytes))
-    parts = [
-        _prefill(
-            network,
-            WorkingCache(cache.kv_B2LHCD[at : at + rows]),
-            segments[at : at + rows],
-            num_cached[at : at + rows],
-        )
-        for at in range(0, len(segments), rows)
-    ]
-    return Prefilled(
-        logits_BV=torch.cat([part.logits_BV for part in parts]),
-        num_cached=[item for part in parts for item in part.num_cached],
-        next_positions=[next_position for part in parts for next_position in part.next_positions],
-    )
+    def __init__(self, cache: WorkingCache, num_rows: int) -> None:
+        self._whole = self.cache = cache
+        self.rows_B = torch.arange(num_rows, device=cache.kv_B2LHCD.device)
+        """Whose caches `cache` has, in its order."""
+        self._swaps: list[tuple[int, int]] = []
 
+    def keep(self, running_B: Tensor) -> None:
+        """From now on only these rows, which are among those computed."""
+        places = running_B[self.rows_B].nonzero()[:, 0].tolist()
+        for to, at in enumerate(places):
+            if to != at:
+                self._swap(to, at)
+                self._swaps.append((to, at))
+        self.rows_B = self.rows_B[places]
+        self.cache = WorkingCache(self._whole.kv_B2LHCD[: len(places)])
 
-def _prefill(
-    network: Network, cache: WorkingCache, segments: Sequence[Segment], num_cached: Sequence[int]
-) -> Prefilled:
-    batch = pad_segments(segments, network)
-    num_new = batch.tokens_BT.shape[1]
-    write_at_BT = torch.tensor(num_cached, device=network.device)[:, None] + torch.arange(
-        num_new, device=network.device
-    )
-    hidden_BTD = hidden_states(network, batch, cache, cache.set_write_positions(write_at_BT))
-    last = torch.tensor(batch.lengths, device=network.device) - 1
-    last_BD = hidden_BTD[torch.arange(len(last), device=network.device), last]
-    return Prefilled(
-        logits_BV=compute_logits(network, last_BD),
-        num_cached=[before + new for before, new in zip(num_cached, batch.lengths, strict=True)],
-        next_positions=batch.next_positions,
-    )
+    def put_back(self) -> None:
+        """Order the whole cache as at the beginning."""
+        for to, at in reversed(self._swaps):
+            self._swap(to, at)
+        self._swaps.clear()
+
+    def _swap(self, one: int, other: int) -> None:
+        kv_B2LHCD = self._whole.kv_B2LHCD
+        kv_B2LHCD[[one, other]] = kv_B2LHCD[[other, one]]
 
 
 def decode(
@@ -150,7 +111,10 @@ def decode(
     prefilled: Prefilled,
     parameters: Sequence[SamplingParameters],
 ) -> DecodedBatch:
-    """Sample every row until an end token or its `max_tokens`. Writes to `cache`."""
+    """Sample every row until an end token or its `max_tokens`. Writes to `cache`.
+
+    Of a large network, rows that have ended are left out once they are half of those computed.
+    """
     device = network.device
     num_rows = len(parameters)
     max_tokens = max(parameter.max_tokens for parameter in parameters)
@@ -171,24 +135,33 @@ def decode(
     running_B = torch.ones(num_rows, dtype=torch.bool, device=device)
     stopped_B = torch.zeros(num_rows, dtype=torch.bool, device=device)
     logits_BV = prefilled.logits_BV
+    leaves_out = network.num_weights > SMALL_WEIGHTS
+    computed = ComputedRows(cache, num_rows)
     for step in range(max_tokens):
-        tokens_BT[:, step], logprobs_BT[:, step] = sample_tokens(
-            *(logits_BV, temperature_B, uniforms_BT[:, step], network.suppressed_tokens),
-            nucleus_B,
+        rows_B = computed.rows_B
+        tokens_BT[rows_B, step], logprobs_BT[rows_B, step] = sample_tokens(
+            *(logits_BV, temperature_B[rows_B], uniforms_BT[rows_B, step]),
+            network.suppressed_tokens,
+            None if nucleus_B is None else nucleus_B[rows_B],
         )
         lengths_B += running_B
         stopped_B |= running_B & torch.isin(tokens_BT[:, step], end_E)
         running_B &= ~stopped_B & (lengths_B < limits_B)
-        if not running_B.any():
+        num_running = int(running_B.sum())
+        if num_running == 0:
             break
+        if leaves_out and 2 * num_running <= len(rows_B):
+            computed.keep(running_B)
+            rows_B = computed.rows_B
         batch = NetworkInput(
-            tokens_BT=tokens_BT[:, step : step + 1],
-            positions_3BT=(position_B + step).expand(3, -1)[:, :, None],
+            tokens_BT=tokens_BT[rows_B, step, None],
+            positions_3BT=(position_B[rows_B] + step).expand(3, -1)[:, :, None],
             screens=[],
         )
-        mask_B1TC = cache.set_write_positions((cached_B + step)[:, None])
-        hidden_B1D = hidden_states(network, batch, cache, mask_B1TC)
+        mask_B1TC = computed.cache.set_write_positions((cached_B[rows_B] + step)[:, None])
+        hidden_B1D = hidden_states(network, batch, computed.cache, mask_B1TC)
         logits_BV = compute_logits(network, hidden_B1D[:, 0])
+    computed.put_back()
     completions = [
         SampledCompletion(
             tokens=tuple(tokens[:length]),
@@ -340,6 +313,10 @@ class Decoder:
 
     def _decode(self, prompts: list[Prompt], parameters: list[SamplingParameters]) -> DecodedBatch:
         distinct = list({prompt.digest: prompt for prompt in reversed(prompts)}.values())
+        # A small network's pass costs little beside what every pass costs.
+        is_large = self._num_weights > SMALL_WEIGHTS
+        if is_large:
+            distinct = sort_by_beginning(distinct)
         row_of = {prompt.digest: row for row, prompt in enumerate(distinct)}
         capacity = (
             max(prompt.num_cached for prompt in distinct)
@@ -347,12 +324,15 @@ class Decoder:
             + max(parameter.max_tokens for parameter in parameters)
         )
         shared = self._caches.load([prompt.slot for prompt in distinct], capacity)
-        prefilled = prefill(
-            self._network,
-            shared,
-            [prompt.segment for prompt in distinct],
-            [prompt.num_cached for prompt in distinct],
-        )
+        if is_large:
+            prefilled = prefill_groups(self._network, shared, distinct)
+        else:
+            prefilled = prefill(
+                self._network,
+                shared,
+                [prompt.segment for prompt in distinct],
+                [prompt.num_cached for prompt in distinct],
+            )
         rows = [row_of[prompt.digest] for prompt in prompts]
         return decode(
             self._network, shared.select_rows(rows), prefilled.select_rows(rows), parameters

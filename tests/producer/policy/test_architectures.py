@@ -31,7 +31,8 @@ from producer.policy.torch_policy.logprobs import completion_logprobs
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.optimizer import make_optimizer
 from producer.policy.torch_policy.placement import choose_placement
-from producer.policy.torch_policy.sampling import SamplingParameters, decode, prefill
+from producer.policy.torch_policy.prefill import prefill
+from producer.policy.torch_policy.sampling import SamplingParameters, decode
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.state import save_checkpoint
 from producer.policy.torch_policy.update import policy_gradient

@@ -17,7 +17,7 @@ from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.placement import choose_placement
-from producer.policy.torch_policy.sampling import prefill
+from producer.policy.torch_policy.prefill import prefill
 from tests.support.rounding import rounding_of_forward
 from tests.support.turns import past_turn, trained_turn
 from tests.support.update_settings import NO_OUTCOME, changed
