@@ -58,8 +58,6 @@ class Advantage:
     """Advantages in the order of the rollouts; None for each that the update computes."""
     compares_group: bool = True
     """False: a group of one rollout, or of equal rewards, has a training signal too."""
-    needs_whole_step: bool = False
-    """Whether it is known only with every group of the step."""
     min_group_size: int = 1
     learned: "LearnedWeights | None" = None
     """Weights that the update computes the advantages with, and trains; None: there are none."""
@@ -226,23 +224,21 @@ ADVANTAGES: Final[dict[AdvantageName, Advantage]] = {
     "grpo": Advantage(grpo),
     "dr_grpo": Advantage(dr_grpo),
     "rloo": Advantage(rloo),
-    "reinforce_plus_plus": Advantage(reinforce_plus_plus, needs_whole_step=True),
-    "reinforce_plus_plus_baseline": Advantage(reinforce_plus_plus_baseline, needs_whole_step=True),
+    "reinforce_plus_plus": Advantage(reinforce_plus_plus),
+    "reinforce_plus_plus_baseline": Advantage(reinforce_plus_plus_baseline),
     "remax": Advantage(remax, compares_group=False),
     "opo": Advantage(opo),
-    "gpg": Advantage(gpg, needs_whole_step=True),
+    "gpg": Advantage(gpg),
     "grpo_passk": Advantage(grpo_passk, min_group_size=2),
     "grpo_passk_no_std": Advantage(grpo_passk_no_std, min_group_size=2),
     "gae": Advantage(
         known_after_update,
         compares_group=False,
-        needs_whole_step=True,
         learned=LearnedWeights("value head", GaeSettings),
         reads_token_rewards=True,
     ),
     "prime": Advantage(
         known_after_update,
-        needs_whole_step=True,
         min_group_size=2,
         learned=LearnedWeights("reward model", PrimeSettings),
         is_of_steps=True,

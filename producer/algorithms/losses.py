@@ -113,21 +113,6 @@ class BatchSize:
     """With at least one completion token."""
 
 
-UNDIVIDED: Final = BatchSize(1, 1)
-"""With this size an aggregation is the sum that `divisor` of the whole step divides."""
-
-
-def divisor(name: AggregationName, size: BatchSize) -> int:
-    """What the aggregation divides the step's sum by, for a size that is known only later."""
-    match name:
-        case "sum":
-            return 1
-        case "token_mean":
-            return max(1, size.num_tokens)
-        case "sequence_mean" | "sequence_sum":
-            return max(1, size.num_sequences)
-
-
 Aggregation = Callable[[Tensor, Tensor, BatchSize], Tensor]
 """(loss_BT, mask_BT, size of the step) -> this micro-batch's share, a scalar."""
 

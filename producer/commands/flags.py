@@ -37,7 +37,7 @@ DEFAULTS = {
     "dbbench_database": "SQLite in child processes",
     "env_screen": "none: words alone",
     "max_steps_off_policy": "none, always the newest version",
-    "num_minibatches": "one per group",
+    "num_minibatches": "none",
     "max_gradient_norm": "no clipping",
     "loss_aggregation": "sum; gspo: sequence_mean",
     "reward_function": "the one that reward_module registers",

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from producer.config.run_config import RunConfig
 
 OF_THIS_PROCESS: Final = (
-    *("stream_minibatch", "max_steps_off_policy", "replay_sessions", "process_reward_model"),
-    *("step_completions", "reward_module", "reward_function", "reward_manager"),
+    *("max_steps_off_policy", "replay_sessions", "process_reward_model", "step_completions"),
+    *("reward_module", "reward_function", "reward_manager"),
 )
 """Fields of what runs beside the episodes in the trainer's process."""
 Condition = Callable[["RunConfig"], object]
@@ -156,8 +156,6 @@ REQUIREMENTS: Final = (
                 "has no effect with a constant learning_rate_schedule; omit it, or use cosine"),
     Requirement("kl_estimator kl_in", lambda c: c.kl_penalty_coef,
                 "has no effect with kl_penalty_coef 0; omit it, or set the weight"),
-    Requirement("num_minibatches", lambda c: c.stream_minibatch,
-                "has no effect without stream_minibatch; omit it, or give both"),
     Requirement(" ".join(ProcessRewardFields.model_fields), lambda c: c.agent.answers_in_steps,
                 f"only with environment {OF_STEPS}; omit it"),
     Requirement("core_algos core_algos_sha256", lambda c: c.core_function,
@@ -201,8 +199,6 @@ CONFLICTS: Final = (
     Conflict("control", lambda c: c.control != "none" and _reads_more_than_rewards(c),
              "replaces rewards of rollouts, and the advantages read more than those here; use"
              " mean_centered, grpo or rloo, without a moving baseline and rewards of tokens"),
-    Conflict("control", lambda c: c.control != "none" and c.stream_minibatch,
-             "is of whole steps, and a minibatch has only a part; omit stream_minibatch"),
     Conflict("dtype", lambda c: c.train_type == "full" and c.dtype == "bfloat16",
              "train_type full computes in float32, because bfloat16 rounds small updates away; omit"
              " it"),
@@ -225,28 +221,6 @@ CONFLICTS: Final = (
              lambda c: c.kl_penalty_coef and c.kl_in == "loss" and c.kl_estimator == "k1",
              "k1 has an expected gradient of 0 as a term of the loss; use k2 or k3, or kl_in"
              " advantage"),
-    Conflict("stream_minibatch", lambda c: c.stream_minibatch and c.ppo_epochs > 1,
-             "ppo_epochs passes over the whole step again; give one of them"),
-    Conflict("stream_minibatch",
-             lambda c: c.stream_minibatch and ADVANTAGES[c.advantage].needs_whole_step,
-             "the advantage {c.advantage} compares over the whole step, and a minibatch has only a"
-             " part; use one that compares within a group, such as mean_centered, grpo or rloo"),
-    Conflict("stream_minibatch", lambda c: c.stream_minibatch and c.baseline == "moving",
-             "the baseline moving is of whole steps; use group or none, or omit stream_minibatch"),
-    Conflict("stream_minibatch",
-             lambda c: c.stream_minibatch and c.kl_penalty_coef and c.kl_in == "advantage",
-             "a KL penalty in the advantages is relative to the mean of the whole step, and a"
-             " minibatch has only a part; use kl_in loss with kl_estimator k2 or k3"),
-    Conflict("stream_minibatch", lambda c: c.stream_minibatch and c.max_steps_off_policy,
-             "max_steps_off_policy overlaps rollouts and updates already; give one of them"),
-    Conflict("stream_minibatch", lambda c: c.stream_minibatch and c.core_function,
-             "a core_function reads the whole step, and a minibatch has only a part; omit one of"
-             " them"),
-    Conflict("num_minibatches",
-             lambda c: c.stream_minibatch
-             and c.num_substeps * (c.num_minibatches or 1) > c.groups_per_batch,
-             "num_minibatches x num_substeps is more than the {c.groups_per_batch} groups of a"
-             " step; use fewer, or more groups_per_batch"),
     Conflict("process_reward_model",
              lambda c: c.process_reward_model and not c.process_reward_model.is_dir(),
              "there is no folder {c.process_reward_model}"),
@@ -307,7 +281,7 @@ OF_A_NETWORK: Final = frozenset(
         *("train_type", "lora_rank", "lora_dropout", "renderer_name", "max_tokens"),
         *("temperature", "top_p", "eval_temperature", "eval_sampled_episodes"),
         *("max_recent_turns", "learning_rate_warmup_steps", "learning_rate_schedule"),
-        *("min_learning_rate_ratio", "stream_minibatch", "num_minibatches"),
+        "min_learning_rate_ratio",
     }
 )
 """Fields of sampling and learning, which the scripted policy ignores."""

@@ -4,20 +4,22 @@ from collections.abc import Collection, Mapping
 
 from pydantic import JsonValue
 
+from producer.config.training import UNREAD
 from producer.errors import UsageError
 
 CHANGEABLE = frozenset(
     {
         *("num_steps", "log_path", "log_dir", "baseline_only", "max_concurrent_rollouts"),
         "rollouts_by",
-        *("max_steps_off_policy", "save_every", "eval_every", "num_groups_to_log"),
+        *("save_every", "eval_every", "num_groups_to_log"),
         *("wandb_project", "wandb_name", "behavior_if_log_dir_exists", "device"),
         *("gradient_checkpointing", "screen_cache_bytes", "kv_cache_bytes", "dbbench_database"),
         *("reward_port", "env_url", "base_url", "adapters_dir", "adb_serials", "adb_server"),
+        *UNREAD,
     }
 )
 """Fields that may differ when a training continues: its length, its folder, how it is observed,
-how far its rollouts run ahead, and the machine that it runs on."""
+and the machine that it runs on."""
 
 OF_ONE_PROCESS = frozenset({"log_path", "log_dir", "baseline_only"})
 """Fields that a training does not inherit when it continues: its folder is found by its name, and

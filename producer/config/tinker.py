@@ -69,6 +69,4 @@ REFUSED: Final[tuple[Rule, ...]] = (
      "Tinker trains with the log-probs of temperature 1; use 1"),
     ("top_p", lambda c: c.top_p != 1,
      "Tinker's log-probs may be those of the tokens that could be drawn; use 1"),
-    ("stream_minibatch", lambda c: c.stream_minibatch,
-     "Tinker is sent whole steps; omit it"),
 )  # fmt: skip

@@ -20,6 +20,8 @@ from producer.training_name import check_training_name
 SAMPLED_TEMPERATURE = 1.0
 """Temperature of the second evaluation."""
 Name = Annotated[str, Field(min_length=1, max_length=128)]
+UNREAD = frozenset({"stream_minibatch", "num_minibatches"})
+"""Fields that tinker-cookbook has; they are accepted and change nothing."""
 
 
 class BatchFields(SettingsGroup):
@@ -33,13 +35,11 @@ class BatchFields(SettingsGroup):
     """Rollouts per group: attempts at the same task, which are compared with each other."""
     max_steps_off_policy: PositiveInt | None = None
     """Collect rollouts of later steps during an update. A rollout may be this many policy versions
-    old when it is trained on."""
+    old when it is trained on. Fixed for a training."""
     stream_minibatch: bool = False
-    """Start a step's gradients while rollouts still run, once all groups of a minibatch have ended.
-    The weights change only after the last rollout."""
+    """No effect: the update comes after collection."""
     num_minibatches: PositiveInt | None = None
-    """With stream_minibatch: minibatches per optimiser step, as equal shares of the groups in
-    order."""
+    """No effect, as stream_minibatch."""
     learning_rate_schedule: Literal["constant", "cosine"] = "constant"
     """After the warm-up: constant, or half a cosine down to min_learning_rate_ratio at the last
     step, which fixes num_steps."""

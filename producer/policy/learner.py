@@ -162,37 +162,6 @@ class Learner(Policy, Protocol):
         ...
 
 
-class StreamedUpdate(Protocol):
-    """An update whose minibatches come one after the other, while the policy is sampled from.
-
-    The weights change in `finish` alone. An update that is never finished changes nothing.
-    """
-
-    def add(self, trajectories: Sequence[Trajectory]) -> None:
-        """The next minibatch; may be empty."""
-        ...
-
-    def work(self) -> bool:
-        """Compute one part of the minibatches that are here; False: there was none."""
-        ...
-
-    def finish(self) -> UpdateResult:
-        """Compute what is left and take the optimiser steps; increments `version`. Once."""
-        ...
-
-
-@runtime_checkable
-class StreamingLearner(Learner, Protocol):
-    """A learner whose update can begin before all of its trajectories are here."""
-
-    def begin_update(self, settings: UpdateSettings, num_minibatches: int) -> StreamedUpdate:
-        """`num_minibatches` of each of the `num_substeps` optimiser steps, in the order added.
-
-        Without advantages that need values, nor a KL penalty in the advantages.
-        """
-        ...
-
-
 @runtime_checkable
 class LendingLearner(Learner, Protocol):
     """A learner that can be sampled from in the midst of an update."""

@@ -102,8 +102,6 @@ class RunExtent:
     batches_ahead: int = 0
     """Batches that are collected before the one that is trained; above 0 episodes are under way
     during an update."""
-    is_streamed: bool = False
-    """An update begins while episodes are under way."""
     max_recent_turns: int | None = None
     """Of the context; None: every turn is in the prompt."""
 
@@ -174,8 +172,7 @@ def memory_demand(network: NetworkSize, work: Workload, *, checkpointed: bool) -
     phases = [sampling]
     if work.extent.is_training:
         # An update lends the network between two passes: what is kept of the episodes stays.
-        is_lent = work.extent.batches_ahead or work.extent.is_streamed
-        caches = sampling[:1] if is_lent else []
+        caches = sampling[:1] if work.extent.batches_ahead else []
         phases.append(caches + _updating(network, work, checkpointed=checkpointed))
     return fixed + max(phases, key=total_bytes)
 

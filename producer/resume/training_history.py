@@ -217,10 +217,9 @@ class TrainingHistory:
             for sample in chosen.samples
         }
 
-    def dropped_groups(self, reason: str | None = None) -> set[UUID]:
-        """Groups that are recorded as dropped; in the place of a `stale` one there is another."""
-        dropped = self.own_payloads(GroupDropped)
-        return {item.group_id for item in dropped if reason in {None, item.reason}}
+    def dropped_groups(self) -> set[UUID]:
+        """Groups that are recorded as dropped."""
+        return {item.group_id for item in self.own_payloads(GroupDropped)}
 
 
 def read_training_history(

@@ -65,14 +65,8 @@ class RolloutEngine:
         on_begin: Callable[[RolloutPlan], None],
         check_stop: Callable[[], None],
         left_devices: LeftDevices | None = None,
-        work: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`on_begin` is called before a plan's first event; `check_stop` raises to stop the run.
-
-        `work` is called while no episode can be sampled: it does a part of other work that
-        needs the policy, and returns False when there was nothing to do.
-        """
-        self._work = work
+        """`on_begin` is called before a plan's first event; `check_stop` raises to stop the run."""
         self._left_devices = left_devices or LeftDevices()
         self._check_stop = check_stop
         self._on_begin = on_begin
@@ -172,9 +166,8 @@ class RolloutEngine:
             is_lockstep = any(running.is_simulated for running in waiting)
             if not is_lockstep and monotonic() >= batch_until_s:
                 return
-            may_work = is_lockstep or batch_until_s == math.inf
             until_s = math.inf if is_lockstep else batch_until_s
-            for job in self._next_jobs(waiting, until_s, may_work=may_work):
+            for job in self._next_jobs(waiting, until_s):
                 job.owner.on_job(job)
             now_s = monotonic()
             for running in sorted(waiting, key=_place):
@@ -186,24 +179,17 @@ class RolloutEngine:
                 batch_until_s = min(batch_until_s, now_s + BATCH_WAIT_S)
 
     def _next_jobs(
-        self, waiting: set[RunningEpisode], until_s: float, *, may_work: bool
+        self, waiting: set[RunningEpisode], until_s: float
     ) -> list[JobDone[RunningEpisode]]:
-        """What devices answered; empty when none did before the first deadline.
-
-        All that is here is taken: what came during a long part of work is not late.
-        """
+        """What devices answered; empty when none did before the first deadline."""
         deadline_s = min(until_s, *(running.deadline_s for running in waiting))
-        while not (jobs := self._answered()):
+        while True:
             left_s = max(0.0, deadline_s - monotonic())
-            if left_s and may_work and self._work():
-                self._check_stop()
-                continue
             with suppress(Empty):
                 return [self._done.get(timeout=min(left_s, STOP_CHECK_S)), *self._answered()]
             if left_s <= STOP_CHECK_S:
-                break
+                return []
             self._check_stop()
-        return jobs
 
     def _answered(self) -> list[JobDone[RunningEpisode]]:
         jobs = []

@@ -1,7 +1,7 @@
 """Collects the rollouts of later steps on a thread of its own while a step is trained.
 
 A step is trained on by the version that the step before it made, so how old its rollouts will be
-is known when they begin. A step is begun no earlier than allowed: what is collected is never stale.
+is known when they begin. No step is begun earlier than allowed: nothing collected is too old.
 """
 
 import logging

@@ -195,6 +195,7 @@ def _begin(
         unit=unit,
         temperature=session.config.eval_temperature if temperature is None else temperature,
         on_progress=on_progress,
+        recalled=session.recalled(source, groups),
     )
 
 

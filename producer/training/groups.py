@@ -28,7 +28,6 @@ from producer.rollouts.plan import (
 from producer.seeds import derived_seed
 from producer.training.progress import Unit
 from producer.training.session import Session
-from producer.training.updates import StreamedStep
 from schemas import ids
 from schemas.group import GroupCreated, GroupFailed, GroupFinished, GroupProgressed, GroupStarted
 
@@ -53,13 +52,9 @@ class GroupRunner:
         top_p: float = 1.0,
         min_group_size: int = 1,
         on_progress: Callable[[], None],
-        recalled: Recalled | None = None,
-        streamed: StreamedStep | None = None,
+        recalled: Recalled,
     ) -> None:
-        """`stream`: of the source. `recalled`: None: what the session's history has.
-
-        `streamed`: gets each group when it has ended, and computes while devices are waited for.
-        """
+        """`stream`: of the source. `recalled`: what earlier processes recorded of the groups."""
         self._session, self._config, self._tracker = (
             session,
             session.config,
@@ -69,10 +64,8 @@ class GroupRunner:
         self._groups = {group.num: group for group in groups}
         self._temperature, self._top_p = temperature, top_p
         self._min_group_size = min_group_size
-        self._recalled = session.recalled(source, groups) if recalled is None else recalled
-        work = (lambda: False) if streamed is None else streamed.work
-        self._engine = session.make_engine(self._on_begin, work)
-        self._on_progress, self._streamed = on_progress, streamed
+        self._recalled, self._on_progress = recalled, on_progress
+        self._engine = session.make_engine(self._on_begin)
         self._results: dict[int, dict[int, RolloutResult | None]] = defaultdict(dict)
         """Group -> place -> its scored rollout; None: given up."""
         self._errors: dict[int, list[str]] = defaultdict(list)
@@ -252,11 +245,9 @@ class GroupRunner:
             )
         is_failed = self._status(group) == "failed"
         errors = (*self._recalled.errors.get(group.num, ()), *self._errors[group.num])
-        outcome = self._outcomes[group.num] = GroupOutcome(
+        self._outcomes[group.num] = GroupOutcome(
             group, scored, is_failed, errors, self._baseline(group)
         )
-        if self._streamed is not None:
-            self._streamed.group_ended(outcome)
 
     def _compared(self, group: GroupPlan) -> list[RolloutResult]:
         """Scored so far, by place, without the baseline."""

@@ -124,19 +124,14 @@ class TrainingLoop:
     def _collecting(
         self, steps: Mapping[int, Unit], ahead: Session | None = None
     ) -> Callable[[int], CollectedStep]:
-        """Collects a step. Each step adds a version, so that of its update is known before.
-
-        `ahead`: the session of the thread that collects; None: the loop's own.
-        """
-        updates_before = self.session.learner.version - self.manifest.step
+        """Collects a step. `ahead`: the session of the thread that collects; None: the loop's."""
 
         def collect(step: int) -> CollectedStep:
             session = ahead or self.session
             if session.config.max_steps_off_policy is not None:
                 bounds = session.emitter.log.lower_bounds()
                 self._begun_since[step] = resume_state.bounds_to_json(bounds)
-            version = updates_before + step - 1
-            return collect_step(session, step, self.tasks, steps[step], version=version)
+            return collect_step(session, step, self.tasks, steps[step])
 
         return collect
 

@@ -208,7 +208,6 @@ def _extent(config: RunConfig, *, is_training: bool) -> RunExtent:
         max_tokens=config.max_tokens,
         is_training=is_training and config.num_steps > 0 and not config.baseline_only,
         max_recent_turns=config.max_recent_turns,
-        is_streamed=config.stream_minibatch and is_training,
         batches_ahead=(config.max_steps_off_policy or 0) if is_training else 0,
     )
 

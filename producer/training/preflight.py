@@ -13,6 +13,7 @@ from tempfile import TemporaryFile
 from producer.blobs import RemoteBlobs, local_folder
 from producer.config import DEMO_POLICY, RunConfig
 from producer.config.tinker import is_tinker
+from producer.config.training import UNREAD
 from producer.errors import OUT_OF_SPACE, CuaTrainError, UsageError
 from producer.log.kafka_contact import wait_for_kafka
 from schemas.installation import Installation
@@ -98,6 +99,12 @@ def unused_keys(config: RunConfig, environ: Mapping[str, str]) -> str | None:
     flags = ", ".join(flag for _, flag, _ in unused.values())
     verb = "are" if len(unused) > 1 else "is"
     return f"{' and '.join(unused)} {verb} set and not used: this run has the {uses} ({flags})"
+
+
+def log_unread_fields(config: RunConfig) -> None:
+    """Warn of fields that were given and change nothing."""
+    for name in sorted(UNREAD & config.explicit):
+        logger.warning("%s has no effect here: the update comes after collection", name)
 
 
 def log_unused_keys(config: RunConfig, environ: Mapping[str, str]) -> None:

@@ -21,13 +21,7 @@ from producer.blobs import open_blobs
 from producer.config import RunConfig, read_config, with_later_fields
 from producer.emit import Emitter
 from producer.errors import MismatchError, NotFoundError, StopRequestedError, UsageError
-from producer.policy.learner import (
-    Learner,
-    StreamingLearner,
-    TokenNumbers,
-    Trajectory,
-    UpdateResult,
-)
+from producer.policy.learner import Learner, TokenNumbers, Trajectory, UpdateResult
 from producer.policy.remote_checkpoint import SCHEME, RemoteCheckpoint, write_remote
 from producer.resume import resume_state
 from producer.resume.foreign_drops import fetch_drops
@@ -43,7 +37,7 @@ from producer.training.kept_trainings import check_known, unknown_training
 from producer.training.loaded import load_policy
 from producer.training.samples import NOT_IN_UPDATE, advantages_of_tokens
 from producer.training.step import next_baseline
-from producer.training.updates import trajectory, update_in_minibatches, update_settings
+from producer.training.updates import trajectory, update_settings
 from schemas import ids
 from schemas.installation import Installation
 from schemas.step import Sample
@@ -87,13 +81,9 @@ def redo_steps(
     NotFoundError when the log or the blobs lack what a step was trained on.
     """
     for step in steps:
-        placed = _trajectories(recorded, step, config, read_blob)
-        at = {"generation": step.generation, "step": step.number}
-        if config.stream_minibatch and isinstance(learner, StreamingLearner):
-            update = update_in_minibatches(config, learner, placed, **at)
-        else:
-            update = learner.update([one for _, one in placed], update_settings(config, **at))
-        yield RedoneStep(step, update)
+        settings = update_settings(config, generation=step.generation, step=step.number)
+        trajectories = _trajectories(recorded, step, config, read_blob)
+        yield RedoneStep(step, learner.update(trajectories, settings))
 
 
 def _trajectories(
@@ -101,21 +91,13 @@ def _trajectories(
     step: RecordedStep,
     config: RunConfig,
     read_blob: Callable[[str], bytes],
-) -> list[tuple[int, Trajectory]]:
-    """What the step was trained on, in the same order, each with its group's place in the plan.
-
-    NotFoundError when some of it is missing.
-    """
+) -> list[Trajectory]:
+    """What the step was trained on, in the same order. NotFoundError when some is missing."""
     number, generation = step.number, step.generation
     step_id = ids.step_id(ids.training_id(recorded.run_name), generation, number)
     subject = recorded.stream.subject
     source = RolloutSource("step", step_id, f"step-{number}", generation, number - 1, subject)
-    stale = recorded.history.dropped_groups("stale")
-    samples = [
-        sample
-        for sample in step.samples
-        if sample.drop_reason not in NOT_IN_UPDATE and sample.group_id not in stale
-    ]
+    samples = [sample for sample in step.samples if sample.drop_reason not in NOT_IN_UPDATE]
     group_ids = {sample.group_id for sample in samples}
     groups = [GroupPlan(0, group_id, _ANY_TASK, ()) for group_id in group_ids]
     recalled = recall(recorded.history.streams, source, groups, read_blob)
@@ -129,9 +111,8 @@ def _trajectories(
         raise NotFoundError(message)
 
     def place(sample: Sample) -> tuple[int, int]:
-        """A group that was collected instead of a stale one stands where that one stood."""
         plan = results[sample.rollout_id].plan
-        return plan.group_num % config.groups_per_batch, plan.env_index
+        return plan.group_num, plan.env_index
 
     ordered = sorted(samples, key=place)
     tokens: dict[UUID, TokenNumbers] = {}
@@ -140,15 +121,12 @@ def _trajectories(
         found = advantages_of_tokens(config, own, [result.plan.group_num for result in own])
         tokens = {result.plan.id: one for result, one in zip(own, found, strict=True)}
     return [
-        (
-            place(sample)[0],
-            trajectory(
-                config,
-                results[sample.rollout_id],
-                advantage=sample.advantage,
-                is_trained=sample.used,
-                token_advantages=tokens.get(sample.rollout_id),
-            ),
+        trajectory(
+            config,
+            results[sample.rollout_id],
+            advantage=sample.advantage,
+            is_trained=sample.used,
+            token_advantages=tokens.get(sample.rollout_id),
         )
         for sample in ordered
         if results[sample.rollout_id].turns

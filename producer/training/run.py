@@ -42,6 +42,7 @@ from producer.training.preflight import (
     check_folders,
     check_services,
     is_unused,
+    log_unread_fields,
     log_unused_keys,
 )
 from producer.training.progress import ProgressEvents, ProgressTracker
@@ -85,6 +86,7 @@ def run(
     config = with_adapter_settings(config or RunConfig())
     installation = installation or read_installation(os.environ)
     check_folders(installation, config)
+    log_unread_fields(config)
     log_unused_keys(config, os.environ)
     known = training_in(config.log_path) if config.log_path is not None else None
     name = config.training_name or known or new_training_name(config.model_name, clock())

@@ -118,10 +118,10 @@ def by_turn(result: RolloutResult, numbers: Sequence[float]) -> TokenNumbers:
 SAMPLES_PER_EVENT = 10_000
 """About 3 MiB; a group may be of any size."""
 
-DropReason = Literal["zero_variance", "group_failed", "stale", "baseline", "truncated"]
+DropReason = Literal["zero_variance", "group_failed", "baseline", "truncated"]
 """`baseline`: a greedy rollout that its group's others are compared with. `truncated`: one with a
 completion that was cut."""
-NOT_IN_UPDATE = frozenset({"group_failed", "stale", "baseline"})
+NOT_IN_UPDATE = frozenset({"group_failed", "baseline"})
 """Of what was dropped; as in tinker-cookbook, KL is measured on groups of one reward too."""
 
 
@@ -143,17 +143,16 @@ def select_samples(
     config: RunConfig,
     outcomes: Sequence[GroupOutcome],
     *,
-    version: int = 0,
     moving_baseline: float = 0.0,
     control_seed: int = 0,
 ) -> list[list[SelectedSample]]:
     """Per group, the use of every scored rollout. Advantages are of the kept groups together.
 
-    `version`: of the policy that will be updated. `moving_baseline`: of the steps before.
-    `control_seed`: of the step, for the control's permutation.
+    `moving_baseline`: of the steps before. `control_seed`: of the step, for the control's
+    permutation.
     """
-    seen = _controlled(config, outcomes, version, control_seed)
-    groups = _select(config, seen, version, moving_baseline)
+    seen = _controlled(config, outcomes, control_seed)
+    groups = _select(config, seen, moving_baseline)
     return [
         [_used(config, item, result) for item, result in zip(group, _scored(own), strict=True)]
         for group, own in zip(groups, outcomes, strict=True)
@@ -172,7 +171,7 @@ def _used(config: RunConfig, item: SelectedSample, result: RolloutResult) -> Sel
 
 
 def _controlled(
-    config: RunConfig, outcomes: Sequence[GroupOutcome], version: int, seed: int
+    config: RunConfig, outcomes: Sequence[GroupOutcome], seed: int
 ) -> Sequence[GroupOutcome]:
     """The outcomes with the rewards of the control; those of groups that are left out stay."""
     if config.control == "none":
@@ -180,7 +179,7 @@ def _controlled(
     trained = [
         num
         for num, outcome in enumerate(outcomes)
-        if _drop_reason(config, outcome, version) not in NOT_IN_UPDATE
+        if _drop_reason(config, outcome) not in NOT_IN_UPDATE
     ]
     true_B = [result.reward for num in trained for result in outcomes[num].results]
     rewards = iter(controlled_rewards(config.control, true_B, seed=seed))
@@ -197,9 +196,9 @@ def _scored(outcome: GroupOutcome) -> list[RolloutResult]:
 
 
 def _select(
-    config: RunConfig, outcomes: Sequence[GroupOutcome], version: int, moving_baseline: float
+    config: RunConfig, outcomes: Sequence[GroupOutcome], moving_baseline: float
 ) -> list[list[SelectedSample]]:
-    reasons = [_drop_reason(config, outcome, version) for outcome in outcomes]
+    reasons = [_drop_reason(config, outcome) for outcome in outcomes]
     kept = [
         (num, result)
         for num, (outcome, reason) in enumerate(zip(outcomes, reasons, strict=True))
@@ -311,21 +310,14 @@ def emit_samples(
             part = missing[start : start + SAMPLES_PER_EVENT]
             session.stream.emit(samples_chosen(version, step_id, part))
         reason = group[0].drop_reason if group else None
-        if reason in {"zero_variance", "stale"} and outcome.plan.id not in dropped:
+        if reason == "zero_variance" and outcome.plan.id not in dropped:
             session.stream.emit(GroupDropped(group_id=outcome.plan.id, reason=reason))
 
 
-def max_staleness(config: RunConfig) -> int:
-    """Policy versions that a rollout may be behind the version that is updated."""
-    return config.max_steps_off_policy or 0
-
-
-def _drop_reason(config: RunConfig, outcome: GroupOutcome, version: int) -> DropReason | None:
+def _drop_reason(config: RunConfig, outcome: GroupOutcome) -> DropReason | None:
     if outcome.is_failed:
         return "group_failed"
     every = _scored(outcome)
-    if any(version - item.policy_version > max_staleness(config) for item in every):
-        return "stale"
     is_constant = not has_signal([compared_reward(config, item) for item in every])
     return "zero_variance" if is_constant and config.remove_constant_reward_groups else None
 

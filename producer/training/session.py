@@ -104,10 +104,8 @@ class Session:
             return environment
         return WithPastSessions(environment, self.past_sessions)
 
-    def make_engine(
-        self, on_begin: Callable[[RolloutPlan], None], work: Callable[[], bool]
-    ) -> Engine:
-        """A rollout engine with the session's policy and environments; `work` as the engine's."""
+    def make_engine(self, on_begin: Callable[[RolloutPlan], None]) -> Engine:
+        """A rollout engine with the session's policy and environments."""
         config = self.config
         if config.rollouts_by == "workers":
             # Importing kafka takes a tenth of a second.
@@ -147,5 +145,4 @@ class Session:
             on_begin=on_begin,
             check_stop=self.check_stop,
             left_devices=self.left_devices,
-            work=work,
         )

@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from math import isnan
 from time import monotonic
@@ -32,14 +32,7 @@ from producer.training.samples import (
     with_token_means,
 )
 from producer.training.session import Session
-from producer.training.stale import replace_stale
-from producer.training.updates import (
-    StreamedStep,
-    begin_streamed,
-    learning_rate_of,
-    trajectories_of,
-    update_settings,
-)
+from producer.training.updates import learning_rate_of, trajectories_of, update_settings
 from schemas import ids
 from schemas.step import (
     StepCollectionStarted,
@@ -80,19 +73,17 @@ class CollectedStep:
     outcomes: tuple[GroupOutcome, ...]
     rollouts_s: float
     ended_at: datetime
-    streamed: StreamedStep | None = None
-    """Its update, which has begun; None: it begins now."""
 
 
 def collect_step(
-    session: Session, number: int, tasks: Sequence[StatedTask], unit: Unit, *, version: int
+    session: Session, number: int, tasks: Sequence[StatedTask], unit: Unit
 ) -> CollectedStep:
     """Run the rollouts of step `number`, keeping what an earlier process finished of it.
 
-    `version`: of the policy when the step is trained. CuaTrainError when every group failed.
+    CuaTrainError when every group failed.
     """
     begun_s = monotonic()
-    return _collect(session, plan_step(session, number, tasks), unit, version, begun_s)
+    return _collect(session, plan_step(session, number, tasks), unit, begun_s)
 
 
 def train_step(
@@ -108,7 +99,6 @@ def train_step(
     groups = select_samples(
         session.config,
         outcomes,
-        version=version,
         moving_baseline=session.moving_baseline,
         control_seed=derived_seed(session.config.seed, "control", session.generation, plan.number),
     )
@@ -163,9 +153,7 @@ def plan_step(session: Session, number: int, tasks: Sequence[StatedTask]) -> Ste
     return StepPlan(number, step_id, source, groups)
 
 
-def _collect(
-    session: Session, plan: StepPlan, unit: Unit, version: int, begun_s: float
-) -> CollectedStep:
+def _collect(session: Session, plan: StepPlan, unit: Unit, begun_s: float) -> CollectedStep:
     stream, progress = session.stream, session.progress
     progress.phase = "rollout"
     stream.ensure(
@@ -180,16 +168,6 @@ def _collect(
     )
     stream.ensure(StepCollectionStarted(step_id=plan.id))
     _continue_progress(session, plan, unit)
-    groups, recalled = replace_stale(session, plan.source, plan.groups, version=version)
-    plan = replace(plan, groups=groups)
-    streamed = begin_streamed(
-        session.config,
-        session.learner,
-        groups,
-        generation=session.generation,
-        step=plan.number,
-        version=version,
-    )
     stream.ensure(StepRolloutsStarted(step_id=plan.id, rollout_started_at=session.clock()))
 
     def on_progress() -> None:
@@ -205,8 +183,7 @@ def _collect(
         top_p=config.top_p,
         min_group_size=config.min_group_size,
         on_progress=on_progress,
-        recalled=recalled,
-        streamed=streamed,
+        recalled=session.recalled(plan.source, plan.groups),
     )
     outcomes = runner.run()
     # A rollout changes weights only after its events are on disk.
@@ -216,7 +193,7 @@ def _collect(
         stream.emit(StepFailed(step_id=plan.id, error_message=message, ended_at=session.clock()))
         raise CuaTrainError(message)
     seconds = monotonic() - begun_s
-    return CollectedStep(plan, tuple(outcomes), seconds, session.clock(), streamed)
+    return CollectedStep(plan, tuple(outcomes), seconds, session.clock())
 
 
 def _continue_progress(session: Session, plan: StepPlan, unit: Unit) -> None:
@@ -241,13 +218,9 @@ def _update(
         )
     )
     session.progress.emit()
-    result = (
-        collected.streamed.finish()
-        if collected.streamed is not None
-        else session.learner.update(
-            trajectories_of(session.config, samples),
-            update_settings(session.config, generation=session.generation, step=plan.number),
-        )
+    result = session.learner.update(
+        trajectories_of(session.config, samples),
+        update_settings(session.config, generation=session.generation, step=plan.number),
     )
     unit.is_trained = True
     session.progress.phase = "checkpointing"

@@ -112,10 +112,10 @@ SHOWN_BY: dict[str, str] = {
     "_completion_are_left_out_and_still_compared",
     "max_steps_off_policy": "tests/producer/training/test_off_policy.py::test_whatever_the"
     "_latencies_nothing_older_than_allowed_is_trained_on",
-    "stream_minibatch": "tests/producer/training/test_streamed_minibatches.py::test_whatever_the"
-    "_latencies_the_bits_are_the_same_and_so_they_are_from_the_log",
-    "num_minibatches": "tests/producer/training/test_streamed_minibatches.py::test_minibatches_are"
-    "_the_plans_groups_in_order",
+    "stream_minibatch": "tests/producer/training/test_unread_fields.py::test_a_training_with"
+    "_streamed_minibatches_has_the_bits_of_one_without",
+    "num_minibatches": "tests/producer/training/test_unread_fields.py::test_they_may_change_when"
+    "_a_training_continues",
     "learning_rate": "tests/producer/policy/test_update.py::test_the_optimiser_takes_the_learning"
     "_rate_of_each_update",
     "learning_rate_warmup_steps": "tests/producer/training/test_samples.py::test_the_learning"

@@ -12,14 +12,7 @@ from typing import Self
 import producer.training.run as run_module
 from producer.algorithms.settings import UpdateSettings
 from producer.config import RunConfig, read_config
-from producer.policy.learner import (
-    Learner,
-    LendingLearner,
-    StreamedUpdate,
-    StreamingLearner,
-    Trajectory,
-    UpdateResult,
-)
+from producer.policy.learner import Learner, LendingLearner, Trajectory, UpdateResult
 from producer.policy.policy import Completion, SampleRequest
 from producer.rollouts.engine import EnvironmentFactory
 from producer.training.loaded import Loaded, load
@@ -29,33 +22,6 @@ from tests.support.slow_device import SlowDevice
 LIMIT_S = 60.0
 NUM_PARTS = 20
 """Of an update; between two the policy may be sampled from."""
-
-
-class SlowUpdate:
-    """A streamed update, each of whose minibatches takes so long besides, in `NUM_PARTS` parts."""
-
-    def __init__(self, update: StreamedUpdate, minibatch_s: float, slow: "Slow") -> None:
-        self._update, self._part_s = update, minibatch_s / NUM_PARTS
-        self._slow = slow
-        self._num_left = 0
-
-    def add(self, trajectories: Sequence[Trajectory]) -> None:
-        self._num_left += NUM_PARTS
-        self._update.add(trajectories)
-
-    def work(self) -> bool:
-        if self._num_left:
-            self._slow.is_updating = True
-            self._num_left -= 1
-            time.sleep(self._part_s)
-            return True
-        return self._update.work()
-
-    def finish(self) -> UpdateResult:
-        while self.work():
-            pass
-        self._slow.is_updating = False
-        return self._update.finish()
 
 
 class Slow:
@@ -80,9 +46,6 @@ class Slow:
         self._load = load
         self._lock = threading.Lock()
         self._calls = self.most_calls_at_once = 0
-        self.is_updating = False
-        self.opened_in_updates = 0
-        """Devices whose opening began between the first and the last gradient of an update."""
 
     def __enter__(self) -> Self:
         vars(run_module)["load"] = self._slow_load
@@ -103,13 +66,9 @@ class Slow:
     def _slow_factory(self, make_environment: EnvironmentFactory) -> EnvironmentFactory:
         return lambda plan: SlowDevice(
             make_environment(plan),
-            opening=self._opening_s,
+            opening=lambda: 2 * self._means["opening"] * self._random.random(),
             acting=lambda: 2 * self._means["acting"] * self._random.random(),
         )
-
-    def _opening_s(self) -> float:
-        self.opened_in_updates += self.is_updating
-        return 2 * self._means["opening"] * self._random.random()
 
     def _slow_down(self, learner: Learner) -> None:
         update, sample = learner.update, learner.sample
@@ -121,7 +80,6 @@ class Slow:
             lend: Callable[[], None] | None = None,
         ) -> UpdateResult:
             num_parts = 0
-            self.is_updating = True
             while num_parts < NUM_PARTS or not self._until():
                 num_parts += 1
                 if lend is not None:
@@ -129,21 +87,10 @@ class Slow:
                 with self._called():
                     time.sleep(self._update_s / NUM_PARTS)
                 assert num_parts * self._update_s / NUM_PARTS < LIMIT_S
-            self.is_updating = False
             if in_parts is not None:
                 return in_parts(trajectories, settings, lend)
             with self._called():
                 return update(trajectories, settings)
-
-        if isinstance(learner, StreamingLearner):
-            begin = learner.begin_update
-
-            def slow_begin(settings: UpdateSettings, num_minibatches: int) -> StreamedUpdate:
-                update = begin(settings, num_minibatches)
-                minibatch_s = self._update_s / num_minibatches / settings.num_substeps
-                return SlowUpdate(update, minibatch_s, self)
-
-            vars(learner)["begin_update"] = slow_begin
 
         def counted_sample(requests: Sequence[SampleRequest]) -> list[Completion]:
             with self._called():

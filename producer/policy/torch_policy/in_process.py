@@ -53,7 +53,6 @@ from producer.policy.torch_policy.sampling import (
 )
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder, blank_screenshot
 from producer.policy.torch_policy.state import load_state, save_checkpoint, save_state
-from producer.policy.torch_policy.streamed_update import StreamedPolicyGradient
 from producer.policy.torch_policy.update import policy_gradient
 
 if TYPE_CHECKING:
@@ -245,7 +244,8 @@ class InProcessPolicy:
             lend=lend,
             ranks=ranks,
         )
-        self._end_update()
+        self._version += 1
+        self._episodes.forget_all()
         return result
 
     def _lead(self, ranks: Ranks, update: Update) -> None:
@@ -255,24 +255,6 @@ class InProcessPolicy:
             ranks.send(state_of(self))
             self._is_led = True
         ranks.send(update)
-
-    def begin_update(
-        self, settings: UpdateSettings, num_minibatches: int
-    ) -> StreamedPolicyGradient:
-        """An update whose minibatches are computed between two calls of `sample`."""
-        return StreamedPolicyGradient(
-            self._network,
-            self._encoder,
-            self._optimizer,
-            settings,
-            self._compute.gradient_checkpointing,
-            num_minibatches=num_minibatches,
-            on_finished=self._end_update,
-        )
-
-    def _end_update(self) -> None:
-        self._version += 1
-        self._episodes.forget_all()
 
     def save_state(self, folder: Path) -> None:
         """Write adapter, optimiser and version into an existing folder, synced."""

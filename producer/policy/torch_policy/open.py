@@ -89,7 +89,7 @@ def open_in_process(
     """
     folder, compute, screen_px = settings.folder, settings.compute, settings.screen_px
     if extent is not None and extent.is_training and current_ranks() is not None:
-        _check_ranks(extent, learned, settings.lora_dropout)
+        _check_ranks(learned, settings.lora_dropout)
     # Updates of all weights are smaller than the steps of bfloat16.
     dtype = "float32" if settings.trains_all else compute.dtype
     placement = choose_placement(compute.device, dtype)
@@ -134,11 +134,10 @@ def open_in_process(
     return policy
 
 
-def _check_ranks(extent: RunExtent, learned: LearnedSettings | None, lora_dropout: float) -> None:
+def _check_ranks(learned: LearnedSettings | None, lora_dropout: float) -> None:
     """UsageError for what several processes do not compute as one does."""
     for field, is_given in (
         ("advantage", learned is not None),
-        ("stream_minibatch", extent.is_streamed),
         ("lora_dropout", lora_dropout > 0),
     ):
         if is_given:

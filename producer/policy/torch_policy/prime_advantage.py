@@ -163,9 +163,8 @@ class PrimeAdvantage(LearnedAdvantage):
         ]
         self._optimizer.zero_grad(set_to_none=True)
         size = BatchSize(sum(len(item) for item in weights), len(sequences))
-        for part in passes.parts(weighted, None):
-            for item in passes.backward(part, size, passes.settings.seed):
-                add_gradients(passes.parameters, item.gradients)
+        for item in passes.backward(weighted, size, passes.settings.seed):
+            add_gradients(passes.parameters, item.gradients)
         return optimizer_step(
             self._optimizer, settings.prime_learning_rate, passes.settings.max_gradient_norm
         )

@@ -54,7 +54,7 @@ class Measured:
         if not self.losses:
             self.first_logprobs += logprobs
 
-    def add(self, current: BackwardPass, *, is_first: bool = True) -> float:
+    def add(self, current: BackwardPass, *, is_first: bool) -> float:
         """Add what this micro-batch measured; log-probs in the first pass over the batch alone.
 
         Returns its share of the loss.
@@ -123,13 +123,13 @@ def policy_gradient(
     if ranks is not None:
         done = _total(ranks.gather(done))
     num_tokens = sum(len(item.advantages_N) for item in trained)
-    result = update_result(passes, sequences, done, num_tokens=num_tokens, began_s=began)
+    result = _result(passes, sequences, done, num_tokens=num_tokens, began_s=began)
     if learned is None or not num_tokens:
         return result
     return replace(result, learned=learned.result(with_advantages, len(trajectories)))
 
 
-def update_result(
+def _result(
     passes: UpdatePasses,
     sequences: Sequence[TrainingSequence],
     done: Measured,
@@ -189,12 +189,11 @@ def _take_step(
     loss = 0.0
     joint_sums = []
     dropout_seed = derived_seed(settings.seed, "dropout", len(done.losses))
-    for part in passes.parts(_share(ranks, trained), lend):
-        for item in passes.backward(part, size, dropout_seed):
-            add_gradients(passes.parameters, item.gradients)
-            loss += done.add(item, is_first=is_first)
-            if is_first and item.joint_sums:
-                joint_sums.append(item.joint_sums)
+    for item in passes.backward(_share(ranks, trained), size, dropout_seed, lend):
+        add_gradients(passes.parameters, item.gradients)
+        loss += done.add(item, is_first=is_first)
+        if is_first and item.joint_sums:
+            joint_sums.append(item.joint_sums)
     if ranks is not None:
         ranks.sum_gradients(passes.parameters)
     done.losses.append(loss)

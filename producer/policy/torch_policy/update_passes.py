@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -50,10 +50,6 @@ Lend = Callable[[], None]
 Batch = TypeVar("Batch")
 
 
-def part_by_part() -> None:
-    """A `Lend` that lends nothing: passes run in parts all the same."""
-
-
 @dataclass(frozen=True, slots=True)
 class BackwardPass:
     """Result of one micro-batch."""
@@ -73,14 +69,6 @@ class BackwardPass:
     """Tokens whose probability ratio the loss cuts."""
     largest_log_ratio: float
     """Of current to sampled probability, over tokens."""
-
-
-class Part(NamedTuple):
-    """Micro-batches of a backward pass: as many as run at a time, or all of them."""
-
-    batches: list[tuple[int, MicroBatch]]
-    """With their numbers."""
-    is_checkpointed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +93,12 @@ class UpdatePasses:
         self, sequences: Sequence[TrainingSequence], lend: Lend | None = None
     ) -> list[Tensor]:
         """Current and sampled log-probs [2, N] of each micro-batch; no gradients."""
-        return [item for part in self.measure_in_parts(sequences, lend) for item in part]
-
-    def measure_in_parts(
-        self, sequences: Sequence[TrainingSequence], lend: Lend | None
-    ) -> Iterator[list[Tensor]]:
-        """As `measure`; between two parts nothing is computed."""
         batches = _micro_batches(self.network, sequences)
-        for part, measured in self._without_gradients(self._logprobs, batches, lend):
-            yield [
-                torch.stack([logprobs_N, _sampled_logprobs(micro_batch)])
-                for micro_batch, logprobs_N in zip(part, measured, strict=True)
-            ]
+        measured = self._without_gradients(self._logprobs, batches, lend)
+        return [
+            torch.stack([logprobs_N, _sampled_logprobs(micro_batch)])
+            for micro_batch, logprobs_N in zip(batches, measured, strict=True)
+        ]
 
     def logprobs(self, sequences: Sequence[TrainingSequence]) -> list[Tensor]:
         """[N] of each sequence; no gradients."""
@@ -138,24 +120,25 @@ class UpdatePasses:
             lambda micro_batch: compute(self._states(micro_batch)), sequences, lend
         )
 
-    def parts(self, sequences: Sequence[TrainingSequence], lend: Lend | None) -> Iterator[Part]:
-        """What `backward` computes at a time; between two parts nothing is computed."""
-        batches = _micro_batches(self.network, sequences)
-        padded = [num_padded_tokens(self.network, token_rows(batch)) for batch in batches]
-        enabled = is_checkpointed(self.gradient_checkpointing, self.network, padded)
-        for batch in _parts(self.network, self.max_workers, list(enumerate(batches)), lend):
-            yield Part(batch, enabled)
-
-    def backward(self, part: Part, size: BatchSize, dropout_seed: int) -> Iterator[BackwardPass]:
+    def backward(
+        self,
+        sequences: Sequence[TrainingSequence],
+        size: BatchSize,
+        dropout_seed: int,
+        lend: Lend | None = None,
+    ) -> Iterator[BackwardPass]:
         """Each micro-batch's loss and gradients; the network is whole once all were taken.
 
         `size`: of the step's sequences. `dropout_seed`: of the adapter's dropout, if it has one.
         """
-        compute = partial(self._numbered, size, dropout_seed)
-        network, enabled = self.network, part.is_checkpointed
-        with checkpointed_layers(network.language_model, enabled=enabled):
-            done = parallel_map(compute, part.batches, network.device, self.max_workers)
-            yield from chain.from_iterable(done)
+        network, compute = self.network, partial(self._numbered, size, dropout_seed)
+        batches = _micro_batches(network, sequences)
+        padded = [num_padded_tokens(network, token_rows(batch)) for batch in batches]
+        enabled = is_checkpointed(self.gradient_checkpointing, network, padded)
+        for part in _parts(network, self.max_workers, list(enumerate(batches)), lend):
+            with checkpointed_layers(network.language_model, enabled=enabled):
+                done = parallel_map(compute, part, network.device, self.max_workers)
+                yield from chain.from_iterable(done)
 
     def _numbered(
         self, size: BatchSize, dropout_seed: int, numbered: tuple[int, MicroBatch]
@@ -220,8 +203,7 @@ class UpdatePasses:
         indices = micro_batches(self.network, [sequence.tokens for sequence in sequences])
         batches = _gather(sequences, indices)
         found: list[Tensor] = [torch.zeros(0)] * len(sequences)
-        parts = self._without_gradients(compute, batches, lend)
-        computed = [numbers_N for _, part in parts for numbers_N in part]
+        computed = self._without_gradients(compute, batches, lend)
         for batch, numbers_N in zip(indices, computed, strict=True):
             own = list(chain.from_iterable(batch))
             lengths = [len(sequences[index].sampled_logprobs_N) for index in own]
@@ -234,17 +216,17 @@ class UpdatePasses:
         compute: Callable[[MicroBatch], Tensor],
         batches: list[MicroBatch],
         lend: Lend | None,
-    ) -> Iterator[tuple[list[MicroBatch], list[Tensor]]]:
-        """The micro-batches of each part and what is computed of them."""
-        network = self.network
+    ) -> list[Tensor]:
+        """What is computed of each micro-batch."""
+        network, computed = self.network, list[Tensor]()
 
         def fitting(micro_batch: MicroBatch) -> Tensor:
             return torch.cat(self.limit.divided(network, compute, micro_batch))
 
         for part in _parts(network, self.max_workers, batches, lend):
             with torch.no_grad():
-                computed = list(parallel_map(fitting, part, network.device, self.max_workers))
-            yield part, computed
+                computed += parallel_map(fitting, part, network.device, self.max_workers)
+        return computed
 
 
 def _parts(

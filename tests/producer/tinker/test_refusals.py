@@ -41,7 +41,6 @@ ASKED = {"provider": "tinker", "model_name": "some/policy", "tasks": TASKS}
         ({"advantage": "gae"}, "advantage: Tinker trains no value head"),
         ({"temperature": 0.7}, "temperature: Tinker trains with the log-probs of temperature 1"),
         ({"top_p": 0.9}, "top_p: Tinker's log-probs may be those of the tokens"),
-        ({"stream_minibatch": True}, "stream_minibatch: Tinker is sent whole steps"),
         ({"device": "cpu"}, "device: Tinker computes the policy; omit it"),
         ({"kv_cache_bytes": 1}, "kv_cache_bytes: Tinker computes the policy; omit it"),
     ],

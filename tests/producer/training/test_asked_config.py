@@ -30,7 +30,6 @@ DEPENDENT: dict[str, tuple[str, Any]] = {
     "dual_clip": ("weights", 4.0),
     "kl_estimator": ("weights", "k2"),
     "kl_in": ("weights", "advantage"),
-    "num_minibatches": ("streamed", 3),
     "gae_gamma": ("values", 0.5),
     "gae_lambda": ("values", 0.5),
     "value_learning_rate": ("values", 0.2),

@@ -104,7 +104,6 @@ def test_a_control_is_recorded_kept_when_the_training_continues_and_said_at_its_
         ({"advantage": "remax"}, "control: replaces rewards of rollouts"),
         ({"advantage": "rejection"}, "control: replaces rewards of rollouts"),
         ({"advantage": "reinforce", "baseline": "moving"}, "control: replaces rewards of rollouts"),
-        ({"stream_minibatch": True}, "control: is of whole steps"),
     ],
 )
 def test_a_control_is_refused_where_more_than_rewards_decide(

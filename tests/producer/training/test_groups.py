@@ -102,7 +102,7 @@ def run_group(
         temperature=1.0,
         min_group_size=min_group_size,
         on_progress=lambda: None,
-        recalled=recalled,
+        recalled=Recalled() if recalled is None else recalled,
     )
     (outcome,) = runner.run()
     emitter.flush()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from producer.environments.environment import EnvironmentFailedError, Observation
-from producer.errors import CuaTrainError, StopRequestedError
+from producer.errors import CuaTrainError, StopRequestedError, UsageError
 from producer.resume.resume_state import find_states
 from producer.training.run import run
 from schemas.installation import Installation
@@ -233,61 +233,27 @@ def test_a_stop_cancels_what_is_collected_ahead_and_the_same_command_continues(
     assert before <= {f"rollout/{sample['rollout_id']}" for _, sample in samples(events)}
 
 
-def too_old(events: list[Event], at_most: int) -> set[str]:
-    """Groups with a finished rollout that will be older than that when it is trained on."""
-    steps = {
-        event["data"]["step_id"]: event["data"]["step"] for event in of_type(events, "step.created")
-    }
-    versions = first_turn_versions(events)
-    finished = {event["subject"] for event in of_type(events, "rollout.finished")}
-    return {
-        event["data"]["group_id"]
-        for event in of_type(events, "rollout.created")
-        if event["subject"] in finished
-        and steps[event["data"]["source_id"]] - 1 - versions[event["subject"].partition("/")[2]]
-        > at_most
-    }
-
-
-@pytest.mark.parametrize(("line", "smaller"), [("step 1/6", 1), ("step 1/6", 2), ("step 2/6", 1)])
-def test_groups_too_old_for_a_smaller_limit_are_dropped_and_others_collected_in_their_place(
-    installation: Installation, read_log: ReadLog, line: str, smaller: int
+def test_a_training_keeps_its_limit_and_another_is_refused(
+    installation: Installation, read_log: ReadLog
 ) -> None:
-    settings = {**STEPS_ONLY, "num_steps": 6}
+    settings = {**STEPS_ONLY, "num_steps": 3}
+    with Slow(update_s=0.05):
+        stop_when(installation, "step 1/3", **settings, max_steps_off_policy=2)
+    before = read_log()
+    for other in (1, 3):
+        with pytest.raises(UsageError, match=f"max_steps_off_policy: 2 -> {other};"):
+            run(small(**settings, max_steps_off_policy=other), installation=installation)
+    assert read_log() == before
+    run(small(**settings), installation=installation)
+    metrics = [event["data"]["metrics"] for event in of_type(read_log(), "step.finished")]
+    assert len(metrics) == 3
+    assert all("sampling/staleness_max" in metric for metric in metrics)
 
-    def are_collected() -> bool:
-        return len(of_type(read_log(), "rollout.finished")) >= 4 * 2 * 3
 
-    # Three steps more are collected while the first is trained, by the policy before any update.
-    with Slow(update_s=1.0, until=are_collected):
-        stop_when(installation, line, **settings, max_steps_off_policy=3)
-    expected = too_old(read_log(), smaller)
-    assert len(expected) >= 2 * (3 - smaller)
-    run(small(**settings, max_steps_off_policy=smaller), installation=installation)
-    events = read_log()
-    assert sum(check_staleness(events, smaller).values()) == 6 * 2 * 3
-    dropped = [event["data"] for event in of_type(events, "group.dropped")]
-    stale = {item["group_id"] for item in dropped if item["reason"] == "stale"}
-    assert stale == expected
-    for _, sample in samples(events):
-        assert (sample["drop_reason"] == "stale") == (sample["group_id"] in stale)
-        assert not (sample["used"] and sample["group_id"] in stale)
-    groups = {
-        event["data"]["group_id"]: event["data"] for event in of_type(events, "group.created")
-    }
-    ended = Counter(
-        event["data"]["group_id"]
-        for event in (*of_type(events, "group.finished"), *of_type(events, "group.failed"))
-    )
-    assert ended == dict.fromkeys(groups, 1)
-    # Of the same tasks and devices.
-    created = [event["data"] for event in of_type(events, "rollout.created")]
-    seeds = {
-        (item["source_id"], item["group_num"]): (item["task_id"], item["seed"]) for item in created
-    }
-    for group_id in stale:
-        source, num = groups[group_id]["source_id"], groups[group_id]["group_num"]
-        assert seeds[source, num] == seeds[source, num + 2]
+def test_a_training_without_a_limit_gets_none_later(installation: Installation) -> None:
+    run(small(**STEPS_ONLY, num_steps=1), installation=installation)
+    with pytest.raises(UsageError, match="max_steps_off_policy: None -> 1;"):
+        run(small(**STEPS_ONLY, num_steps=2, max_steps_off_policy=1), installation=installation)
 
 
 def test_every_rollout_of_a_failing_device_ends_the_run_with_its_error(

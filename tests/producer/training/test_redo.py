@@ -11,7 +11,7 @@ import pytest
 
 from producer.algorithms.settings import UpdateSettings
 from producer.config import RunConfig
-from producer.errors import NotFoundError, StopRequestedError
+from producer.errors import NotFoundError
 from producer.training.redo import redo
 from producer.training.run import run
 from producer.training.updates import update_settings
@@ -20,7 +20,7 @@ from tests.producer.training.conftest import Trained
 from tests.support.reading import ReadLog, installation_at, of_type
 from tests.support.same_run import bits_of, differences
 from tests.support.slow_run import Slow
-from tests.support.small_run import TINY, small, watching
+from tests.support.small_run import TINY, small
 from tests.support.update_settings import changed
 
 torch = pytest.importorskip("torch")
@@ -51,25 +51,20 @@ def test_every_step_is_trained_again_with_the_same_bits(
     assert read_log() == before
 
 
-def test_a_step_whose_stale_groups_were_replaced_is_trained_again_with_the_same_bits(
+def test_steps_that_were_collected_ahead_are_trained_again_with_the_same_bits(
     installation: Installation, read_log: ReadLog, policy: str
 ) -> None:
-    # One group after the other: the stop cuts the second one of step 3 off.
-    settings = {**SETTINGS, "model_name": policy, "num_steps": 3, "max_concurrent_rollouts": 3}
-    stop = threading.Event()
+    settings = {**SETTINGS, "model_name": policy, "num_steps": 3, "max_steps_off_policy": 2}
 
-    def is_half_collected() -> bool:
-        return len(of_type(read_log(), "rollout.finished")) >= 2 * 2 * 3 + 3
+    def are_all_collected() -> bool:
+        return len(of_type(read_log(), "rollout.finished")) == 3 * 2 * 3
 
-    with (
-        Slow(opening_s=0.3, update_s=0.2, until=is_half_collected),
-        watching(lambda said: stop.set() if said.startswith("step 1/3") else None),
-        pytest.raises(StopRequestedError),
-    ):
-        run(small(**settings, max_steps_off_policy=2), installation=installation, stop=stop)
-    run(small(**settings, max_steps_off_policy=1), installation=installation)
-    dropped = of_type(read_log(), "group.dropped")
-    assert any(item["reason"] == "stale" for item in dropped)
+    with Slow(update_s=0.1, until=are_all_collected):
+        run(small(**settings), installation=installation)
+    samples = [
+        one for item in of_type(read_log(), "step.samples_chosen") for one in item["samples"]
+    ]
+    assert {sample["staleness"] for sample in samples} == {0, 1, 2}
     for step in (1, 2, 3):
         result = redo(installation, "small", step, None, threading.Event())
         assert result.is_equal, (step, result.as_json()["differences"])

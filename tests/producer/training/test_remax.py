@@ -161,15 +161,10 @@ def test_a_greedy_rollout_is_the_same_in_every_group_of_its_task_and_seed(
     assert one == other
 
 
-@pytest.mark.parametrize("settings", [{}, {"stream_minibatch": True}])
 def test_cut_off_and_redone_it_has_the_same_bits(
-    installation: Installation,
-    read_log: ReadLog,
-    policy: str,
-    tmp_path: Path,
-    settings: dict[str, Any],
+    installation: Installation, read_log: ReadLog, policy: str, tmp_path: Path
 ) -> None:
-    config = small(**SETTINGS, **settings, model_name=policy, max_concurrent_rollouts=2)
+    config = small(**SETTINGS, model_name=policy, max_concurrent_rollouts=2)
     undisturbed = installation_at(tmp_path / "undisturbed")
     run(config, installation=undisturbed)
     stop = threading.Event()

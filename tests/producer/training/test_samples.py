@@ -123,7 +123,6 @@ def test_a_cosine_ends_at_the_last_step_so_that_no_other_may_be_asked_for_later(
     ("given", "message"),
     [
         ({"min_learning_rate_ratio": 0.1}, "min_learning_rate_ratio: has no effect with a const"),
-        ({"stream_minibatch": True, "ppo_epochs": 2}, "stream_minibatch: ppo_epochs passes over"),
         ({"top_p": 0}, "top_p: 0 is out of range"),
         ({"ppo_epochs": 0}, "ppo_epochs: 0 is out of range"),
         ({"entropy_coef": -1}, "entropy_coef: -1 is out of range"),

@@ -127,7 +127,6 @@ def group() -> Iterator[None]:
     "changes",
     [
         {"advantage": "gae", "environment": "android"},
-        {"stream_minibatch": True, "num_minibatches": 1},
         {"lora_dropout": 0.1},
     ],
 )
