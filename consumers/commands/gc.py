@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-PARTS = ("blobs", "previous", "spool")
+PARTS = ("blobs", "spool")
 
 
 @click.command()
@@ -27,7 +27,7 @@ PARTS = ("blobs", "previous", "spool")
 @click.option(
     "--only",
     type=click.Choice(PARTS),
-    metavar="blobs|previous|spool",
+    metavar="blobs|spool",
     multiple=True,
     help="Only this part. Repeatable. [default: all]",
 )
@@ -70,11 +70,11 @@ def command(
     archive: Path | None,
     as_json: bool,
 ) -> None:
-    """Delete what nothing needs: unnamed blobs, the tables before a rebuild, shipped records.
+    """Delete what nothing needs: unnamed blobs, shipped records.
 
     Blobs go that no event of the log or of this machine's spool names; the log is read whole for
-    it. cua_previous goes, and with it `rebuild --rollback`. Records of the spool go that Kafka has.
-    Asks first; killed at any moment, it has deleted nothing else.
+    it. Records of the spool go that Kafka has. Asks first; killed at any moment, it has deleted
+    nothing else.
 
     Examples:
         cua-project gc --dry-run
@@ -90,7 +90,7 @@ def command(
     from consumers.garbage.collection import Collection
     from consumers.home import open_installation
 
-    collection = Collection(os.environ, open_installation(os.environ), only or PARTS, archive)
+    collection = Collection(open_installation(os.environ), only or PARTS, archive)
     try:
         if not dry_run:
             collection.require_own_store(is_ours=store_is_ours)
@@ -115,7 +115,6 @@ def _lines(found: "Found") -> list[str]:
 
     names = {
         "blobs": ("blobs", "that no event names"),
-        "previous": ("tables", "in cua_previous"),
         "spool": ("records", "of the spool, shipped"),
     }
     return [

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     "--check", is_flag=True, help="Only compare; exit 4 when the tables differ from the log."
 )
 @click.option(
-    "--rollback", is_flag=True, help="Bring the tables back that the last rebuild replaced."
-)
-@click.option(
     "--run", "run_name", metavar="NAME", help="Build only this training, into a schema of its own."
 )
 @click.option(
@@ -41,22 +38,7 @@ if TYPE_CHECKING:
     "--drop",
     "dropped",
     metavar="SCHEMA",
-    help="Remove a schema that --run or --until built, or a finished replay that was not swapped.",
-)
-@click.option(
-    "--swap-timeout",
-    metavar="DURATION",
-    default="1h",
-    show_default=True,
-    help="How long to wait for readers' transactions (30s, 10m, 2h); 0 waits for ever.",
-)
-@click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    metavar="N",
-    default=2,
-    show_default=True,
-    help="Processes that replay a long log.",
+    help="Remove a schema that --run or --until built.",
 )
 @click.option(
     "--from-shorter-log",
@@ -73,33 +55,29 @@ if TYPE_CHECKING:
     "--json",
     "as_json",
     is_flag=True,
-    help='Print {"events", "seconds", "equal", "swapped", "tables"}.',
+    help='Print {"events", "seconds", "equal", "changed", "tables"}.',
 )
 def command(
     *,
     check: bool,
-    rollback: bool,
     run_name: str | None,
     until: str | None,
     schema: str | None,
     dropped: str | None,
-    swap_timeout: str,
-    jobs: int,
     from_shorter_log: bool,
     archive: Path | None,
     as_json: bool,
 ) -> None:
-    """Build every table again from the log, compare, and swap.
+    """Replay the log, compare, and put the rows right that differ from it.
 
-    Readers and a running projector need not stop. Objects that users added (views,
-    indexes, grants, triggers, foreign keys ...) is carried over; what cannot be is named before
-    anything is done. The replaced tables stay as the schema cua_previous until the next rebuild.
-    Once it has begun it waits while Kafka or the database is away, and goes on where it was.
+    Readers and a running projector need not stop. Nothing but rows of our tables is changed: views,
+    indexes, grants and columns that users added stay as they are. What is missing of the tables is
+    made again. Once it has begun it waits while Kafka or the database is away, and goes on where it
+    was; interrupted, it has changed nothing.
 
     Examples:
         cua-project rebuild
         cua-project rebuild --check
-        cua-project rebuild --rollback
         cua-project rebuild --run demo --into only_demo
         cua-project rebuild --until 2026-03-01T12:00:00Z
         cua-project rebuild --drop only_demo
@@ -113,29 +91,18 @@ def command(
     from consumers.progress import ReplayProgress
     from consumers.rebuild.built import drop_built
     from consumers.rebuild.outages import wait_out_outages
-    from consumers.rebuild.parallel import Parallel
-    from consumers.rebuild.rebuild import (
-        RebuildReport,
-        UnfinishedRebuild,
-        compare,
-        rebuild,
-        roll_back,
-    )
-    from consumers.rebuild.until import parse_duration
+    from consumers.rebuild.rebuild import RebuildReport, UnfinishedRebuild, compare, rebuild
 
     is_partial = run_name is not None or until is not None
-    if check + rollback + is_partial + (dropped is not None) > 1:
-        message = (
-            "--check, --rollback, --drop and --run/--until exclude each other; give one of them"
-        )
+    if check + is_partial + (dropped is not None) > 1:
+        message = "--check, --drop and --run/--until exclude each other; give one of them"
         raise UsageError(message)
     if schema is not None and not is_partial:
         message = "--into names the schema for --run or --until; give one of them too"
         raise UsageError(message)
-    if from_shorter_log and (check or rollback or is_partial or dropped is not None):
+    if from_shorter_log and (check or is_partial or dropped is not None):
         message = "--from-shorter-log belongs to a rebuild of the live tables; leave it out"
         raise UsageError(message)
-    swap_timeout_s = parse_duration(swap_timeout, "--swap-timeout") or None
     installation = open_installation(os.environ)
     url = resolve_database(os.environ, installation)
     make_ready(url, embedded=is_embedded(os.environ), mends=not (is_partial or check))
@@ -143,15 +110,10 @@ def command(
         drop_built(url, dropped)
         _print_dropped(dropped, as_json=as_json)
         return
-    if rollback:
-        roll_back(url, swap_timeout_s=swap_timeout_s)
-        _print_rollback(as_json=as_json)
-        return
     reduce_gc_frequency()
     reader = open_with_archive(installation, archive)
     try:
         with ReplayProgress() as progress:
-            parallel = Parallel(installation, jobs, archive).fill
             unfinished = UnfinishedRebuild()
 
             def attempt() -> RebuildReport:
@@ -163,11 +125,9 @@ def command(
                         until=until,
                     )
                 if check:
-                    return compare(reader, url, parallel=parallel, progress=progress)
+                    return compare(reader, url, progress=progress)
                 return rebuild(
                     *(reader, url),
-                    parallel=parallel,
-                    swap_timeout_s=swap_timeout_s,
                     from_shorter_log=from_shorter_log,
                     progress=progress,
                     unfinished=unfinished,
@@ -234,13 +194,12 @@ def print_report(report: "RebuildReport", url: str, *, check: bool, as_json: boo
         return
     num_rows = sum(report.tables.values())
     lines = [f"{report.events:,} events, {num_rows:,} rows in {report.seconds:.1f} s"]
-    outcome = "equal to" if report.equal else "different from"
     if check:
-        lines.append(f"the tables are {outcome} what the log gives; nothing was changed")
+        outcome = "equal to" if report.equal else "different from"
+        changed = f" ({_by_table(report)})" if report.changed else ""
+        lines.append(f"the tables are {outcome} what the log gives{changed}; nothing was changed")
     elif report.schema == SCHEMA:
-        lines.append(
-            f"the new tables are live; they are {outcome} the replaced ones{_of_replaced(url)}"
-        )
+        lines.append(_outcome(report))
         if (gaps := gaps_at_end(url)) is not None and gaps.total:
             lines.append(f"{gaps.describe()}; see `cua-project status --check`")
     else:
@@ -250,27 +209,21 @@ def print_report(report: "RebuildReport", url: str, *, check: bool, as_json: boo
     click.echo("\n".join(lines))
 
 
-def _of_replaced(url: str) -> str:
-    from consumers.database.connection import AWAY
-    from consumers.rebuild.rebuild import can_roll_back
-
-    try:
-        is_whole = can_roll_back(url)
-    except AWAY:
-        return ""
-    if is_whole:
-        return ", which `cua-project rebuild --rollback` brings back"
-    return ", which were broken"
-
-
-def _print_rollback(*, as_json: bool) -> None:
-    if as_json:
-        nothing_built = {"events": 0, "seconds": 0.0, "equal": None}
-        click.echo(json.dumps(nothing_built | {"swapped": True, "tables": {}}))
-    else:
-        click.echo(
-            "the tables from before the last rebuild are live again; a projector updates them"
+def _outcome(report: "RebuildReport") -> str:
+    if report.changed:
+        differed = (
+            "1 row differed and was"
+            if report.changed == 1
+            else (f"{report.changed:,} rows differed and were")
         )
+        return f"{differed} put right ({_by_table(report)})"
+    if not report.equal:
+        return f"what was missing was made again ({', '.join(report.different)})"
+    return "no row differed: the tables are equal to the log"
+
+
+def _by_table(report: "RebuildReport") -> str:
+    return ", ".join(f"{table} {rows:,}" for table, rows in report.changed_rows.items())
 
 
 def _print_dropped(schema: str, *, as_json: bool) -> None:

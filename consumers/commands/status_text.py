@@ -123,11 +123,6 @@ def _disk(disk: DiskUse) -> str:
         for name, size in parts.items()
         if size is not None
     ]
-    if disk.previous_bytes:
-        texts[-1] += (
-            f" (of it {format_bytes(disk.previous_bytes)} before the last rebuild;"
-            " `cua-project gc` drops them)"
-        )
     if disk.free_bytes is not None:
         texts.append(f"free {format_bytes(disk.free_bytes)}")
     return ", ".join(texts)

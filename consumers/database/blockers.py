@@ -1,6 +1,5 @@
 """Which session of the database holds what: for messages, and for ending a process's sessions."""
 
-from collections.abc import Collection
 from datetime import datetime
 from typing import NamedTuple
 
@@ -22,10 +21,6 @@ SESSION = (
     " relkind IN ('r', 'p') AND database = (SELECT oid FROM pg_database WHERE datname ="
     f" current_database()) AND relnamespace IN (to_regnamespace('{SCHEMA}'),"
     f" to_regnamespace('{OPS_SCHEMA}'))), session.backend_start IS NULL"
-)
-_WANTED = (
-    "(pg_class.relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname = ANY(%(schemas)s)) OR"
-    " pg_class.oid = ANY(%(relations)s::oid[]))"
 )
 _OF_GROUP = (
     "locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname ="
@@ -60,19 +55,6 @@ class Session(NamedTuple):
         return f"process {self.pid} ({', '.join(filter(None, details))}){held}"
 
 
-class Prepared(NamedTuple):
-    """A prepared transaction; it belongs to no session."""
-
-    name: str
-    """Quoted for SQL."""
-    owner: str
-    since_s: float
-
-    def __str__(self) -> str:
-        """`the prepared transaction 'sync-17' (alice, for 35 s)`."""
-        return f"the prepared transaction {self.name} ({self.owner}, for {self.since_s:.0f} s)"
-
-
 def blockers_of_group(cursor: Cursor, group: int) -> list[Session]:
     """The sessions that a group's sessions wait for, none of the group's own; by process id."""
     cursor.execute(
@@ -85,35 +67,17 @@ def blockers_of_group(cursor: Cursor, group: int) -> list[Session]:
     return [Session(*row) for row in cursor.fetchall()]
 
 
-def lock_holders(cursor: Cursor, *schemas: str, relations: Collection[int] = ()) -> list[Session]:
-    """Other sessions with a lock, even a reader's, on a table of these schemas; by process id.
-
-    `relations`: PostgreSQL's oids of others that count too.
-    """
+def lock_holders(cursor: Cursor, *schemas: str) -> list[Session]:
+    """Other sessions with a lock, even a reader's, on a table of these schemas; by process id."""
     cursor.execute(
         f"SELECT {SESSION} FROM pg_stat_activity AS session WHERE pid <> pg_backend_pid() AND"
         " EXISTS (SELECT FROM pg_locks AS held JOIN pg_class ON pg_class.oid = held.relation WHERE"
         " held.pid = session.pid AND held.granted AND held.database = (SELECT oid FROM pg_database"
-        f" WHERE datname = current_database()) AND {_WANTED}) ORDER BY pid",
-        {"schemas": list(schemas), "relations": list(relations)},
+        " WHERE datname = current_database()) AND pg_class.relnamespace IN (SELECT oid FROM"
+        " pg_namespace WHERE nspname = ANY(%s))) ORDER BY pid",
+        (list(schemas),),
     )
     return [Session(*row) for row in cursor.fetchall()]
-
-
-def prepared_lock_holders(
-    cursor: Cursor, *schemas: str, relations: Collection[int] = ()
-) -> list[Prepared]:
-    """As `lock_holders`, prepared transactions; by name."""
-    cursor.execute(
-        "SELECT quote_literal(gid), owner::text, greatest(0, extract(epoch FROM clock_timestamp() -"
-        " prepared))::float FROM pg_prepared_xacts WHERE database = current_database() AND EXISTS"
-        " (SELECT FROM pg_locks AS own JOIN pg_locks AS held ON held.virtualtransaction ="
-        " own.virtualtransaction AND held.pid IS NULL JOIN pg_class ON pg_class.oid = held.relation"
-        " WHERE own.pid IS NULL AND own.transactionid = pg_prepared_xacts.transaction AND"
-        f" {_WANTED}) ORDER BY 1",
-        {"schemas": list(schemas), "relations": list(relations)},
-    )
-    return [Prepared(*row) for row in cursor.fetchall()]
 
 
 def advisory_lock_holders(cursor: Cursor, key: int) -> list[Session]:

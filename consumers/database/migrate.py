@@ -22,7 +22,6 @@ from sqlalchemy.exc import OperationalError
 
 from consumers.database.blockers import advisory_lock_holders
 from consumers.database.connection import Connection, Cursor, connected, schema_engine
-from consumers.database.dependants import drop_schema, what_keeps
 from consumers.database.forbidden import forbidden
 from consumers.database.lease import current_holder
 from consumers.database.location import unreachable
@@ -43,7 +42,7 @@ from consumers.errors import (
     SchemaBusyError,
     UnreachableError,
 )
-from consumers.tables import OPS_SCHEMA, PREVIOUS_SCHEMA, PROJECTION_VERSION, SCHEMA
+from consumers.tables import OPS_SCHEMA, PROJECTION_VERSION, SCHEMA
 from consumers.tables.comments import commented_metadata
 from schemas.distribution import install_command
 
@@ -193,7 +192,6 @@ def migrate(
             raise CuaProjectError(message) from error
         except CommandError as error:
             raise _unknown_revision(script, to, error) from None
-        _drop_previous(connection)
         after = next(iter(database_revision(connection).found), None)
         _set_search_path(connection)
         return before, after
@@ -235,23 +233,6 @@ def _refresh_repeatable(url: str) -> None:
         attempt = sa.text("SELECT pg_try_advisory_xact_lock(:key)")
         if connection.scalar(attempt, {"key": SCHEMA_LOCK}):
             write_repeatable(connection)
-
-
-def _drop_previous(connection: sa.Connection) -> None:
-    """Drop what the last rebuild replaced: no migration leads from those tables to this revision.
-
-    They stay when other people's objects use them; `rebuild --rollback` refuses them all the same.
-    """
-    driver_connection: Connection = connection.connection.driver_connection
-    with driver_connection.cursor() as cursor:
-        if keeping := what_keeps(cursor, PREVIOUS_SCHEMA):
-            logger.warning(
-                "the schema %s stays, because it is still used by what is not ours: %s",
-                PREVIOUS_SCHEMA,
-                "; ".join(keeping),
-            )
-        else:
-            drop_schema(cursor, PREVIOUS_SCHEMA)
 
 
 def _unknown_revision(script: ScriptDirectory, to: str, error: CommandError) -> NotFoundError:
@@ -310,7 +291,7 @@ def _has_search_path(cursor: Cursor) -> bool:
 def schema_differences(url: str) -> list[str]:
     """What a migration would have to change to match the tables' definition; empty: nothing.
 
-    Further tables, indexes and constraints are users', and no differences; nor is a
+    Further tables, columns, indexes and constraints are users', and no differences; nor is a
     comment of other words, which `migrate` writes. Reads without a lock. UnreachableError.
     """
     try:
@@ -338,12 +319,12 @@ def differences(connection: sa.Connection) -> list[str]:
     def include_object(
         _object: object,
         _name: str | None,
-        type_: str,
+        _type: str,
         reflected: bool,  # noqa: FBT001  # alembic's signature
         compare_to: object,
     ) -> bool:
-        # What is only in the database, but for a column of a table of ours, a user put there.
-        return not reflected or compare_to is not None or type_ == "column"
+        # What is only in the database a user put there.
+        return not reflected or compare_to is not None
 
     context = MigrationContext.configure(
         connection,

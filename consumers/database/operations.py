@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from consumers.database.connection import Connection
 from consumers.database.dependants import create_schema, quoted
 from consumers.database.revision import read_found
-from consumers.database.shape import Problem, find_problems, type_name
+from consumers.database.shape import Kind, Problem, find_problems, type_name
 from consumers.tables import OPS_SCHEMA, OPS_TABLES, Lease
 
 logger = logging.getLogger(__name__)
@@ -42,6 +42,7 @@ def mend_operations(connection: sa.Connection, revision: str) -> list[str]:
         _stamp(connection, revision)
         problems.append(
             Problem(
+                Kind.REVISION,
                 OPS_SCHEMA,
                 "alembic_version",
                 None,

@@ -5,6 +5,7 @@ name; `migrate --check` compares more.
 """
 
 from collections.abc import Iterable, Sequence
+from enum import Enum, auto
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -18,9 +19,29 @@ LISTED = 5
 """Problems that a message names."""
 
 
+class Kind(Enum):
+    """What a problem is about."""
+
+    SCHEMA = auto()
+    TABLE = auto()
+    COLUMN = auto()
+    """It is missing."""
+    TYPE = auto()
+    NULLABLE = auto()
+    """A column may be NULL and must not."""
+    REQUIRED = auto()
+    """A column must not be NULL and may: one of ours, or a user's without a default."""
+    PRIMARY_KEY = auto()
+    CONSTRAINT = auto()
+    INDEX = auto()
+    REVISION = auto()
+    """What `alembic_version` says."""
+
+
 class Problem(NamedTuple):
     """One thing that is missing or other than defined."""
 
+    kind: Kind
     schema: str
     table: str | None
     """None: the whole schema."""
@@ -28,6 +49,8 @@ class Problem(NamedTuple):
     text: str
     is_fatal: bool
     """Rows cannot be written or read; otherwise only slower, or less is checked."""
+    part: str | None = None
+    """Name of a key, constraint or index."""
 
 
 def find_problems(cursor: Cursor, schemas: Sequence[str] = (SCHEMA, OPS_SCHEMA)) -> list[Problem]:
@@ -41,9 +64,8 @@ def find_problems(cursor: Cursor, schemas: Sequence[str] = (SCHEMA, OPS_SCHEMA))
     found: list[Problem] = []
     for schema in schemas:
         if schema not in present:
-            found.append(
-                Problem(schema, None, None, f"the schema {schema} is missing", is_fatal=True)
-            )
+            text = f"the schema {schema} is missing"
+            found.append(Problem(Kind.SCHEMA, schema, None, None, text, is_fatal=True))
             continue
         for table in Base.metadata.sorted_tables:
             if table.schema == (schema if schema == OPS_SCHEMA else SCHEMA):
@@ -80,49 +102,56 @@ def _problems(
 ) -> list[Problem]:
     at = f"{schema}.{table.name}"
 
-    def problem(text: str, column: str | None = None, *, fatal: bool = True) -> Problem:
-        return Problem(schema, table.name, column, text, fatal)
+    def problem(kind: Kind, text: str, column: str | None = None, *, fatal: bool = True) -> Problem:
+        return Problem(kind, schema, table.name, column, text, fatal)
 
     live = columns.get((schema, table.name))
     if live is None:
-        return [problem(f"the table {at} is missing")]
+        return [problem(Kind.TABLE, f"the table {at} is missing")]
     found: list[Problem] = []
     for column in table.columns:
         name, kind = column.name, type_name(column)
         if name not in live:
-            found.append(problem(f"the column {at}.{name} is missing", name))
+            found.append(problem(Kind.COLUMN, f"the column {at}.{name} is missing", name))
         elif live[name].kind != kind:
             text = f"the column {at}.{name} has the type {live[name].kind} instead of {kind}"
-            found.append(problem(text, name))
+            found.append(problem(Kind.TYPE, text, name))
         elif live[name].is_required == bool(column.nullable):
             text = f"the column {at}.{name} {'must not' if column.nullable else 'may'} be NULL"
             # An older writer may rely on NULL; a missing NOT NULL only checks less.
-            found.append(problem(text, name, fatal=bool(column.nullable)))
+            which = Kind.REQUIRED if column.nullable else Kind.NULLABLE
+            found.append(problem(which, text, name, fatal=bool(column.nullable)))
     ours = {column.name for column in table.columns}
     found += [
-        problem(f"the column {at}.{name}, which is not ours, needs a default", name)
+        problem(Kind.REQUIRED, f"the column {at}.{name}, which is not ours, needs a default", name)
         for name, column in sorted(live.items())
         if name not in ours and column.is_required and not column.has_default
     ]
-    for what, part, fatal in _parts(table):
+    for kind_, part in _parts(table):
         if (schema, table.name, part) not in names:
-            found.append(problem(f"the {what} {part} of {at} is missing", fatal=fatal))
+            what = kind_.name.lower().replace("_", " ")
+            text = f"the {what} {part} of {at} is missing"
+            fatal = kind_ is Kind.PRIMARY_KEY
+            found.append(problem(kind_, text, fatal=fatal)._replace(part=part))
     return found
 
 
-def _parts(table: sa.Table) -> list[tuple[str, str, bool]]:
-    """Keys, constraints and indexes: what, name, and whether nothing works without it."""
+def _parts(table: sa.Table) -> list[tuple[Kind, str]]:
+    """Keys, constraints and indexes; only without its primary key nothing works."""
     constraints = sorted(table.constraints, key=lambda constraint: str(constraint.name))
     indexes = sorted(table.indexes, key=lambda index: str(index.name))
     return [
         *(
-            ("primary key", str(constraint.name), True)
-            if isinstance(constraint, sa.PrimaryKeyConstraint)
-            else ("constraint", str(constraint.name), False)
+            (
+                Kind.PRIMARY_KEY
+                if isinstance(constraint, sa.PrimaryKeyConstraint)
+                else Kind.CONSTRAINT,
+                str(constraint.name),
+            )
             for constraint in constraints
             if not isinstance(constraint, sa.ForeignKeyConstraint)
         ),
-        *(("index", str(index.name), False) for index in indexes),
+        *((Kind.INDEX, str(index.name)) for index in indexes),
     ]
 
 

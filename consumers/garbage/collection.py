@@ -2,15 +2,13 @@
 
 import logging
 from collections.abc import Collection as Names
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 from consumers.archive.open import open_with_archive
-from consumers.database.location import resolve_database
-from consumers.garbage import blobs, previous, spool
+from consumers.garbage import blobs, spool
 from consumers.log.reader import LogReader
 from schemas.installation import Installation
 
@@ -34,7 +32,7 @@ class Found:
 
     @property
     def count(self) -> int:
-        """Blobs, tables and records."""
+        """Blobs and records."""
         return sum(amount.num_things for amount in self.parts.values())
 
     @property
@@ -55,14 +53,12 @@ class Collection:
 
     def __init__(
         self,
-        environ: Mapping[str, str],
         installation: Installation,
         parts: Names[str],
         archive: Path | None = None,
     ) -> None:
         """`archive`: has the beginning of the log."""
         self._archive = archive
-        self._environ = environ
         self._installation = installation
         self._parts = parts
         self._reader: LogReader | None = None
@@ -78,14 +74,11 @@ class Collection:
             blobs.require_own_store(self._installation, is_ours=is_ours)
 
     def find(self, *, min_age: timedelta, keep: timedelta) -> Found:
-        """What can go. Every refusal is raised here, apart from what depends on old tables."""
+        """What can go. Every refusal is raised here."""
         found = Found()
         if "blobs" in self._parts:
             found.unnamed = blobs.find_unnamed(self._installation, self._log(), min_age=min_age)
             found.parts["blobs"] = Amount(found.unnamed.count, found.unnamed.size)
-        if "previous" in self._parts:
-            tables = previous.find_previous(resolve_database(self._environ, self._installation))
-            found.parts["previous"] = Amount(*tables)
         if "spool" in self._parts:
             # The local log itself is never pruned.
             if self._log().kind != "local":
@@ -99,11 +92,8 @@ class Collection:
         return found
 
     def delete(self, found: Found) -> Found:
-        """Delete it; what is gone. The old tables first: users' objects may refuse it."""
+        """Delete it; what is gone."""
         gone = Found()
-        if "previous" in found.parts and found.parts["previous"].num_things:
-            previous.drop_previous(resolve_database(self._environ, self._installation))
-            gone.parts["previous"] = found.parts["previous"]
         if found.unnamed is not None:
             num_files, num_bytes = blobs.delete_unnamed(
                 self._installation,

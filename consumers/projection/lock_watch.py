@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 LOOK_EVERY_S = 1.0
 FORGET_AFTER_S = 2.5
 NAME_AFTER_S = 2.0
-"""Shorter waits are everyday: another projector's commit, a rebuild's swap."""
+"""Shorter waits are everyday: another projector's commit, a rebuild's merge."""
 SAY_AGAIN_S = 60.0
 """A wait that goes on is named again."""
 STOPPED_AFTER_S = 8.0

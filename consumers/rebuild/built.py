@@ -9,10 +9,10 @@ from consumers.database.connection import connected
 from consumers.database.side_schemas import drop_debris, drop_side_schema, find_side_schemas
 from consumers.errors import CuaProjectError, NotFoundError, UsageError, did_you_mean
 from consumers.rebuild.side_schema import drop_unless_finished, locked_schema, make_tables
-from consumers.tables import OPS_SCHEMA, PREVIOUS_SCHEMA, SCHEMA
+from consumers.tables import OPS_SCHEMA, SCHEMA
 
 INTO = "into"
-RESERVED = (SCHEMA, PREVIOUS_SCHEMA, OPS_SCHEMA, "public", "information_schema")
+RESERVED = (SCHEMA, OPS_SCHEMA, "public", "information_schema")
 MAX_NAME_BYTES = 63
 """PostgreSQL cuts longer names."""
 

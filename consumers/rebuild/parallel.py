@@ -17,10 +17,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
-from pathlib import Path
 
-from consumers.archive.open import open_with_archive
 from consumers.fold.fold import reduce_gc_frequency
+from consumers.log.open import open_reader
 from consumers.log.reader import TopicPartition
 from consumers.projection.loop import UnfinishedError
 from consumers.projection.positions import Positions
@@ -40,8 +39,6 @@ class Parallel:
 
     installation: Installation
     num_processes: int
-    archive: Path | None = None
-    """Has the log's beginning, where the log no longer has it."""
     worthwhile_records: int = WORTHWHILE_RECORDS
 
     def fill(
@@ -69,7 +66,7 @@ class Parallel:
             receiver, sender = context.Pipe(duplex=False)
             process = context.Process(
                 target=_fill,
-                args=(self.installation, self.archive, url, schema, shard, sender, group),
+                args=(self.installation, url, schema, shard, sender, group),
                 daemon=True,
             )
             process.start()
@@ -126,7 +123,6 @@ def divide(
 
 def _fill(
     installation: Installation,
-    archive: Path | None,
     url: str,
     schema: str,
     until: Positions,
@@ -141,7 +137,7 @@ def _fill(
     threading.Thread(target=_end_with_parent, daemon=True).start()
     reduce_gc_frequency()
     try:
-        reader = open_with_archive(installation, archive)
+        reader = open_reader(installation)
         with Replay(reader, url, schema, group=group, is_shard=True) as replay:
             replay.advance(until)
         reader.close()

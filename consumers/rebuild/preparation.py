@@ -1,4 +1,4 @@
-"""What a rebuild does before it replays: its lock, and `cua_ops`, which no replay gives back."""
+"""What a rebuild does before it replays: its lock, what it must refuse, and `cua_ops`."""
 
 import logging
 from collections.abc import Iterator
@@ -6,8 +6,7 @@ from contextlib import contextmanager, suppress
 
 import psycopg2
 
-from consumers.database.connection import Connection, connected, schema_engine
-from consumers.database.dependants import kept_by, what_keeps
+from consumers.database.connection import Connection, Cursor, connected, schema_engine
 from consumers.database.migrate import (
     SCHEMA_LOCK,
     inspect_revision,
@@ -18,7 +17,10 @@ from consumers.database.migrate import (
 from consumers.database.operations import mend_operations
 from consumers.database.own_views import refuse_users_own
 from consumers.database.revision import Age
-from consumers.tables import PREVIOUS_SCHEMA
+from consumers.database.shape import find_problems
+from consumers.errors import CuaProjectError
+from consumers.rebuild.mend import require_mendable
+from consumers.tables import SCHEMA
 
 logger = logging.getLogger(__name__)
 
@@ -42,11 +44,11 @@ def schema_lock(url: str) -> Iterator[None]:
 
 
 def prepare_database(url: str) -> None:
-    """Mend `cua_ops`; refuse, before anything long, what would make the swap fail.
+    """Mend `cua_ops`, which no log gives back; refuse at once what a merge would fail on.
 
     MismatchError when the database is at another revision; CuaProjectError while an older projector
-    works, when other people's objects use `cua_previous`, or when one has the name of a view of
-    ours.
+    works, when a user's object has the name of a view of ours or keeps a column from being mended,
+    or when row security hides rows from this role.
     """
     with schema_engine(url).begin() as connection:
         driver_connection: Connection = connection.connection.driver_connection
@@ -57,7 +59,23 @@ def prepare_database(url: str) -> None:
                 revision.require_current()
             refuse_users_own(cursor)
             refuse_during_older_projection(cursor, "rebuild")
-            if keeping := what_keeps(cursor, PREVIOUS_SCHEMA):
-                raise kept_by(PREVIOUS_SCHEMA, keeping)
+            _refuse_hidden_rows(cursor)
+            require_mendable(cursor, find_problems(cursor, [SCHEMA]))
         for text in mend_operations(connection, newest_revision()):
             logger.warning("mended: %s", text)
+
+
+def _refuse_hidden_rows(cursor: Cursor) -> None:
+    cursor.execute(
+        "SELECT string_agg(oid::regclass::text, ', ' ORDER BY relname) FROM pg_class WHERE"
+        " relnamespace = to_regnamespace(%s) AND relkind = 'r' AND row_security_active(oid)",
+        (SCHEMA,),
+    )
+    row = cursor.fetchone()
+    if row is not None and row[0] is not None:
+        message = (
+            f"row security of {row[0]} counts for this role, which may not see every row; rebuild"
+            " as the owner of the tables, without FORCE ROW LEVEL SECURITY, or as a role with"
+            " BYPASSRLS"
+        )
+        raise CuaProjectError(message)

@@ -1,54 +1,51 @@
-"""Builds the tables again from the log in a new schema, and swaps it for the live one.
+"""Makes the live tables what the log says, in place.
 
-The live tables are first compared with a replay to the same positions; then the new ones catch up
-and are swapped in, whether or not anything differed. Running projectors notice by the new build id,
-readers not at all. The live schema must be migrated.
+The log is replayed into a schema of its own while projectors go on. Then, in one transaction that
+projectors wait for and readers do not notice, the replay is brought to exactly the live positions,
+compared table by table, and the rows that differ are deleted, updated and inserted. Running
+projectors notice by the new build id.
 """
 
 import logging
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from consumers.database.connection import connected
-from consumers.database.migrate import inspect_revision
+from consumers.database.connection import Cursor, connected
+from consumers.database.dependants import TABLE_NAMES
 from consumers.database.side_schemas import SideSchema
-from consumers.errors import CuaProjectError, MismatchError, NotFoundError
+from consumers.errors import CuaProjectError, NotFoundError
 from consumers.fold.fold import EVERYTHING, ReplayFilter
 from consumers.fold.parse import ParsedRecord
 from consumers.log.reader import LogReader
 from consumers.progress import ReplayProgress
-from consumers.projection.loop import ParallelFill
 from consumers.projection.positions import Positions, read_state
 from consumers.rebuild.built import INTO, check_name, new_schema
-from consumers.rebuild.carry import require_carriable
-from consumers.rebuild.comparison import Comparison, LiveTables, compare_with, read_live
-from consumers.rebuild.finished import (
-    Finished,
-    StaleError,
-    discard,
-    drops_hash,
-    filled_schema,
-    finished_side,
+from consumers.rebuild.hashing import NAMES, count_rows
+from consumers.rebuild.live_order import (
+    LiveOrder,
+    describe_unordered,
+    read_live_order,
+    require_decided,
 )
-from consumers.rebuild.hashing import count_rows
-from consumers.rebuild.live_order import LiveOrder, read_live_order, require_decided
+from consumers.rebuild.live_tables import LiveTables, is_of_log, load_live, read_live
+from consumers.rebuild.mend import loosen, tighten
+from consumers.rebuild.merge import compare_table, merge
+from consumers.rebuild.paused import while_paused
 from consumers.rebuild.preparation import prepare_database, schema_lock
 from consumers.rebuild.replay import Replay, check_beginning
-from consumers.rebuild.side_schema import finish_tables, side_schema, write_views
-from consumers.rebuild.swap import require_previous, swap, swap_back
-from consumers.rebuild.waiting import Patience
-from consumers.tables import PREVIOUS_SCHEMA, SCHEMA
+from consumers.rebuild.side_schema import analyze, finish_tables, side_schema, write_views
+from consumers.tables import OPS_SCHEMA, SCHEMA
 from schemas.ids import training_id
 
 logger = logging.getLogger(__name__)
 
 NEAR_RECORDS = 2_000
-"""Applied while projectors are blocked; takes some tens of milliseconds."""
+"""Applied while projectors are paused; takes some tens of milliseconds."""
 CATCH_UPS = 20
-"""Rounds of catching up; after them the swap is tried whatever the backlog."""
-SWAP_TIMEOUT_S = 3600.0
-"""A reader's transaction is waited for so long; nothing stands still meanwhile."""
+"""Rounds of catching up; after them projectors are paused whatever the backlog."""
+PURPOSE = "rebuild"
 
 
 class RebuildReport(NamedTuple):
@@ -58,11 +55,15 @@ class RebuildReport(NamedTuple):
     seconds: float
     equal: bool
     """The live tables were equal to the replay; True of tables that were never filled."""
-    swapped: bool
+    changed: int
+    """Rows of them that differed: put right, unless it was only compared. 0 of tables that were
+    never filled."""
+    changed_rows: dict[str, int]
+    """The same by table."""
     tables: dict[str, int]
     """Rows of every table in the replay."""
     different: list[str]
-    """Live tables that differed from the replay."""
+    """Live tables that differed from the replay, or that lacked something."""
     schema: str
     """The schema that was compared or built."""
     positions: Positions
@@ -75,31 +76,12 @@ class UnfinishedRebuild:
 
     schema: str | None = None
     """Has what was replayed."""
-    live: LiveTables | None = None
-    """Of the first attempt; None: not read, or without positions."""
-    comparison: Comparison | None = None
-    drops: str | None = None
+    drops: str = ""
     """Hash of what operators had given up when the replay began."""
-    done: RebuildReport | None = None
-    """The swap is done; only views and counts are left."""
-
-    def start(self, schema: str) -> None:
-        """Nothing is replayed yet."""
-        self.schema, self.live, self.comparison, self.drops = schema, None, None, None
-
-    @property
-    def continued(self) -> str | None:
-        """The schema to continue with. A replay in the live tables' order begins anew."""
-        is_ordered = self.live is not None and bool(self.live.order) and self.comparison is None
-        return None if is_ordered else self.schema
 
 
 def compare(
-    reader: LogReader,
-    url: str,
-    *,
-    parallel: ParallelFill | None = None,
-    progress: ReplayProgress | None = None,
+    reader: LogReader, url: str, *, progress: ReplayProgress | None = None
 ) -> RebuildReport:
     """Compare the live tables with a replay of the log to their positions; changes nothing.
 
@@ -107,142 +89,161 @@ def compare(
     MismatchError when the log lacks records that the tables have read, or is an empty one next to
     tables of another.
     """
-    began = time.monotonic()
     check_beginning(reader)
-    with (
-        schema_lock(url),
-        side_schema(url, "rebuild") as schema,
-        Replay(reader, url, schema, parallel=parallel, progress=progress) as replay,
-    ):
-        comparison = compare_with(read_live(url), reader, url, replay, schema)
-        return RebuildReport(
-            events=replay.num_events,
-            seconds=time.monotonic() - began,
-            equal=comparison.is_equal,
-            swapped=False,
-            tables=count_rows(url, schema),
-            different=comparison.different,
-            schema=SCHEMA,
-            positions=replay.positions,
-        )
+    with schema_lock(url):
+        return _Rebuild(reader, url, progress, is_check=True).run(UnfinishedRebuild())
 
 
 def rebuild(
     reader: LogReader,
     url: str,
     *,
-    parallel: ParallelFill | None = None,
-    swap_timeout_s: float | None = SWAP_TIMEOUT_S,
     from_shorter_log: bool = False,
     progress: ReplayProgress | None = None,
     unfinished: UnfinishedRebuild | None = None,
 ) -> RebuildReport:
-    """Replace the live tables with a replay of the log; the old ones stay as `cua_previous`.
+    """Give the live tables the rows that the log gives, up to where they have read it.
 
-    Makes again whatever is missing of the tables, and carries the objects that users added. A
-    finished replay that could not be swapped in outlives this process, and the next call continues
-    with it. `unfinished`: of an attempt that an outage ended, to continue with. `from_shorter_log`:
-    also from a log that lacks records that the tables have read. Otherwise raises what `compare`
-    raises; CuaProjectError, naming it, for what cannot be carried, before the replay begins;
-    LimitExceededError when sessions keep the tables locked for `swap_timeout_s` (None: for ever).
+    Tables that were never filled, or filled from another log, get what the whole log gives. Makes
+    again whatever is missing of them. `unfinished`: of an attempt that an outage ended, to continue
+    with. `from_shorter_log`: also from a log that lacks records that the tables have read.
+    Otherwise raises what `compare` raises; CuaProjectError, naming it, for an object of a user's
+    that refuses a change; LimitExceededError when other sessions keep rows locked. Then nothing has
+    changed.
     """
-    began = time.monotonic()
-    keeps = unfinished is not None
-    state = unfinished or UnfinishedRebuild()
-    if state.done is not None:
-        return _complete(url, state.done)
     check_beginning(reader)
     with schema_lock(url):
         prepare_database(url)
-        with filled_schema(url, reader, state.continued, keeps=keeps) as (schema, finished):
-            with connected(url, "rebuild, dependants") as connection:
-                require_carriable(connection, schema)
-            with Replay(reader, url, schema, parallel=parallel, progress=progress) as replay:
-                taken = finished or _replay(
-                    replay, reader, url, schema, state, from_shorter_log=from_shorter_log
-                )
-                if finished is not None:
-                    _catch_up(replay, reader)
-                comparison = Comparison(taken.is_same_log, list(taken.different))
-                _swap_in(url, schema, reader, replay, taken, swap_timeout_s)
-                state.done = RebuildReport(
-                    events=max(taken.events, replay.num_events),
+        made = _Rebuild(reader, url, progress, from_shorter_log=from_shorter_log)
+        report = made.run(unfinished or UnfinishedRebuild(), keeps=unfinished is not None)
+        write_views(url)
+        return report
+
+
+class _Rebuild:
+    """One attempt."""
+
+    def __init__(
+        self,
+        reader: LogReader,
+        url: str,
+        progress: ReplayProgress | None,
+        *,
+        is_check: bool = False,
+        from_shorter_log: bool = False,
+    ) -> None:
+        self._reader = reader
+        self._url = url
+        self._progress = progress
+        self._is_check = is_check
+        self._from_shorter_log = from_shorter_log
+
+    def run(self, state: UnfinishedRebuild, *, keeps: bool = False) -> RebuildReport:
+        """Replay, compare and, unless it is a check, put right. `keeps`: the schema, in outages."""
+        began = time.monotonic()
+        live = read_live(self._url)
+        if live.problems:
+            logger.warning("%s", "; ".join(problem.text for problem in live.problems))
+        is_of = is_of_log(live, self._reader, from_shorter_log=self._from_shorter_log)
+        with side_schema(self._url, PURPOSE, state.schema, keeps=keeps) as schema:
+            if state.schema is None:
+                state.drops = drops_hash(self._url)
+            # A replay in the order in which the tables read split streams begins anew.
+            state.schema = None if live.order else schema
+            with Replay(self._reader, self._url, schema, progress=self._progress) as replay:
+                changed = self._compared(replay, schema, live, state.drops, is_of=is_of)
+                differs = {*changed, *_broken(live)}
+                return RebuildReport(
+                    events=replay.num_events,
                     seconds=time.monotonic() - began,
-                    equal=comparison.is_equal,
-                    swapped=True,
-                    tables={},
-                    different=comparison.different,
+                    equal=is_of and not differs,
+                    changed=sum(changed.values()),
+                    changed_rows=changed,
+                    tables=count_rows(self._url, schema),
+                    different=[name for name in NAMES if name in differs],
                     schema=SCHEMA,
                     positions=replay.positions,
                 )
-                return _complete(url, state.done)
+
+    def _compared(
+        self, replay: Replay, schema: str, live: LiveTables, drops: str, *, is_of: bool
+    ) -> dict[str, int]:
+        """Rows of every table that differed."""
+        if self._is_check and not is_of:
+            return {}
+        self._approach(replay, follows=is_of and (self._is_check or bool(live.positions)))
+        with connected(self._url, "rebuild analyze") as connection, connection.cursor() as cursor:
+            analyze(cursor, schema)
+            connection.commit()
+
+        def work(cursor: Cursor) -> dict[str, int]:
+            now = load_live(cursor)
+            logs = {live.log_id, self._reader.log_id}
+            if now.log_id not in logs or drops_hash(self._url) != drops:
+                message = (
+                    "an operator gave up records, or gave the tables another log, while the log was"
+                    " replayed; nothing was changed. Run `cua-project rebuild` again"
+                )
+                raise CuaProjectError(message)
+            if is_of and replay.lag(now.positions):
+                replay.advance(now.positions, now.order)
+            if not self._is_check:
+                loosen(cursor, now.problems)
+            names = [name for name in NAMES if name not in now.broken]
+            found = {
+                name: compare_table(cursor, name, schema)
+                for name in (names if self._is_check else TABLE_NAMES)
+            }
+            changed = {name: one.changed for name, one in found.items() if one.changed}
+            was_filled = now.positions or any(found[name].live_rows for name in names)
+            differs = {name: changed[name] for name in NAMES if name in changed and was_filled}
+            if differs:
+                _warn(cursor, schema, differs)
+            if not self._is_check:
+                merge(cursor, list(changed), schema)
+                tighten(cursor)
+            return differs
+
+        return while_paused(self._url, work)
+
+    def _approach(self, replay: Replay, *, follows: bool) -> None:
+        """Advance until little is left to do while projectors are paused."""
+        until, order = self._target(follows=follows)
+        for _ in range(CATCH_UPS):
+            replay.advance(until, order)
+            until, order = self._target(follows=follows)
+            if replay.lag(until) <= NEAR_RECORDS:
+                return
+
+    def _target(self, *, follows: bool) -> tuple[Positions, LiveOrder | None]:
+        """Where the live tables are, else the end of the log."""
+        if not follows:
+            return self._reader.end_offsets(self._reader.partitions()), None
+        live = read_live(self._url)
+        return live.positions, live.order
 
 
-def _replay(
-    replay: Replay,
-    reader: LogReader,
-    url: str,
-    schema: str,
-    state: UnfinishedRebuild,
-    *,
-    from_shorter_log: bool,
-) -> Finished:
-    """Fill the schema up to the log's end, compare on the way, and mark it as finished."""
-    if not replay.positions:
-        state.start(schema)
-    if state.drops is None:
-        state.drops = drops_hash(url)
-    if state.comparison is None:
-        state.live = state.live or read_live(url)
-        state.comparison = compare_with(
-            state.live, reader, url, replay, schema, from_shorter_log=from_shorter_log
+def _broken(live: LiveTables) -> set[str]:
+    """The tables that lack something, of a whole schema every table."""
+    return {*NAMES} if None in live.broken else {str(name) for name in live.broken}
+
+
+def _warn(cursor: Cursor, schema: str, differs: Iterable[str]) -> None:
+    logger.warning("tables that differ from the log: %s", ", ".join(differs))
+    if (problem := describe_unordered(cursor, SCHEMA, cursor, schema)) is not None:
+        logger.warning("%s", problem)
+
+
+def drops_hash(url: str) -> str:
+    """Of everything that operators gave up."""
+    with connected(url, "drops") as connection, connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT coalesce(md5(string_agg(dropped::text, chr(10) ORDER BY id)), '') FROM"
+            f" {OPS_SCHEMA}.operator_drop AS dropped"
         )
-    _catch_up(replay, reader)
-    comparison = state.comparison
-    taken = Finished(comparison.is_same_log, comparison.different, replay.num_events, state.drops)
-    side = finished_side(schema, reader.log_id, taken)
-    finish_tables(url, schema, with_views=False, side=side)
-    return taken
-
-
-def _complete(url: str, done: RebuildReport) -> RebuildReport:
-    write_views(url)
-    return done._replace(tables=count_rows(url, SCHEMA))
-
-
-def _swap_in(
-    url: str,
-    schema: str,
-    reader: LogReader,
-    replay: Replay,
-    finished: Finished,
-    timeout_s: float | None,
-) -> None:
-    """Swap, keeping up while it waits for readers; an error names the way to go on."""
-
-    def reach(live: Positions) -> None:
-        if drops_hash(url) != finished.drops:
-            raise StaleError
-        if finished.is_same_log and replay.lag(live):
-            replay.advance(live)
-
-    patience = Patience(timeout_s, lambda: _catch_up(replay, reader))
-    try:
-        with connected(url, "rebuild swap") as connection:
-            swap(connection, schema, reach, patience)
-    except StaleError:
-        discard(url, schema)
-        message = (
-            "an operator gave up records while the log was replayed; run `cua-project rebuild`"
-            " again"
-        )
-        raise CuaProjectError(message) from None
-    except CuaProjectError as error:
-        message = (
-            f"{error}. The finished replay stays as the schema {schema}: `cua-project rebuild`"
-            f" continues with it, `cua-project rebuild --drop {schema}` removes it"
-        )
-        raise type(error)(message) from None
+        row = cursor.fetchone()
+        assert row is not None  # noqa: S101  # an aggregate has one row
+        return str(row[0])
 
 
 def build_into(
@@ -277,12 +278,13 @@ def build_into(
         with connected(url, "rebuild order") as connection, connection.cursor() as cursor:
             require_decided(order, cursor, schema)
         side = SideSchema(schema, INTO, is_finished=True, details={})
-        finish_tables(url, schema, with_views=True, side=side)
+        finish_tables(url, side)
     return RebuildReport(
         events=replay.num_events,
         seconds=time.monotonic() - began,
         equal=True,
-        swapped=False,
+        changed=0,
+        changed_rows={},
         tables=count_rows(url, schema),
         different=[],
         schema=schema,
@@ -298,38 +300,6 @@ def _live_order(reader: LogReader, url: str) -> LiveOrder:
             if read_state(cursor, SCHEMA).log_id != reader.log_id:
                 return LiveOrder({})
             return read_live_order(cursor, SCHEMA)
-
-
-def roll_back(url: str, *, swap_timeout_s: float | None = SWAP_TIMEOUT_S) -> None:
-    """Make the tables that the last rebuild replaced live again, with the objects that users added.
-
-    NotFoundError when there are none; MismatchError when they lack something; LimitExceededError
-    when sessions keep the tables locked; CuaProjectError, naming it, for what cannot be carried.
-    """
-    with schema_lock(url), connected(url, "rebuild rollback") as connection:
-        with connection, connection.cursor() as cursor:
-            require_previous(cursor, next(iter(inspect_revision(cursor).found), None))
-        require_carriable(connection, PREVIOUS_SCHEMA)
-        swap_back(connection, Patience(swap_timeout_s))
-
-
-def can_roll_back(url: str) -> bool:
-    """Whether the tables that the last rebuild replaced could become live again."""
-    with connected(url, "rebuild rollback") as connection, connection.cursor() as cursor:
-        try:
-            require_previous(cursor, next(iter(inspect_revision(cursor).found), None))
-        except (NotFoundError, MismatchError):
-            return False
-    return True
-
-
-def _catch_up(replay: Replay, reader: LogReader) -> None:
-    """Advance until little is left to do while projectors are blocked."""
-    for _ in range(CATCH_UPS):
-        ends = reader.end_offsets(reader.partitions())
-        if replay.lag(ends) <= NEAR_RECORDS and replay.positions:
-            break
-        replay.advance(ends)
 
 
 def _only_training(run_name: str, streams: set[str]) -> ReplayFilter:

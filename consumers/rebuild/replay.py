@@ -1,6 +1,5 @@
 """Fills a side schema from the log, to exact positions, with the live projection's own code."""
 
-import logging
 import time
 from collections.abc import Iterable, Mapping
 from types import TracebackType
@@ -12,16 +11,13 @@ from consumers.fold.fold import EVERYTHING, ReplayFilter
 from consumers.fold.parse import parse_record
 from consumers.log.reader import LogReader, LogRecord, TopicPartition
 from consumers.progress import ReplayProgress
-from consumers.projection.loop import ParallelFill, UnfinishedError
 from consumers.projection.outage import Outage
 from consumers.projection.pipeline import InTurn, Pipeline
-from consumers.projection.positions import Positions, count_events, load_positions, start_positions
+from consumers.projection.positions import Positions, count_events, start_positions
 from consumers.projection.schema import ProjectedSchema
 from consumers.rebuild.live_order import LiveOrder
 from schemas.catalogue import NUM_PARTITIONS, TOPICS
 from schemas.local_log import partition_of
-
-logger = logging.getLogger(__name__)
 
 BATCH_RECORDS = 20_000
 POLL_S = 1.0
@@ -32,10 +28,7 @@ SILENCE_LIMIT_S = 60.0
 
 
 class Replay:
-    """One existing side schema being filled. Not thread-safe; a context manager.
-
-    With `parallel` a long stretch is applied by several processes.
-    """
+    """One existing side schema being filled. Not thread-safe; a context manager."""
 
     def __init__(
         self,
@@ -44,7 +37,6 @@ class Replay:
         schema: str,
         *,
         replay_filter: ReplayFilter = EVERYTHING,
-        parallel: ParallelFill | None = None,
         group: int | None = None,
         is_shard: bool = False,
         progress: ReplayProgress | None = None,
@@ -59,7 +51,6 @@ class Replay:
         self._reader = reader
         self._progress = progress
         self._url = url
-        self._parallel = parallel
         settings = None if group is None else WRITER_SETTINGS
         self._session = session
         self._connection = session or connect(url, f"fill {schema}", settings)
@@ -108,12 +99,10 @@ class Replay:
     def advance(self, until: Positions, order: LiveOrder | None = None) -> None:
         """Apply everything before these positions and nothing after; waits while Kafka is away.
 
-        With an `order`, from the beginning and in one process: streams in several partitions as
-        the live tables have read them. CuaProjectError when the log lacks some of it.
+        With an `order`: streams in several partitions as the live tables have read them.
+        CuaProjectError when the log lacks some of it.
         """
-        if not order:
-            order = None
-            self._advance_in_parallel(until)
+        order = order or None
         behind = {
             at: position
             for at, position in start_positions(self.positions, self._reader).items()
@@ -157,33 +146,10 @@ class Replay:
     def _writer(self) -> Pipeline | InTurn:
         return InTurn(self._target) if self._session else Pipeline(self._target, self._lookups)
 
-    def _advance_in_parallel(self, until: Positions) -> None:
-        """What several processes can do of it, if that is worth it."""
-        if self._parallel is None or not self.lag(until):
-            return
-        start = start_positions(self.positions, self._reader)
-
-        def keep_going() -> bool:
-            self._show_stored(until)
-            return True
-
-        try:
-            num_events = self._parallel(self._url, self._target.schema, start, until, keep_going)
-            self._target.committed.num_events += num_events
-        except UnfinishedError as error:
-            logger.warning("%s; continuing with one process", error)
-        self._target.load()
-
     def _show(self, positions: Mapping[TopicPartition, int], until: Positions) -> None:
         if self._progress is not None:
             total = sum(until.values())
             self._progress.advance_to(total - _lag(positions, until), total)
-
-    def _show_stored(self, until: Positions) -> None:
-        """What the processes of a parallel fill have committed."""
-        if self._progress is not None:
-            with self._lookups.cursor() as cursor:
-                self._show(load_positions(cursor, self._target.schema), until)
 
     def close(self) -> None:
         """Close its connections. Idempotent."""

@@ -1,4 +1,4 @@
-"""Schemas that are filled from the log next to the live one: created, indexed, and dropped."""
+"""Schemas that are filled from the log next to the live one: created, finished, and dropped."""
 
 import logging
 from collections.abc import Iterator
@@ -8,9 +8,9 @@ from uuid import uuid4
 import psycopg2
 import sqlalchemy as sa
 
-from consumers.database.connection import Connection, connected, schema_engine
+from consumers.database.connection import Connection, Cursor, connected, schema_engine
 from consumers.database.lost_session import outage_of
-from consumers.database.repeatable import write_comments, write_repeatable
+from consumers.database.repeatable import write_repeatable
 from consumers.database.side_schemas import (
     SideSchema,
     drop_debris,
@@ -57,26 +57,27 @@ def make_temporary_tables(connection: Connection) -> None:
             cursor.execute(str(create.compile(dialect=DIALECT)))
 
 
-def finish_tables(
-    url: str, schema: str, *, with_views: bool, side: SideSchema | None = None
-) -> None:
+def finish_tables(url: str, side: SideSchema) -> None:
     """Create the other indexes and unique constraints, comments and views, and analyze.
 
-    All are cheaper, or only possible, on full tables. `with_views`: for a schema that stays. Tables
-    that become the live ones find the live schema's views there. `side`: written as its mark in the
-    same transaction, so that it outlives this process.
+    All are cheaper, or only possible, on full tables. `side`: written as its mark in the same
+    transaction, so that the schema outlives this process.
     """
-    _, late = _definitions(schema)
+    _, late = _definitions(side.name)
     with schema_engine(url).begin() as connection:
         for element in late:
             connection.execute(element)
-        (write_repeatable if with_views else write_comments)(connection, schema)
-        for table in ROW_TABLES:
-            connection.execute(sa.text(f'ANALYZE "{schema}"."{table.__tablename__}"'))
-        if side is not None:
-            driver_connection: Connection = connection.connection.driver_connection
-            with driver_connection.cursor() as cursor:
-                mark(cursor, side)
+        write_repeatable(connection, side.name)
+        driver_connection: Connection = connection.connection.driver_connection
+        with driver_connection.cursor() as cursor:
+            analyze(cursor, side.name)
+            mark(cursor, side)
+
+
+def analyze(cursor: Cursor, schema: str) -> None:
+    """Let the planner know how many rows a filled schema has."""
+    for table in (*ROW_TABLES, *STATE_TABLES):
+        cursor.execute(f'ANALYZE "{schema}"."{table.__tablename__}"')
 
 
 def write_views(url: str) -> None:
@@ -166,9 +167,3 @@ def drop_unless_finished(keeper: Connection, name: str) -> None:
             drop_side_schema(keeper, name)
         except (CuaProjectError, psycopg2.Error) as error:
             logger.warning("the schema %s stays: %s", name, str(error).strip())
-
-
-def unmark(url: str, name: str, purpose: str) -> None:
-    """Mark a schema as unfinished, so that it is dropped once its maker has gone."""
-    with connected(url, "unmark") as connection, connection, connection.cursor() as cursor:
-        mark(cursor, SideSchema(name, purpose, is_finished=False, details={}))

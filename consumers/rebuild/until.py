@@ -1,6 +1,5 @@
 """Positions and durations as text: what `rebuild` takes and prints."""
 
-import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
@@ -75,15 +74,6 @@ def _appended_at(
 
 def _text(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def parse_duration(text: str, option: str) -> float:
-    """Seconds of `30`, `30s`, `10m`, `2h` or `1d`. UsageError, naming the option."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", text.strip())
-    if found is None:
-        message = f"{option}: {text!r} is not a duration such as 30s, 10m or 2h"
-        raise UsageError(message)
-    return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[found[2]]
 
 
 def _parse_position(part: str) -> tuple[TopicPartition, int]:

@@ -1,4 +1,4 @@
-"""Bytes on disk: log or spool, blobs, database, the tables before the last rebuild."""
+"""Bytes on disk: log or spool, blobs, database."""
 
 import os
 import shutil
@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from consumers.blobs import local_folder
 from consumers.database.connection import Cursor
-from consumers.tables import PREVIOUS_SCHEMA
 from schemas.installation import Installation
 
 NUM_FOLDERS = 256
@@ -29,8 +28,6 @@ class DiskUse(NamedTuple):
     blobs_estimated: bool
     """Too many to be added up quickly: from some of the 256 folders, which are alike."""
     database_bytes: int
-    previous_bytes: int
-    """The tables that the last rebuild replaced; `cua-project gc` drops them."""
     free_bytes: int | None
     """Left on the disk of CUA_HOME."""
 
@@ -42,21 +39,15 @@ def measure_disk(installation: Installation, cursor: Cursor) -> DiskUse:
     is_local = installation.kafka_bootstrap_servers is None
     folder = local_folder(installation.blobs_url)
     blobs, is_estimate = (None, False) if folder is None else _measure_blobs(folder)
-    cursor.execute(
-        "SELECT pg_database_size(current_database()), (SELECT"
-        " coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class AS c WHERE"
-        " c.relnamespace = to_regnamespace(%s) AND c.relkind IN ('r', 'm'))",
-        (PREVIOUS_SCHEMA,),
-    )
+    cursor.execute("SELECT pg_database_size(current_database())")
     row = cursor.fetchone()
-    assert row is not None  # noqa: S101  # a SELECT of scalars has one row
+    assert row is not None  # noqa: S101  # a SELECT of a function has one row
     return DiskUse(
         log_bytes=file if is_local else None,
         spool_bytes=None if is_local else file,
         blobs_bytes=blobs,
         blobs_estimated=is_estimate,
         database_bytes=row[0],
-        previous_bytes=row[1],
         free_bytes=free_bytes(installation.home),
     )
 

@@ -1,7 +1,7 @@
 """The tables: 24 folded from the log, the projection's own, and those of `cua_ops`."""
 
 from consumers.tables.annotation import Annotation
-from consumers.tables.base import OPS_SCHEMA, PREVIOUS_SCHEMA, PROJECTION_VERSION, SCHEMA, Base
+from consumers.tables.base import OPS_SCHEMA, PROJECTION_VERSION, SCHEMA, Base
 from consumers.tables.completion import Completion, CompletionScore, StepScore
 from consumers.tables.entry import Entry
 from consumers.tables.environment import Environment
@@ -67,7 +67,6 @@ OPS_TABLES: tuple[type[Base], ...] = (Lease, OperatorDrop)
 __all__ = [
     "OPS_SCHEMA",
     "OPS_TABLES",
-    "PREVIOUS_SCHEMA",
     "PROJECTION_VERSION",
     "ROW_TABLES",
     "SCHEMA",

@@ -14,9 +14,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 SCHEMA = "cua"
-"""Everything that is a fold of the log; a rebuild replaces it whole."""
-PREVIOUS_SCHEMA = "cua_previous"
-"""The tables that the last rebuild replaced."""
+"""Everything that is a fold of the log."""
 OPS_SCHEMA = "cua_ops"
 """Survives a rebuild: the lease, operators' drops, the migrations' revision."""
 

@@ -1,4 +1,4 @@
-"""Leases and operators' drops, which survive a rebuild."""
+"""Leases and operators' drops, which no log gives back."""
 
 from sqlalchemy import BigInteger, CheckConstraint, Identity, Index
 from sqlalchemy.orm import Mapped, mapped_column

@@ -1,6 +1,6 @@
 """The projection's own tables.
 
-In the schema of the rows: both change in one transaction, and a rebuild replaces both.
+In the schema of the rows: both change in one transaction, also in a rebuild.
 """
 
 from uuid import UUID

@@ -151,7 +151,7 @@ VIEWS: tuple[View, ...] = (
     *SQL_AGENT_VIEWS,
 )
 VIEW_NAMES: tuple[str, ...] = tuple(view.name for view in VIEWS)
-"""Views that migrate makes in every schema of ours; a rebuild carries only users' views."""
+"""Views that migrate makes in every schema of ours."""
 
 
 def functions(schema: str) -> tuple[Function, ...]:

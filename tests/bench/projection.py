@@ -158,7 +158,7 @@ def make_plain_tables(url: str) -> None:
         cursor.execute("DROP SCHEMA IF EXISTS plain CASCADE")
     make_tables(url, "plain", "into")
     side = SideSchema("plain", "into", is_finished=True, details={})
-    finish_tables(url, "plain", with_views=False, side=side)
+    finish_tables(url, side)
 
 
 def copy_rows(url: str, texts: dict[str, str]) -> None:
@@ -224,11 +224,7 @@ def run(*, with_kafka: bool, large: bool) -> dict[str, Cost]:
             costs["read, parse, plain COPY"] = cost(rows, figures)
             with measured(server) as figures:
                 rebuild(reader, url)
-            costs["rebuild, compare and swap"] = cost(rows, figures)
-            if parallel is not None:
-                with measured(server) as figures:
-                    rebuild(reader, url, parallel=parallel)
-                costs["rebuild, 2 processes"] = cost(rows, figures)
+            costs["rebuild, compare"] = cost(rows, figures)
             assert verify(reader, url).equal
         with kafka_reader(records) if with_kafka else nullcontext() as kafka:
             if kafka is not None:

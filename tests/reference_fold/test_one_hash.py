@@ -43,10 +43,7 @@ def empty(url: str) -> None:
         f'DELETE FROM cua."{table.__tablename__}";' for table in (*ROW_TABLES, *STATE_TABLES)
     )
     with connected(url, "test") as connection, connection, connection.cursor() as cursor:
-        cursor.execute(
-            f"{tables} DELETE FROM cua_ops.operator_drop; DROP SCHEMA IF EXISTS cua_previous"
-            " CASCADE"
-        )
+        cursor.execute(f"{tables} DELETE FROM cua_ops.operator_drop")
 
 
 @in_parts()

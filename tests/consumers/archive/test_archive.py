@@ -29,7 +29,6 @@ from consumers.log.local import LocalLogReader
 from consumers.log.open import open_reader
 from consumers.log.reader import LogReader, LogRecord, TopicPartition
 from consumers.projection.loop import ProjectionLoop
-from consumers.rebuild.parallel import Parallel
 from consumers.rebuild.rebuild import compare, rebuild
 from consumers.rebuild.verify import verify
 from producer.log.kafka import KafkaLog
@@ -289,8 +288,7 @@ def test_rebuild_and_verify_read_across_archive_and_log(
     with opened(log) as reader:
         both = ArchivedLogReader(reader, tmp_path / "archive")
         assert compare(both, migrated_url).equal
-        processes = Parallel(installation, 2, tmp_path / "archive", worthwhile_records=1)
-        assert rebuild(both, migrated_url, parallel=processes.fill).swapped
+        rebuild(both, migrated_url)
         assert verify(both, migrated_url) == before
         ProjectionLoop(reader, migrated_url).run_once()
 

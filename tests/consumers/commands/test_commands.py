@@ -127,7 +127,8 @@ def test_run_status_verify_and_rebuild_report_what_scripts_rely_on(call: Call) -
         connection,
         connection.cursor() as cursor,
     ):
-        cursor.execute("UPDATE cua.turn SET reward = 1 WHERE turn = 1")
+        cursor.execute("UPDATE cua.turn SET reward = reward + 1 WHERE turn = 1")
+        num_edited = cursor.rowcount
     code, report, error = call("verify", "--json")
     assert (
         code,
@@ -139,16 +140,16 @@ def test_run_status_verify_and_rebuild_report_what_scripts_rely_on(call: Call) -
 
     assert call("rebuild", "--check", "--json")[0] == 4
     code, report, _ = call("rebuild", "--json")
-    assert (code, report["events"], report["equal"], report["swapped"]) == (
+    assert (code, report["events"], report["equal"], report["different"]) == (
         0,
         len(events),
         False,
-        True,
+        ["turn"],
     )
+    assert report["changed"] == report["changed_rows"]["turn"] == num_edited
     assert report["tables"]["training"] == 1
     assert call("verify", "--json")[0] == 0
-    assert call("rebuild", "--rollback", "--json")[0] == 0
-    assert call("verify", "--json")[0] == 4
+    assert call("rebuild", "--json")[1]["changed"] == 0
 
     assert call("migrate", "--check", "--json")[:2] == (0, {"equal": True, "differences": []})
 
@@ -284,7 +285,7 @@ def test_a_training_is_shown_parked_when_the_first_record_of_a_stream_is(
 def test_the_database_being_away_is_exit_5_and_a_usage_error_exit_2(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert call("rebuild", "--check", "--rollback")[0] == 2
+    assert call("rebuild", "--check", "--drop", "x")[0] == 2
     monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/nothing")
     code, output, error = call("verify")
     assert (code, output) == (5, None)

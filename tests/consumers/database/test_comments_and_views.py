@@ -20,6 +20,7 @@ from consumers.cli import cli
 from consumers.database.connection import connect, schema_engine
 from consumers.database.migrate import migrate, missing, newest_revision, schema_differences
 from consumers.database.repeatable import mending_command, write_repeatable
+from consumers.database.side_schemas import SideSchema
 from consumers.errors import CuaProjectError
 from consumers.rebuild.side_schema import finish_tables, make_tables
 from consumers.tables import OPS_TABLES, ROW_TABLES, STATE_TABLES
@@ -66,7 +67,7 @@ def test_a_migrated_and_a_rebuilt_schema_have_every_comment(
     migrated_url: str, cursor: Cursor
 ) -> None:
     make_tables(migrated_url, "beside", "into")
-    finish_tables(migrated_url, "beside", with_views=True)
+    finish_tables(migrated_url, SideSchema("beside", "into", is_finished=True, details={}))
     ours = (["cua", "cua_ops", "beside"],)
     for query in (UNCOMMENTED, UNCOMMENTED_TABLES):
         cursor.execute(query, ours)

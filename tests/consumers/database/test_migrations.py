@@ -26,11 +26,10 @@ def test_autogenerate_finds_no_difference_after_the_last_migration(database_url:
     assert schema_differences(database_url) == []
 
 
-def test_a_missing_column_and_index_and_an_extra_column_are_differences(migrated_url: str) -> None:
+def test_a_missing_column_and_index_are_differences(migrated_url: str) -> None:
     execute(
         migrated_url,
-        "ALTER TABLE cua.turn DROP COLUMN reward; DROP INDEX cua.ix_rollout_training_id;"
-        "ALTER TABLE cua.obs ADD COLUMN mine integer",
+        "ALTER TABLE cua.turn DROP COLUMN reward; DROP INDEX cua.ix_rollout_training_id;",
     )
 
     found = schema_differences(migrated_url)
@@ -38,14 +37,13 @@ def test_a_missing_column_and_index_and_an_extra_column_are_differences(migrated
     assert sorted(difference.split(":")[0] for difference in found) == [
         "add_column",
         "add_index",
-        "remove_column",
     ]
 
 
 def test_what_users_put_beside_the_tables_is_no_difference(migrated_url: str) -> None:
     execute(
         migrated_url,
-        "CREATE INDEX mine ON cua.obs (created_at);"
+        "CREATE INDEX mine ON cua.obs (created_at); ALTER TABLE cua.obs ADD COLUMN mine integer;"
         "CREATE UNIQUE INDEX mine_too ON cua.turn (id, turn);"
         "ALTER TABLE cua.step ADD CONSTRAINT my_check CHECK (step >= 0);"
         "ALTER TABLE cua.step ADD CONSTRAINT my_key UNIQUE (id, step);"

@@ -12,7 +12,6 @@ import pytest
 from filelock import FileLock
 from kafka import KafkaAdminClient, TopicPartition
 
-from consumers.database.connection import connected
 from consumers.garbage.blobs import delete_unnamed, find_unnamed
 from consumers.garbage.stores import FolderStore
 from consumers.log.open import open_reader
@@ -25,7 +24,6 @@ from schemas.environment import EnvironmentRequested
 from schemas.installation import Installation, read_installation
 from tests.support.command import Call, call
 from tests.support.kafka import KafkaService
-from tests.support.logs import logged_events, write_local_log
 
 __all__ = ["call"]
 pytestmark = pytest.mark.services
@@ -180,61 +178,6 @@ def test_a_remote_store_is_collected_by_the_age_it_tells(
     done = call("gc", "--yes", "--json", "--only", "blobs", "--store-is-ours").json
     assert done["blobs"] == {"count": 1, "bytes": 7}
     assert (files.exists(old), files.exists(young)) == (False, True)
-
-
-def execute(statement: str) -> None:
-    with (
-        connected(os.environ["DATABASE_URL"], "test") as connection,
-        connection,
-        connection.cursor() as cursor,
-    ):
-        cursor.execute(statement)
-
-
-def has_previous() -> bool:
-    with connected(os.environ["DATABASE_URL"], "test") as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT to_regnamespace('cua_previous') IS NOT NULL")
-        row = cursor.fetchone()
-        assert row is not None
-        return bool(row[0])
-
-
-@pytest.mark.parametrize(
-    ("theirs", "named"),
-    [
-        ("CREATE VIEW public.mine AS SELECT id FROM cua_previous.rollout", "view mine"),
-        ("CREATE TABLE cua_previous.notes (id int)", "table cua_previous.notes"),
-        ("CREATE VIEW cua_previous.mine AS SELECT 1 AS one", "view cua_previous.mine"),
-        ("CREATE PUBLICATION mine FOR TABLE cua_previous.turn", "publication mine"),
-        (
-            "CREATE TABLE public.mine (r uuid REFERENCES cua_previous.rollout (id))",
-            "mine_r_fkey",
-        ),
-    ],
-)
-def test_old_tables_go_unless_something_of_the_users_depends_on_them(
-    call: Call, installation: Installation, theirs: str, named: str
-) -> None:
-    write_local_log(installation.local_log_path, logged_events("a")[:50])
-    call("run", "--once")
-    assert call("rebuild").code == 0
-    assert has_previous()
-    execute(theirs)
-    refused = call("gc", "--yes", "--only", "previous")
-    assert (refused.code, named in refused.err) == (1, True), refused
-    assert has_previous()
-    execute(
-        theirs.replace("CREATE", "DROP")
-        .partition(" AS ")[0]
-        .partition(" FOR ")[0]
-        .partition(" (")[0]
-    )
-    done = call("gc", "--yes", "--only", "previous", "--json").json
-    assert done["previous"]["count"] > 10
-    assert done["previous"]["bytes"] > 0
-    assert not has_previous()
-    assert call("rebuild", "--rollback").code == 3
-    assert call("verify").code == 0
 
 
 @pytest.fixture

@@ -19,13 +19,14 @@ from consumers.rebuild.built import drop_built
 from consumers.rebuild.preparation import schema_lock
 from consumers.rebuild.rebuild import build_into, rebuild
 from consumers.rebuild.side_schema import locked_schema
-from consumers.rebuild.until import parse_duration, parse_until
+from consumers.rebuild.until import parse_until
 from consumers.rebuild.verify import verify
 from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.support.logs import logged_events, memory_log, write_local_log
 from tests.support.memory_log import BEGAN, MemoryLog, MemoryReader
 from tests.support.paths import ROOT
-from tests.support.postgres import execute
+from tests.support.postgres import execute, one
+from tests.support.projectors import eventually
 
 pytestmark = pytest.mark.services
 SMALL = Shape(steps=1, groups=1, group_size=2, turns=1)
@@ -46,7 +47,7 @@ def schemas(url: str) -> list[str]:
         cursor.execute(
             "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> ALL(%s) ORDER"
             " BY 1",
-            (["cua", "cua_ops", "public", "information_schema", "cua_previous"],),
+            (["cua", "cua_ops", "public", "information_schema"],),
         )
         return [row[0] for row in cursor.fetchall()]
 
@@ -79,14 +80,14 @@ def test_every_command_clears_debris_away_and_keeps_what_only_looks_like_it(
         migrated_url,
         f"{DEBRIS}; CREATE SCHEMA cua_rebuild_notes; CREATE TABLE cua_rebuild_notes.turn (a int);"
         " CREATE SCHEMA cua_verify_12345678; CREATE TABLE cua_verify_12345678.mine (a int); CREATE"
-        " SCHEMA cua_previous_swapping",
+        " SCHEMA cua_copy",
     )
 
     assert callable(command)
     command(migrated_url, log)
 
     assert schemas(migrated_url) == [
-        "cua_previous_swapping",
+        "cua_copy",
         "cua_rebuild_notes",
         "cua_verify_12345678",
     ]
@@ -175,19 +176,6 @@ def test_an_empty_log_has_no_moment() -> None:
         parse_until("2026-03-01", MemoryReader(MemoryLog()))
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("30", 30), ("30s", 30), ("1.5m", 90), ("2h", 7200), ("0", 0)]
-)
-def test_durations_are_read(text: str, seconds: float) -> None:
-    assert parse_duration(text, "--swap-timeout") == seconds
-
-
-@pytest.mark.parametrize("text", ["", "soon", "-1", "1w", "1 h m"])
-def test_what_is_no_duration_is_a_usage_error(text: str) -> None:
-    with pytest.raises(UsageError, match=r"--swap-timeout: .* is not a duration"):
-        parse_duration(text, "--swap-timeout")
-
-
 @pytest.mark.parametrize("arguments", [["rebuild"], ["rebuild", "--run", "a", "--into", "mine"]])
 def test_a_rebuild_that_is_killed_leaves_nothing_that_the_next_one_trips_over(
     migrated_url: str, tmp_path: Path, arguments: list[str]
@@ -214,3 +202,44 @@ def test_a_rebuild_that_is_killed_leaves_nothing_that_the_next_one_trips_over(
 
     assert done.returncode == 0, done.stderr
     assert schemas(migrated_url) == (["mine"] if "--run" in arguments else [])
+
+
+SLOW = (
+    "CREATE FUNCTION public.slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM"
+    " pg_sleep(0.2); RETURN NEW; END'; CREATE TRIGGER slow BEFORE UPDATE ON cua.turn FOR EACH ROW"
+    " EXECUTE FUNCTION public.slow()"
+)
+
+
+def test_a_rebuild_that_is_killed_while_it_puts_rows_right_has_changed_nothing(
+    migrated_url: str, events: list[LoggedEvent], tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    log_file = home / "log" / "log.sqlite3"
+    log_file.parent.mkdir(parents=True)
+    write_local_log(log_file, events)
+    environment = os.environ | {"CUA_HOME": str(home), "DATABASE_URL": migrated_url}
+    project = [sys.executable, "-m", "consumers", "run", "--once"]
+    subprocess.run(project, cwd=ROOT, env=environment, timeout=120, check=True)
+    execute(migrated_url, "UPDATE cua.turn SET reward = 7; DELETE FROM cua.action")
+    execute(migrated_url, SLOW)
+    command = [sys.executable, "-m", "consumers", "rebuild"]
+    process = subprocess.Popen(command, cwd=ROOT, env=environment)
+    merging = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE"
+        " 'UPDATE%turn%' AND wait_event = 'PgSleep'"
+    )
+    eventually(lambda: one(migrated_url, merging) == 1)
+    process.send_signal(signal.SIGKILL)
+    process.wait(10)
+
+    eventually(lambda: one(migrated_url, merging) == 0)
+    state = "SELECT min(reward), (SELECT count(*) FROM cua.action) FROM cua.turn"
+    with connected(migrated_url, "test") as connection, connection.cursor() as cursor:
+        cursor.execute(state)
+        assert cursor.fetchone() == (7.0, 0)
+    execute(migrated_url, "DROP TRIGGER slow ON cua.turn")
+    subprocess.run(command, cwd=ROOT, env=environment, timeout=120, check=True)
+    verifying = [sys.executable, "-m", "consumers", "verify"]
+    subprocess.run(verifying, cwd=ROOT, env=environment, timeout=120, check=True)
+    assert schemas(migrated_url) == []

@@ -12,12 +12,13 @@ from consumers.database.readiness import make_ready
 from consumers.database.shape import find_problems
 from consumers.errors import CuaProjectError, MismatchError
 from consumers.projection.loop import ProjectionLoop
-from consumers.rebuild.rebuild import can_roll_back, compare, rebuild, roll_back
+from consumers.rebuild.rebuild import compare, rebuild
 from consumers.rebuild.verify import verify
 from consumers.tables import OPS_SCHEMA, SCHEMA, Base
 from tests.reference_fold.histories import Shape
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
+from tests.support.rebuilding import UnreadableReader
 from tests.support.roles import owners_template, owners_url
 
 pytestmark = pytest.mark.services
@@ -125,7 +126,7 @@ def damage(url: str, *statements: str) -> None:
 
 def rebuild_whole(url: str, log: MemoryLog) -> None:
     make_ready(url, embedded=False, mends=True)
-    assert rebuild(MemoryReader(log), url).swapped
+    rebuild(MemoryReader(log), url)
     assert problems(url) == []
     make_ready(url, embedded=False)
 
@@ -220,7 +221,7 @@ def test_a_database_with_only_the_operators_tables_gets_the_others_by_what_migra
     for command in (lambda: migrate(migrated_url), lambda: make_ready(migrated_url, embedded=True)):
         with pytest.raises(MismatchError, match=r"tables of ours, but no.*`cua-project rebuild`"):
             command()
-    assert rebuild(MemoryReader(log), migrated_url).swapped
+    rebuild(MemoryReader(log), migrated_url)
 
     assert schema_differences(migrated_url) == []
     assert verify(MemoryReader(log), migrated_url).equal
@@ -229,26 +230,62 @@ def test_a_database_with_only_the_operators_tables_gets_the_others_by_what_migra
         assert cursor.fetchall() == [("anna",)]
 
 
-@pytest.mark.parametrize(
-    ("statement", "said"),
-    [
-        ("DROP SCHEMA cua CASCADE", "the table cua_previous.action is missing.*and [0-9]+ more"),
-        ("ALTER TABLE cua.turn DROP COLUMN reward", "the column cua_previous.turn.reward is"),
-    ],
-)
-def test_broken_tables_that_a_rebuild_replaced_do_not_come_back(
-    migrated_url: str, log: MemoryLog, statement: str, said: str
+def test_rows_that_a_lost_key_let_in_twice_are_there_once_again(
+    migrated_url: str, log: MemoryLog
 ) -> None:
-    damage(migrated_url, statement)
-    assert rebuild(MemoryReader(log), migrated_url).swapped
+    ProjectionLoop(MemoryReader(log), migrated_url).run_once()
+    damage(
+        migrated_url,
+        "ALTER TABLE cua.turn DROP CONSTRAINT pk_turn, DROP CONSTRAINT uq_turn_rollout_id_turn",
+        "INSERT INTO cua.turn SELECT * FROM cua.turn",
+    )
 
-    assert not can_roll_back(migrated_url)
-    with pytest.raises(MismatchError, match=f"were broken: {said}.*; the live ones stay"):
-        roll_back(migrated_url)
+    rebuild_whole(migrated_url, log)
 
     assert verify(MemoryReader(log), migrated_url).equal
-    assert rebuild(MemoryReader(log), migrated_url).swapped
-    assert can_roll_back(migrated_url)
+
+
+def test_a_view_that_keeps_a_column_from_being_altered_is_named_before_the_replay(
+    migrated_url: str, log: MemoryLog
+) -> None:
+    ProjectionLoop(MemoryReader(log), migrated_url).run_once()
+    damage(
+        migrated_url,
+        "ALTER TABLE cua.rollout ALTER COLUMN reward TYPE text",
+        "CREATE VIEW cua.mine AS SELECT reward FROM cua.rollout",
+    )
+
+    with pytest.raises(
+        CuaProjectError, match=r"reward has the type text .* view cua.mine; drop them"
+    ):
+        rebuild(UnreadableReader(log), migrated_url)
+
+    damage(migrated_url, "DROP VIEW cua.mine")
+    rebuild_whole(migrated_url, log)
+
+
+def test_what_users_put_on_a_table_outlives_the_mending_of_it(
+    migrated_url: str, log: MemoryLog
+) -> None:
+    ProjectionLoop(MemoryReader(log), migrated_url).run_once()
+    damage(
+        migrated_url,
+        "ALTER TABLE cua.rollout ADD COLUMN mine text DEFAULT 'x'",
+        "ALTER TABLE cua.rollout DROP COLUMN task_success CASCADE",
+        "CREATE INDEX mine ON cua.rollout (reward); ALTER TABLE cua.rollout ALTER COLUMN reward"
+        " TYPE text; GRANT SELECT (reward) ON cua.rollout TO PUBLIC",
+        "UPDATE cua.rollout SET mine = id::text",
+    )
+
+    rebuild_whole(migrated_url, log)
+
+    with connected(migrated_url, "test") as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT bool_and(mine = id::text), to_regclass('cua.mine') IS NOT NULL, (SELECT attacl"
+            " IS NOT NULL FROM pg_attribute WHERE attrelid = 'cua.rollout'::regclass AND attname ="
+            " 'reward') FROM cua.rollout"
+        )
+        assert cursor.fetchone() == (True, True, True)
 
 
 def test_a_missing_index_stops_nothing(migrated_url: str) -> None:

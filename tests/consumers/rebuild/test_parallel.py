@@ -12,7 +12,6 @@ from consumers.log.local import LocalLogReader
 from consumers.log.reader import TopicPartition
 from consumers.projection.loop import ProjectionLoop
 from consumers.rebuild.parallel import Parallel, divide
-from consumers.rebuild.rebuild import rebuild
 from consumers.rebuild.replay import misplaced
 from consumers.rebuild.verify import verify
 from schemas.catalogue import NUM_PARTITIONS
@@ -109,23 +108,6 @@ def test_a_projector_that_is_far_behind_catches_up_with_several_processes(
     assert report.events == len(events)
     reference = fold((event.subject, event.value) for event in events)
     assert differences(plain_tables(reference.tables), database_tables(migrated_url)) == []
-
-
-@pytest.mark.services
-def test_a_rebuild_by_several_processes_gives_the_same_tables(
-    migrated_url: str, installation: Installation, events: list[LoggedEvent]
-) -> None:
-    reader = open_log(installation.local_log_path)
-    ProjectionLoop(reader, migrated_url).run_once()
-
-    result = rebuild(
-        reader,
-        migrated_url,
-        parallel=Parallel(installation, 2, worthwhile_records=1).fill,
-    )
-
-    assert (result.equal, result.swapped, result.events) == (True, True, len(events))
-    assert verify(reader, migrated_url).equal
 
 
 @pytest.mark.services

@@ -1,6 +1,5 @@
 """The tables can be made again from the log at any time, and their readers do not notice."""
 
-import logging
 import re
 import threading
 import time
@@ -11,14 +10,14 @@ from datetime import timedelta
 import psycopg2
 import pytest
 
-from consumers.database.connection import connect, connected
+from consumers.database.connection import connected
 from consumers.database.location import libpq_url
-from consumers.database.migrate import SCHEMA_LOCK, migrate, schema_differences
+from consumers.database.migrate import SCHEMA_LOCK, schema_differences
 from consumers.database.readiness import make_ready
-from consumers.errors import CuaProjectError, NotFoundError, UsageError
+from consumers.errors import CuaProjectError, UsageError
 from consumers.log.reader import TopicPartition
 from consumers.projection.loop import ProjectionLoop
-from consumers.rebuild.rebuild import RebuildReport, build_into, compare, rebuild, roll_back
+from consumers.rebuild.rebuild import RebuildReport, build_into, compare, rebuild
 from consumers.rebuild.until import format_positions, parse_until
 from consumers.rebuild.verify import verify
 from schemas.ids import training_id
@@ -50,16 +49,19 @@ def events() -> list[LoggedEvent]:
     return logged_events("a", "b", shape=SMALL)
 
 
-def test_tables_that_nobody_touched_are_equal_and_the_swap_changes_no_row(
+def test_tables_that_nobody_touched_are_equal_and_no_row_of_them_is_written_again(
     migrated_url: str, events: list[LoggedEvent]
 ) -> None:
     log = memory_log(events)
     project(log, migrated_url)
     before = verify(MemoryReader(log), migrated_url)
+    written = "SELECT array_agg(DISTINCT xmin::text) FROM cua.turn"
+    by = rows(migrated_url, written)
 
     result = run(log, migrated_url)
 
-    assert (result.equal, result.swapped, result.events) == (True, True, len(events))
+    assert (result.equal, result.changed, result.events) == (True, 0, len(events))
+    assert rows(migrated_url, written) == by
     assert verify(MemoryReader(log), migrated_url) == before
     assert before.equal
     assert result.tables == {name: table.rows for name, table in before.tables.items()}
@@ -75,7 +77,7 @@ def test_an_empty_database_is_filled_with_the_same_hashes(
     make_ready(database_url, embedded=False)
     result = run(log, database_url)
 
-    assert result.swapped
+    assert (result.equal, result.changed) == (True, 0)
     assert (
         verify(MemoryReader(log), database_url).tables
         == verify(MemoryReader(log), migrated_url).tables
@@ -112,42 +114,13 @@ def test_changed_deleted_and_added_rows_are_named_and_healed(
         ("turn", deleted, None, "(no row)", "a row"),
         ("validator", added, None, "a row", "(no row)"),
     }
-    assert compare(MemoryReader(log), migrated_url).different == ["validator", "rollout", "turn"]
+    compared = compare(MemoryReader(log), migrated_url)
+    assert compared.different == ["validator", "rollout", "turn"]
     assert not verify(MemoryReader(log), migrated_url).equal
     result = run(log, migrated_url)
-    assert (result.equal, result.swapped) == (False, True)
+    assert (result.equal, result.changed) == (False, 3)
+    assert compared.changed_rows == result.changed_rows == {"validator": 1, "rollout": 1, "turn": 1}
     assert verify(MemoryReader(log), migrated_url).equal
-
-
-def test_a_rebuild_can_be_undone_and_the_projector_goes_on_from_there(
-    migrated_url: str, events: list[LoggedEvent]
-) -> None:
-    log = memory_log(events[:200])
-    project(log, migrated_url)
-    execute(migrated_url, "UPDATE cua.turn SET reward = 9")
-    run(log, migrated_url)
-    memory_log(events[200:], log)
-
-    roll_back(migrated_url)
-
-    assert rows(migrated_url, "SELECT DISTINCT reward FROM cua.turn") == [(9.0,)]
-    roll_back(migrated_url)
-    project(log, migrated_url)
-    assert verify(MemoryReader(log), migrated_url).equal
-
-
-def test_a_migration_leaves_nothing_to_undo(migrated_url: str, events: list[LoggedEvent]) -> None:
-    run(memory_log(events), migrated_url)
-    migrate(migrated_url, "base")
-    migrate(migrated_url)
-
-    with pytest.raises(NotFoundError, match="nothing to go back to"):
-        roll_back(migrated_url)
-
-
-def test_there_is_nothing_to_undo_before_the_first_rebuild(migrated_url: str) -> None:
-    with pytest.raises(NotFoundError, match="nothing to go back to"):
-        roll_back(migrated_url)
 
 
 @contextmanager
@@ -221,34 +194,6 @@ def test_readers_and_a_running_projector_do_not_notice_a_rebuild(
     reference = fold((record.key, record.value) for record in log.records)
     assert differences(plain_tables(reference.tables), database_tables(migrated_url)) == []
     assert verify(MemoryReader(log), migrated_url).equal
-
-
-def test_a_long_transaction_of_a_reader_is_waited_for_and_named(
-    migrated_url: str, events: list[LoggedEvent]
-) -> None:
-    log = memory_log(events)
-    project(log, migrated_url)
-    reader = connect(migrated_url, "slow reader")
-    reader.cursor().execute("SELECT count(*) FROM cua.turn")
-    waited: list[str] = []
-
-    class EndTheTransaction(logging.Handler):
-        """When the rebuild logs that it waits."""
-
-        def emit(self, record: logging.LogRecord) -> None:
-            waited.append(record.getMessage())
-            reader.rollback()
-
-    handler = EndTheTransaction(logging.WARNING)
-    logging.getLogger("consumers.rebuild.swap").addHandler(handler)
-    try:
-        result = rebuild(MemoryReader(log), migrated_url)
-    finally:
-        logging.getLogger("consumers.rebuild.swap").removeHandler(handler)
-
-    reader.close()
-    assert result.swapped
-    assert any("waiting to swap" in line and "cua-project slow reader" in line for line in waited)
 
 
 def test_a_rebuild_keeps_the_permissions_of_readers(

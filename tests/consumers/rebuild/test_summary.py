@@ -1,4 +1,6 @@
-"""The summary of a rebuild that has swapped the tables."""
+"""The summary of a rebuild."""
+
+import json
 
 import pytest
 
@@ -8,22 +10,38 @@ from consumers.rebuild.rebuild import RebuildReport
 from tests.support.kafka import free_port
 
 
-def test_a_database_that_goes_away_after_the_swap_is_no_failure_of_the_rebuild(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    report = RebuildReport(
+def report(changed: dict[str, int]) -> RebuildReport:
+    return RebuildReport(
         events=1234,
         seconds=2.04,
-        equal=True,
-        swapped=True,
+        equal=not changed,
+        changed=sum(changed.values()),
+        changed_rows=changed,
         tables={"training": 1, "turn": 1999},
-        different=[],
+        different=list(changed),
         schema="cua",
         positions={TopicPartition("cua.rollouts", 0): 1234},
     )
+
+
+@pytest.mark.parametrize(
+    ("changed", "outcome"),
+    [
+        ({}, "no row differed: the tables are equal to the log"),
+        ({"turn": 1}, "1 row differed and was put right (turn 1)"),
+        ({"step": 2, "turn": 1010}, "1,012 rows differed and were put right (step 2, turn 1,010)"),
+    ],
+)
+def test_the_outcome_is_stated_also_when_the_database_has_gone_away_since(
+    capsys: pytest.CaptureFixture[str], changed: dict[str, int], outcome: str
+) -> None:
     url = f"postgresql://me@127.0.0.1:{free_port()}/runs"
-    print_report(report, url, check=False, as_json=False)
-    assert capsys.readouterr().out == (
-        "1,234 events, 2,000 rows in 2.0 s\n"
-        "the new tables are live; they are equal to the replaced ones\n"
-    )
+    print_report(report(changed), url, check=False, as_json=False)
+    assert capsys.readouterr().out == f"1,234 events, 2,000 rows in 2.0 s\n{outcome}\n"
+
+
+def test_a_script_gets_names_and_numbers_by_table(capsys: pytest.CaptureFixture[str]) -> None:
+    print_report(report({"turn": 3}), "", check=False, as_json=True)
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["equal"], printed["changed"], printed["different"]) == (False, 3, ["turn"])
+    assert printed["tables"] == {"training": 1, "turn": 1999}

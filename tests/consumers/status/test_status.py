@@ -98,7 +98,7 @@ def test_an_idle_log_that_is_projected_has_no_lag(call: Call) -> None:
     report = call("status", "--json").json
     assert {partition["lag_seconds"] for partition in report["log"]["partitions"]} == {0.0}
     assert report["disk"]["log_bytes"] > 0
-    assert report["disk"]["database_bytes"] > report["disk"]["previous_bytes"] == 0
+    assert report["disk"]["database_bytes"] > 0
 
 
 def test_a_running_training_without_a_heartbeat_for_a_minute_is_stale(call: Call) -> None:

@@ -1,0 +1,94 @@
+"""The live tables at one moment: of which log they are, how much they have read, what they lack."""
+
+import logging
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from consumers.database.connection import Cursor, connected
+from consumers.database.shape import Problem, find_problems
+from consumers.errors import MismatchError
+from consumers.log.reader import LOOK_AT, LastRecord, LogReader, TopicPartition
+from consumers.projection.positions import (
+    Positions,
+    check_records,
+    load_last_records,
+    load_positions,
+    read_state,
+)
+from consumers.rebuild.live_order import LiveOrder, read_live_order
+from consumers.tables import SCHEMA, STATE_TABLES
+
+logger = logging.getLogger(__name__)
+
+STATE_NAMES = frozenset(str(table.__tablename__) for table in STATE_TABLES)
+
+
+class LiveTables(NamedTuple):
+    """The live tables at one moment."""
+
+    log_id: str | None
+    positions: Positions
+    last: Mapping[TopicPartition, LastRecord]
+    order: LiveOrder
+    problems: list[Problem]
+    """What they lack."""
+
+    @property
+    def broken(self) -> frozenset[str | None]:
+        """Tables that cannot be read or written whole; None: all."""
+        return frozenset(problem.table for problem in self.problems if problem.is_fatal)
+
+    @property
+    def has_state(self) -> bool:
+        """Whether they say how far they have read which log."""
+        return None not in self.broken and not self.broken & STATE_NAMES
+
+
+def read_live(url: str) -> LiveTables:
+    """One snapshot, whatever is projected meanwhile."""
+    with connected(url, "rebuild snapshot") as connection:
+        connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
+        with connection.cursor() as cursor:
+            return load_live(cursor)
+
+
+def load_live(cursor: Cursor) -> LiveTables:
+    """As the cursor's transaction sees them; without positions where those are broken."""
+    live = LiveTables(None, {}, {}, LiveOrder({}), find_problems(cursor, [SCHEMA]))
+    if not live.has_state:
+        return live
+    return live._replace(
+        log_id=read_state(cursor, SCHEMA).log_id,
+        positions=load_positions(cursor, SCHEMA),
+        last=load_last_records(cursor, SCHEMA),
+        order=read_live_order(cursor, SCHEMA),
+    )
+
+
+def is_of_log(live: LiveTables, reader: LogReader, *, from_shorter_log: bool = False) -> bool:
+    """Whether the log has what the tables have read, so that a replay can stop where they are.
+
+    False, with a warning: they are of another log, do not say, or the log is shorter and may be.
+    MismatchError when it may not be, or is empty.
+    """
+    if not live.has_state:
+        logger.warning("without their positions the tables cannot be compared with the log")
+        return False
+    is_empty = not any(reader.end_offsets(reader.partitions()).values())
+    if live.log_id not in {None, reader.log_id}:
+        if is_empty:
+            message = (
+                f"the tables were made from the log {live.log_id}, and the configured log is empty;"
+                f" nothing was changed. {LOOK_AT}"
+            )
+            raise MismatchError(message)
+        logger.warning("the tables were made from another log (%s): not compared", live.log_id)
+        return False
+    try:
+        check_records(live.positions, live.last, reader)
+    except MismatchError as error:
+        if not from_shorter_log or is_empty:
+            raise
+        logger.warning("not compared: %s", error)
+        return False
+    return True
