@@ -26,6 +26,7 @@ from schemas.local_log import partition_of
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
 from tests.reference_fold.histories import LoggedEvent
 from tests.reference_fold.reference import fold
+from tests.support.eventually import eventually
 from tests.support.kafka import KafkaService
 from tests.support.logs import logged_events
 from tests.support.reading import installation_on
@@ -74,13 +75,6 @@ def transactions(kafka: KafkaService, send: Callable[[Any], None]) -> None:
     producer.flush()
     producer.abort_transaction()
     producer.close()
-
-
-def eventually(condition: Callable[[], bool], within_s: float = DEADLINE_S) -> None:
-    deadline = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.1)
 
 
 def expect(url: str, events: list[LoggedEvent]) -> None:
@@ -160,7 +154,7 @@ def test_partitions_that_a_topic_has_grown_are_projected_within_seconds_in_any_o
             finally:
                 fresh.close()
 
-        eventually(is_whole, within_s=15)
+        eventually(is_whole, 60)
     finally:
         stop.set()
         worker.join(DEADLINE_S)

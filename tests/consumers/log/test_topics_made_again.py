@@ -15,7 +15,8 @@ from consumers.projection.loop import ProjectionLoop
 from consumers.status import read_status
 from producer.log.kafka import KafkaLog
 from schemas.catalogue import TOPIC_NAMES
-from tests.consumers.log.test_kafka_topics import eventually, expect, write
+from tests.consumers.log.test_kafka_topics import expect, write
+from tests.support.eventually import eventually
 from tests.support.kafka import KafkaService
 from tests.support.logs import logged_events
 from tests.support.reading import installation_on

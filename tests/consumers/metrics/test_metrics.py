@@ -26,8 +26,8 @@ from consumers.metrics.probe import Probe, Seen
 from consumers.projection.activity import Activity
 from schemas.installation import read_installation
 from tests.reference_fold.histories import LoggedEvent, Shape
-from tests.support.kafka import free_port
 from tests.support.logs import logged_events, write_local_log
+from tests.support.ports import free_port
 from tests.support.postgres import PostgresServer
 
 SMALL = Shape(steps=1, groups=1, group_size=2, turns=2, has_trouble=False)

@@ -21,12 +21,12 @@ from schemas.installation import read_installation
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
 from tests.reference_fold.histories import LoggedEvent
 from tests.reference_fold.reference import fold
+from tests.support.eventually import eventually
 from tests.support.logs import logged_events, write_local_log
 from tests.support.lost_host import NETWORK, LostHost, lost_host
 from tests.support.postgres import PostgresServer, execute, running_postgres
 from tests.support.projectors import (
     SLOW_TRIGGER,
-    eventually,
     holder,
     no_longer_sleeping,
     projector,

@@ -22,6 +22,7 @@ from schemas.installation import read_installation
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
 from tests.reference_fold.histories import LoggedEvent
 from tests.reference_fold.reference import fold
+from tests.support.eventually import eventually
 from tests.support.logs import logged_events, memory_log, write_local_log
 from tests.support.memory_log import MemoryReader
 from tests.support.paths import ROOT
@@ -29,7 +30,6 @@ from tests.support.postgres import execute
 from tests.support.projectors import (
     DEADLINE_S,
     SLOW_TRIGGER,
-    eventually,
     holder,
     no_longer_sleeping,
     projector,

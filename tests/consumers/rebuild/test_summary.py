@@ -5,7 +5,7 @@ import pytest
 from consumers.commands.rebuild import print_report
 from consumers.log.reader import TopicPartition
 from consumers.rebuild.rebuild import RebuildReport
-from tests.support.kafka import free_port
+from tests.support.ports import free_port
 
 
 def test_a_database_that_goes_away_after_the_swap_is_no_failure_of_the_rebuild(

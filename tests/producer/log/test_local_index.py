@@ -26,7 +26,7 @@ from schemas.local_index import BLOCK_OFFSETS, places_of_streams, places_of_trai
 from schemas.local_log import partition_of
 from schemas.training import HeartbeatSent
 from schemas.wire import encode
-from tests.support.emitting import until
+from tests.support.eventually import eventually
 from tests.support.profiles import examples
 
 TOPICS = ["cua.training", "cua.rollouts"]
@@ -244,7 +244,7 @@ def test_killed_while_it_makes_the_index_and_made_by_two_at_once_it_is_whole(
     spawn = multiprocessing.get_context("spawn")
     killed = spawn.Process(target=_open_and_append, args=(path, 0))
     killed.start()
-    until(lambda: indexed_to(path) > 1, WAIT_S)
+    eventually(lambda: indexed_to(path) > 1, WAIT_S)
     assert killed.pid is not None
     os.kill(killed.pid, signal.SIGKILL)
     killed.join(WAIT_S)

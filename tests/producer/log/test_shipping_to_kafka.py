@@ -25,7 +25,8 @@ from tests.support.emitting import (
     emitting_process,
     new_subject,
 )
-from tests.support.kafka import KafkaService, free_port
+from tests.support.kafka import KafkaService
+from tests.support.ports import free_port
 from tests.support.reading import installation_on
 
 pytestmark = pytest.mark.services

@@ -16,7 +16,8 @@ from producer.emit import Emitter
 from producer.errors import StopRequestedError
 from producer.log.event_log import EventLog
 from producer.log.kafka_contact import interruptible
-from tests.support.emitting import CREATING, REQUESTED, new_subject, until
+from tests.support.emitting import CREATING, REQUESTED, new_subject
+from tests.support.eventually import eventually
 from tests.support.kafka import KafkaService
 from tests.support.reading import installation_on
 
@@ -118,7 +119,7 @@ def test_no_wait_for_a_silent_kafka_outlives_a_stop(
             assert connected.close() == 1
             assert time.monotonic() - began < PROMPT_S + 0.2
             # Kafka's client would give up the record after 30 s.
-            until(lambda: not shipper_threads(), 15)
+            eventually(lambda: not shipper_threads(), 15)
             del connected
             gc.collect()
             assert [item for item in unraisable if not isinstance(item, ResourceWarning)] == []

@@ -35,7 +35,8 @@ from schemas.rollout import RolloutCreated
 from schemas.training import TrainingCreated
 from tests.producer.resume.test_given_up import give_up
 from tests.support.invariants import accepted
-from tests.support.kafka import KafkaService, free_port
+from tests.support.kafka import KafkaService
+from tests.support.ports import free_port
 from tests.support.reading import installation_at, installation_on
 
 ReadLog = Callable[[], list[dict[str, Any]]]
