@@ -1,4 +1,4 @@
-"""Small events of environments, a process that emits them, and waiting for what they come to."""
+"""Small events of environments, and a process that emits them."""
 
 import os
 import subprocess

@@ -25,7 +25,7 @@ from tests.support.memory_log import MemoryLog, MemoryReader
 from tests.support.postgres import execute, one
 
 pytestmark = pytest.mark.services
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 def assert_equal_to_reference(url: str, log: MemoryLog) -> None:

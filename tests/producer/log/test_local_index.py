@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -227,6 +228,19 @@ def _open_and_append(path: Path, num_records: int) -> None:
         fill(log, num_records, at_once=7)
 
 
+def _open_and_index_slowly(path: Path) -> None:
+    """Leaves time in which it can be killed before it is done."""
+    catch_up = LocalIndex.catch_up
+
+    def slowly(index: LocalIndex, begin: int, end: int) -> int:
+        time.sleep(0.2)
+        return catch_up(index, begin, end)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LocalIndex, "catch_up", slowly)
+        LocalLog(path, topics=TOPICS).close()
+
+
 def indexed_to(path: Path) -> int:
     with closing(sqlite3.connect(path)) as connection:
         try:
@@ -242,7 +256,7 @@ def test_killed_while_it_makes_the_index_and_made_by_two_at_once_it_is_whole(
     with closing(LocalLog(path, topics=TOPICS, is_indexed=False)) as old:
         fill(old, 40_000)
     spawn = multiprocessing.get_context("spawn")
-    killed = spawn.Process(target=_open_and_append, args=(path, 0))
+    killed = spawn.Process(target=_open_and_index_slowly, args=(path,))
     killed.start()
     eventually(lambda: indexed_to(path) > 1, WAIT_S)
     assert killed.pid is not None
