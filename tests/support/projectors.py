@@ -49,6 +49,10 @@ class Projector:
     def says(self, text: str) -> bool:
         return text in self.log.read_text()
 
+    def has_started(self) -> bool:
+        """Whether it has asked for the lease: it says who has it, or had it."""
+        return self.log.stat().st_size > 0
+
     def has_ended(self) -> bool:
         return self._process.poll() is not None
 

@@ -58,7 +58,7 @@ def test_kafka_killed_while_events_are_emitted_loses_none_and_keeps_their_order(
                 longest_s = max(longest_s, time.perf_counter() - began)
             time.sleep(0.005)
         emitter.flush(10)
-        assert longest_s < 0.5
+        assert longest_s < 5  # one that waited for Kafka would wait for its start below
         service.start()
         emitter.log.wait_shipped(90)
         for history in emitter.log.read_back_many(subjects, {}).values():

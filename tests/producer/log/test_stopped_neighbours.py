@@ -149,9 +149,10 @@ def test_shipping_passes_from_a_stopped_process_to_a_living_one_and_does_not_com
 def test_a_shipper_that_was_replaced_notices_and_the_free_lock_of_a_dead_one_is_taken_at_once(
     tmp_path: Path,
 ) -> None:
-    stopped = ShipperLease(tmp_path, beat_s=1000, stale_s=0.2)  # never beats
-    living = ShipperLease(tmp_path, beat_s=0.05, stale_s=0.2)
-    third = ShipperLease(tmp_path, beat_s=0.05, stale_s=0.2)
+    stale_s = 2.0
+    stopped = ShipperLease(tmp_path, beat_s=1000, stale_s=stale_s)  # never beats
+    living = ShipperLease(tmp_path, beat_s=0.05, stale_s=stale_s)
+    third = ShipperLease(tmp_path, beat_s=0.05, stale_s=stale_s)
     assert stopped.acquire()
     assert stopped.is_ours()
     assert not living.acquire()
@@ -159,7 +160,8 @@ def test_a_shipper_that_was_replaced_notices_and_the_free_lock_of_a_dead_one_is_
     assert not stopped.is_ours()
     assert living.is_ours()
     # It has the lock still, but a living process has the lease.
-    for _ in range(20):
+    until_s = time.monotonic() + 1.5 * stale_s
+    while time.monotonic() < until_s:
         assert not stopped.acquire()
         assert not third.acquire()
         time.sleep(0.02)
@@ -168,7 +170,7 @@ def test_a_shipper_that_was_replaced_notices_and_the_free_lock_of_a_dead_one_is_
     living.release()
     began = time.monotonic()
     assert third.acquire()
-    assert time.monotonic() - began < 0.2
+    assert time.monotonic() - began < stale_s / 2
     third.release()
     third.release()
 

@@ -21,9 +21,10 @@ from tests.support.eventually import eventually
 from tests.support.kafka import KafkaService
 from tests.support.reading import installation_on
 
-PROMPT_S = 1.0
+PROMPT_S = 5.0
+"""What does not hear a stop waits for 30 s at least; closing takes one by itself."""
 SILENT_S = 1.0
-"""Until the request; what waits longer than both together did not hear it."""
+"""Until the request."""
 
 
 def shipper_threads() -> list[threading.Thread]:
@@ -117,7 +118,7 @@ def test_no_wait_for_a_silent_kafka_outlives_a_stop(
                 connected.log.wait_shipped(60)
             began = time.monotonic()
             assert connected.close() == 1
-            assert time.monotonic() - began < PROMPT_S + 0.2
+            assert time.monotonic() - began < PROMPT_S
             # Kafka's client would give up the record after 30 s.
             eventually(lambda: not shipper_threads(), 15)
             del connected

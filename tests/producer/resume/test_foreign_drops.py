@@ -94,7 +94,7 @@ def test_a_stop_is_heard_while_the_database_is_silent(on_kafka: Installation) ->
         began = time.monotonic()
         with pytest.raises(StopRequestedError):
             fetch_drops(on_kafka, {"DATABASE_URL": url}, stop=stop)
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 9  # a silent database is given up after ten
 
 
 def test_asking_makes_no_database(tmp_path: Path) -> None:
