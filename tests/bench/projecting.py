@@ -14,7 +14,6 @@ import psycopg2
 from consumers.database.location import libpq_url
 from consumers.database.migrate import migrate
 from consumers.embedded_postgres.cluster import Cluster, stop
-from consumers.embedded_postgres.supervisor import free_port
 from consumers.log.open import open_reader
 from consumers.projection.copying import TABLES
 from consumers.projection.loop import ProjectionLoop
@@ -26,6 +25,7 @@ from producer.log.writer import LogWriter, Record
 from schemas.catalogue import TOPIC_NAMES, topic_of
 from schemas.installation import Installation
 from tests.bench.meter import Meter
+from tests.support.ports import free_port
 from tests.support.postgres import PostgresServer
 
 APPEND_RECORDS = 2_000

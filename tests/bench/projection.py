@@ -25,7 +25,6 @@ from consumers.database.connection import connected
 from consumers.database.migrate import migrate
 from consumers.database.side_schemas import SideSchema
 from consumers.embedded_postgres.cluster import Cluster, stop
-from consumers.embedded_postgres.supervisor import free_port
 from consumers.fold.fold import reduce_gc_frequency
 from consumers.log.local import LocalLogReader
 from consumers.log.open import open_reader
@@ -44,6 +43,7 @@ from schemas.catalogue import TOPIC_NAMES, topic_of
 from schemas.installation import Installation
 from tests.reference_fold.histories import LoggedEvent, Shape, history, interleaved
 from tests.support.kafka import KafkaService
+from tests.support.ports import free_port
 
 SHAPE = Shape(
     steps=25,

@@ -12,7 +12,7 @@ import psycopg2
 from consumers.database.location import sqlalchemy_url
 from consumers.database.migrate import migrate
 from consumers.embedded_postgres.cluster import DATABASE, Cluster, stop
-from consumers.embedded_postgres.supervisor import free_port
+from tests.support.ports import free_port
 
 START_TIMEOUT_S = 90
 

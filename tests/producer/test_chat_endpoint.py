@@ -3,6 +3,7 @@
 import json
 import socket
 import threading
+from contextlib import suppress
 from time import monotonic
 
 import pytest
@@ -156,9 +157,9 @@ def test_refused_fields_are_left_out_of_this_and_later_requests(server: ChatServ
 def test_the_time_limit_includes_waits_between_retries(server: ChatServer) -> None:
     server.reply_error(429, "slow down", retry_after="100")
     begun_s = monotonic()
-    failure = complete(server.url, timeout_s=0.5)
-    assert monotonic() - begun_s < 5.0
-    assert failure == "it gave no answer in 0.5 s; its last response was HTTP 429"
+    failure = complete(server.url, timeout_s=3.0)
+    assert monotonic() - begun_s < 20.0
+    assert failure == "it gave no answer in 3 s; its last response was HTTP 429"
 
 
 def test_the_time_limit_holds_for_a_server_that_sends_a_byte_at_a_time() -> None:
@@ -166,18 +167,19 @@ def test_the_time_limit_holds_for_a_server_that_sends_a_byte_at_a_time() -> None
 
     def drip(listener: socket.socket) -> None:
         connection, _ = listener.accept()
-        with connection:
+        with connection, suppress(OSError):  # the client leaves while this sends
             connection.recv(1)
             connection.sendall(b"HTTP/1.1 200 OK\r\nx: ")
             while not is_over.wait(0.02):
                 connection.send(b"x")
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(30)
         thread = threading.Thread(target=drip, args=[listener])
         thread.start()
         try:
             url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
-            assert complete(url, timeout_s=0.5) == "it gave no answer in 0.5 s"
+            assert complete(url, timeout_s=3.0) == "it gave no answer in 3 s"
         finally:
             is_over.set()
             thread.join()

@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.kafka import free_port
 from tests.support.paths import ROOT
+from tests.support.ports import free_port
 
 VERSION = "0.32.0"
 OVERRIDES = (

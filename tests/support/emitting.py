@@ -1,10 +1,9 @@
-"""Small events of environments, a process that emits them, and waiting for what they come to."""
+"""Small events of environments, and a process that emits them."""
 
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,14 +18,6 @@ CREATING = EnvironmentCreationStarted()
 def new_subject() -> str:
     """Of an environment."""
     return f"environment/{uuid4()}"
-
-
-def until(condition: Callable[[], object], timeout_s: float = 60) -> None:
-    """Return once it holds."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def emitting_process(

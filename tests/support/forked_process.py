@@ -5,6 +5,7 @@ A process spends most of the processor time of a small training or a small serve
 """
 
 import atexit
+import contextlib
 import json
 import os
 import runpy
@@ -90,8 +91,9 @@ class ForkedProcess:
     def halt(self) -> None:
         """Returns once no thread of it runs, or it has ended."""
         self._send(signal.SIGSTOP)
-        while self.is_running() and psutil.Process(self._pid).status() != psutil.STATUS_STOPPED:
-            time.sleep(0.001)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            while self.is_running() and psutil.Process(self._pid).status() != psutil.STATUS_STOPPED:
+                time.sleep(0.001)
 
     def go_on(self) -> None:
         """After `halt`."""

@@ -19,6 +19,8 @@ from uuid import uuid4
 
 from kafka.net.inet import KafkaNetSocket
 
+from tests.support.ports import free_port
+
 
 class KafkaSocket(socket.socket):
     """A socket of kafka-python, by whose name the warning that it was not closed is ignored."""
@@ -82,13 +84,6 @@ def kafka_jars() -> Path:
         with contextlib.suppress(OSError):
             (Path(work) / "jars").rename(jars)
     return jars
-
-
-def free_port() -> int:
-    """A TCP port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class KafkaService:

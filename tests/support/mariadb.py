@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.kafka import free_port
 from tests.support.missing import skip_or_fail
+from tests.support.ports import free_port
 
 PACKAGES = (
     "mariadb-server-core",

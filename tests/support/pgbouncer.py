@@ -12,8 +12,8 @@ from pathlib import Path
 
 from sqlalchemy import make_url
 
-from tests.support.kafka import free_port
 from tests.support.missing import skip_or_fail
+from tests.support.ports import free_port
 
 SBIN = "/usr/sbin"
 START_TIMEOUT_S = 60.0

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.support.forked_process import ForkedProcess
-from tests.support.kafka import free_port
+from tests.support.ports import free_port
 
 
 class PolicyServer:

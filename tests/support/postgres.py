@@ -19,7 +19,7 @@ import pytest
 from consumers.database.connection import connected
 from consumers.database.location import sqlalchemy_url
 from consumers.embedded_postgres.cluster import Cluster, stop
-from consumers.embedded_postgres.supervisor import free_port
+from tests.support.ports import free_port
 
 # Nothing of a test server has to survive a power cut. Two cores' worth of parallel tests need few
 # connections.

@@ -4,11 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.eventually import eventually
 from tests.support.paths import ROOT
 from tests.support.postgres import execute, one
 
@@ -22,15 +22,6 @@ CREATE FUNCTION public.slowly() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 CREATE TRIGGER slowly AFTER INSERT OR UPDATE ON {table} FOR EACH STATEMENT
     EXECUTE FUNCTION public.slowly();
 """
-
-
-def eventually(condition: Callable[[], object], within_s: float = DEADLINE_S) -> float:
-    """How many seconds it took."""
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < within_s, f"not within {within_s:.0f} s"
-        time.sleep(0.1)
-    return time.monotonic() - began
 
 
 class Projector:
@@ -57,6 +48,10 @@ class Projector:
 
     def says(self, text: str) -> bool:
         return text in self.log.read_text()
+
+    def has_started(self) -> bool:
+        """Whether it has asked for the lease: it says who has it, or had it."""
+        return self.log.stat().st_size > 0
 
     def has_ended(self) -> bool:
         return self._process.poll() is not None

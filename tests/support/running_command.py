@@ -6,21 +6,28 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from queue import Empty, Queue
+from typing import IO
 
 SAID_WITHIN_S = 30
 """What is said after some seconds; starting a process on a busy machine takes as long again."""
 
 
 class Command:
-    """One process; its stdout is not kept."""
+    """One process."""
 
-    def __init__(self, words: Sequence[str], environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        words: Sequence[str],
+        environ: Mapping[str, str],
+        stdout: int | IO[bytes] = subprocess.DEVNULL,
+    ) -> None:
+        """`stdout`: where it writes what is no message."""
         self._lines: Queue[str] = Queue()
         self._said: list[str] = []
         self.process = subprocess.Popen(
             [sys.executable, "-m", "consumers", *words],
             env=environ,
-            stdout=subprocess.DEVNULL,
+            stdout=stdout,
             stderr=subprocess.PIPE,
             text=True,
         )

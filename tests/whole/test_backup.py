@@ -21,8 +21,11 @@ pytestmark = [pytest.mark.services, pytest.mark.slow]
 
 PAGE = (ROOT / "docs" / "backup.md").read_text()
 TIMEOUT_S = 180
+NUM_STEPS = 120
+"""Several times those that a training does while a busy machine makes the backup."""
 RUN = (
-    *("cua-train", "run", "--training-name", "kept", "--model-name", "oracle", "--num-steps", "40"),
+    *("cua-train", "run", "--training-name", "kept", "--model-name", "oracle"),
+    *("--num-steps", str(NUM_STEPS)),
     *("--group-size", "4", "--groups-per-batch", "2", "--eval-episodes", "4", "--eval-every", "20"),
     *("--no-monitor", "--json"),
 )
@@ -114,5 +117,5 @@ def test_a_backup_of_a_running_training_is_restored_verified_and_continued(
     )
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout.splitlines()[-1])
-    assert (summary["status"], summary["steps"]) == ("completed", 40)
+    assert (summary["status"], summary["steps"]) == ("completed", NUM_STEPS)
     shell("cua-project run --once && cua-project verify", restored)

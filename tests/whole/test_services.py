@@ -30,9 +30,10 @@ from schemas.catalogue import TOPIC_NAMES, topic_of
 from schemas.ids import training_id
 from schemas.installation import read_installation
 from tests.reference_fold.histories import history
-from tests.support.kafka import KAFKA_VERSION, KafkaService, free_port
+from tests.support.kafka import KAFKA_VERSION, KafkaService
 from tests.support.logs import write_local_log
 from tests.support.paths import ROOT
+from tests.support.ports import free_port
 from tests.support.postgres import PostgresServer, execute, one
 from tests.support.running_command import Command
 

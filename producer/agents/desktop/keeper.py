@@ -16,7 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 START_S: Final = 30.0
@@ -25,7 +25,8 @@ END_S: Final = 2.0
 """For it to end in order, which removes its socket."""
 PARENT_S: Final = 1.0
 """Between two looks at whether the parent lives."""
-SOCKETS: Final = Path("/tmp/.X11-unix")  # noqa: S108  # X's own
+LOCKS: Final = Path("/tmp")  # noqa: S108  # X's own
+SOCKETS: Final = LOCKS / ".X11-unix"
 OUTPUT_BYTES: Final = 1 << 20
 LIBC: Final = ctypes.CDLL(None)
 
@@ -43,6 +44,7 @@ class Keeper:
         self._user: int | None = setting["user"]
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._number: int | None = None
+        self._socket: Identity | None = None
 
     def start(self) -> int:
         """Start the display and the window manager; the display's number. OSError."""
@@ -73,6 +75,7 @@ class Keeper:
             message = f"Xvfb did not start: {said.strip()}"
             raise OSError(message)
         self._number = int(number)
+        self._socket = identity_of(socket_of(self._number))
         self._env["DISPLAY"] = f":{number}"
         self._children["window manager"] = self._spawn(self._window_manager)
         return self._number
@@ -148,10 +151,44 @@ class Keeper:
                     sleep(0.01)
             except ChildProcessError:
                 break
-        if self._number is not None:
-            for file in (SOCKETS / f"X{self._number}", Path(f"/tmp/.X{self._number}-lock")):  # noqa: S108  # X's own
-                file.unlink(missing_ok=True)
+        if display is not None and self._number is not None:
+            remove_files(self._number, display.pid, self._socket)
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class Identity(NamedTuple):
+    """Of a file: another one at its path differs."""
+
+    inode: int
+    made_ns: int
+
+
+def identity_of(file: Path) -> Identity | None:
+    """Of a socket; None without one."""
+    try:
+        status = file.lstat()
+    except OSError:
+        return None
+    return Identity(status.st_ino, status.st_mtime_ns)
+
+
+def socket_of(number: int) -> Path:
+    """Where a display listens."""
+    return SOCKETS / f"X{number}"
+
+
+def remove_files(number: int, display: int, socket: Identity | None) -> None:
+    """Remove what a display that was killed leaves, not what the next one of its number has.
+
+    `display`: its process. Xvfb chooses any number whose display has ended, also ours at once.
+    """
+    if socket is not None and identity_of(socket_of(number)) == socket:
+        socket_of(number).unlink(missing_ok=True)
+    lock = LOCKS / f".X{number}-lock"
+    # Most versions make none for a number that they choose.
+    with contextlib.suppress(OSError, ValueError):
+        if int(lock.read_text()) == display:
+            lock.unlink()
 
 
 def _die_with_parent() -> None:

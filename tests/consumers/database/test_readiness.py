@@ -41,7 +41,7 @@ def test_readiness_queries_and_migrations_that_have_nothing_to_do_wait_for_no_re
     assert migrate(rebuilding) == (newest_revision(), newest_revision())
     assert schema_differences(rebuilding) == []
 
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
 
 
 def test_commands_work_while_a_rebuild_of_the_embedded_database_runs() -> None:

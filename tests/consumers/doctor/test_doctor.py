@@ -185,7 +185,8 @@ def test_topics_that_lose_events_are_named_with_the_command_that_mends_them(
         wrong = {"retention.ms": "1000", "max.message.bytes": "2000"}
         for name, configs in (("training", wrong), ("rollouts", {"cleanup.policy": "compact"})):
             admin.create_topics(
-                {prefix + name: {"num_partitions": 3, "replication_factor": 1, "configs": configs}}
+                {prefix + name: {"num_partitions": 3, "replication_factor": 1, "configs": configs}},
+                wait_for_metadata=True,
             )
             if name == "training":
                 found = checks(call, 1)["topics"]

@@ -205,10 +205,10 @@ def test_a_postmaster_pid_that_names_a_living_stranger_is_stale(folder: Path) ->
 
 
 def test_it_ends_after_some_time_without_clients_and_not_before(folder: Path) -> None:
-    url = ensure_running(folder, {**os.environ, "CUA_DATABASE_IDLE_S": "1"})
+    url = ensure_running(folder, {**os.environ, "CUA_DATABASE_IDLE_S": "5"})
     pid, supervisor = server_pid(folder), supervisor_pid(folder)
     with contextlib.closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT pg_sleep(2.5)")
+        cursor.execute("SELECT pg_sleep(7)")
         assert is_alive(pid)
     wait_until_dead(supervisor)
     assert not is_alive(pid)

@@ -15,8 +15,8 @@ from consumers.database.location import unreachable
 from consumers.embedded_postgres import connection as embedded
 from consumers.embedded_postgres.cluster import Cluster, stop
 from consumers.embedded_postgres.postgres import ensure_running, stop_running
-from consumers.embedded_postgres.supervisor import free_port
 from consumers.errors import UnreachableError
+from tests.support.ports import free_port
 
 pytestmark = pytest.mark.services
 

@@ -14,7 +14,8 @@ from consumers.log.reach import out_of_reach
 from consumers.log.reader import TopicPartition
 from producer.log.kafka import KafkaLog
 from schemas.catalogue import TOPIC_NAMES
-from tests.consumers.log.test_kafka_topics import eventually, write
+from tests.consumers.log.test_kafka_topics import write
+from tests.support.eventually import eventually
 from tests.support.kafka import KafkaService
 from tests.support.logs import logged_events
 from tests.support.reading import installation_on

@@ -20,6 +20,7 @@ from producer.log.writer import Record
 from schemas.catalogue import TOPIC_NAMES, topic_of
 from schemas.installation import read_installation
 from tests.reference_fold.histories import history
+from tests.support.eventually import eventually
 from tests.support.kafka import KafkaService
 from tests.support.postgres import one
 from tests.support.running_command import Command
@@ -74,12 +75,16 @@ def test_every_command_that_meets_a_silent_broker_says_so_and_ends(
 
 
 def test_whoever_follows_names_the_silence_and_goes_on_when_the_broker_does(
-    kafka: KafkaService, environ: dict[str, str]
+    kafka: KafkaService, environ: dict[str, str], tmp_path: Path
 ) -> None:
     write(environ, "first", 1)
-    projector, tail = Command(["run"], environ), Command(["tail", "-f"], environ)
+    printed = tmp_path / "printed"
+    with printed.open("wb") as stdout:
+        projector = Command(["run"], environ)
+        tail = Command(["tail", "-f", "--offset", "start"], environ, stdout)
     try:
         projector.says("caught up", 60)
+        eventually(lambda: printed.stat().st_size > 0)  # it has read from Kafka
         with stopped(kafka):
             assert "retrying until it works" in projector.says("Kafka at")
             assert "Still waiting" in tail.says("Kafka at")

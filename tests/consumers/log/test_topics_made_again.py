@@ -15,7 +15,8 @@ from consumers.projection.loop import ProjectionLoop
 from consumers.status import read_status
 from producer.log.kafka import KafkaLog
 from schemas.catalogue import TOPIC_NAMES
-from tests.consumers.log.test_kafka_topics import eventually, expect, write
+from tests.consumers.log.test_kafka_topics import expect, write
+from tests.support.eventually import eventually
 from tests.support.kafka import KafkaService
 from tests.support.logs import logged_events
 from tests.support.reading import installation_on
@@ -52,7 +53,7 @@ def test_who_reads_topics_that_are_deleted_and_made_again_makes_none_and_takes_n
         except MismatchError as error:
             errors.append(error)
 
-    worker = threading.Thread(target=project)
+    worker = threading.Thread(target=project, daemon=True)
     worker.start()
     eventually(lambda: read_status(idle, migrated_url).lag_events == 0)
     admin = KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
@@ -68,7 +69,7 @@ def test_who_reads_topics_that_are_deleted_and_made_again_makes_none_and_takes_n
     new.close()
     with pytest.raises(MismatchError, match=MADE_AGAIN):
         polls_until(idle, lambda: False)
-    worker.join(10)
+    worker.join(60)
     assert [MADE_AGAIN in str(error) for error in errors] == [True]
     expect(migrated_url, events[:60])
     for item in (reader, idle, admin):

@@ -20,9 +20,9 @@ from consumers.projection.activity import Activity
 from schemas.installation import read_installation
 from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.support.command import Call, call
-from tests.support.kafka import free_port
 from tests.support.logs import logged_events, write_local_log
 from tests.support.paths import ROOT
+from tests.support.ports import free_port
 from tests.support.postgres import PostgresServer
 
 __all__ = ["call"]

@@ -6,7 +6,6 @@ projector.
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -21,12 +20,12 @@ from schemas.installation import read_installation
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
 from tests.reference_fold.histories import LoggedEvent
 from tests.reference_fold.reference import fold
+from tests.support.eventually import eventually
 from tests.support.logs import logged_events, write_local_log
 from tests.support.lost_host import NETWORK, LostHost, lost_host
 from tests.support.postgres import PostgresServer, execute, running_postgres
 from tests.support.projectors import (
     SLOW_TRIGGER,
-    eventually,
     holder,
     no_longer_sleeping,
     projector,
@@ -35,6 +34,7 @@ from tests.support.projectors import (
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 REPLACED_WITHIN_S = 20.0
+"""As docs/operating.md promises, of a projector that is there: its start is not counted."""
 NOTICED_WITHIN_S = 40.0
 """TCP gives a silent connection up after 25 s (`connection.SETTINGS`)."""
 
@@ -96,11 +96,10 @@ def test_a_projector_whose_host_is_lost_is_replaced_and_waits_politely_when_it_i
         eventually(lambda: sleeping(url, "cua-project run"))
         other_host.unplug()
         no_longer_sleeping(url, "cua-project run")
-        lost_at = time.monotonic()
         with projector(url, tmp_path / "near.log") as near:
             write_local_log(log, events[300:400])
+            eventually(near.has_started)
             eventually(lambda: is_current(url, log), REPLACED_WITHIN_S)
-            assert time.monotonic() - lost_at < REPLACED_WITHIN_S
             assert holder(url) == str(near.pid)
             assert near.says("took the lease over from process")
 

@@ -2,8 +2,6 @@
 
 import logging
 import threading
-import time
-from collections.abc import Callable
 from itertools import count
 
 import psycopg2
@@ -21,24 +19,18 @@ from consumers.status import read_status
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
 from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.reference_fold.reference import fold
+from tests.support.eventually import eventually
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
 from tests.support.postgres import execute, one
 
 pytestmark = pytest.mark.services
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 def assert_equal_to_reference(url: str, log: MemoryLog) -> None:
     reference = fold((record.key, record.value) for record in log.records)
     assert differences(plain_tables(reference.tables), database_tables(url)) == []
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.01)
 
 
 def test_once_applies_everything_and_a_second_time_nothing(migrated_url: str) -> None:

@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url
 
-from consumers.embedded_postgres.supervisor import free_port
 from consumers.errors import UnreachableError
 from consumers.projection.startup import wait_until_reachable
 from schemas.installation import read_installation
+from tests.support.eventually import eventually
 from tests.support.kafka import KafkaService
 from tests.support.logs import logged_events, write_local_log
 from tests.support.paths import ROOT
+from tests.support.ports import free_port
 from tests.support.postgres import running_postgres
-from tests.support.projectors import eventually
 
 _REFUSED, _AWAY = "not with that password", "nobody answers"
 NOBODY = "127.0.0.1:1"

@@ -22,6 +22,7 @@ from schemas.installation import read_installation
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
 from tests.reference_fold.histories import LoggedEvent
 from tests.reference_fold.reference import fold
+from tests.support.eventually import eventually
 from tests.support.logs import logged_events, memory_log, write_local_log
 from tests.support.memory_log import MemoryReader
 from tests.support.paths import ROOT
@@ -29,7 +30,6 @@ from tests.support.postgres import execute
 from tests.support.projectors import (
     DEADLINE_S,
     SLOW_TRIGGER,
-    eventually,
     holder,
     no_longer_sleeping,
     projector,
@@ -38,6 +38,9 @@ from tests.support.projectors import (
 
 pytestmark = [pytest.mark.services, pytest.mark.slow]
 REPLACED_WITHIN_S = 20.0
+"""As docs/operating.md promises, of a projector that is there: its start is not counted."""
+STARTED_WITHIN_S = 25.0
+"""What a busy machine may need for it besides."""
 
 
 @pytest.fixture
@@ -70,11 +73,10 @@ def test_a_stopped_projector_is_replaced_and_waits_politely_when_it_wakes(
             eventually(lambda: sleeping(migrated_url, application))
             first.signal(signal.SIGSTOP)
             no_longer_sleeping(migrated_url, application)
-        stopped_at = time.monotonic()
         with projector(migrated_url, tmp_path / "second.log") as second:
             write_local_log(log, events[300:400])
+            eventually(second.has_started)
             eventually(is_current, REPLACED_WITHIN_S)
-            assert time.monotonic() - stopped_at < REPLACED_WITHIN_S
             assert holder(migrated_url) == str(second.pid)
             assert second.says("took the lease over from process")
 
@@ -172,7 +174,7 @@ def test_a_stopped_redrive_keeps_neither_a_projector_nor_another_redrive_waiting
         no_longer_sleeping(migrated_url, "cua-project parked")
         write_local_log(log, events[300:])
 
-        ProjectionLoop(reader, migrated_url).run_once(limit_s=REPLACED_WITHIN_S)
+        ProjectionLoop(reader, migrated_url).run_once(limit_s=REPLACED_WITHIN_S + STARTED_WITHIN_S)
 
         assert read_status(reader, migrated_url).lag_events == 0
         again = subprocess.run(
@@ -215,6 +217,6 @@ def test_what_needs_the_tables_ends_a_stopped_projector_first(
             timeout=DEADLINE_S,
         )
         assert done.returncode == 0, done.stderr
-        assert time.monotonic() - began < REPLACED_WITHIN_S
+        assert time.monotonic() - began < REPLACED_WITHIN_S + STARTED_WITHIN_S
         assert b"has not renewed its lease" in done.stderr
     reader.close()

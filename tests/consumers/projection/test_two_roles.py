@@ -15,11 +15,11 @@ from consumers.log.local import LocalLogReader
 from consumers.projection import lock_watch
 from consumers.status import read_status
 from schemas.installation import read_installation
+from tests.support.eventually import eventually
 from tests.support.logs import logged_events, write_local_log
 from tests.support.postgres import execute
 from tests.support.projectors import (
     SLOW_TRIGGER,
-    eventually,
     no_longer_sleeping,
     projector,
     sleeping,

@@ -9,7 +9,8 @@ from consumers.errors import UnreachableError
 from consumers.log.reader import LogRecord
 from consumers.projection.loop import ProjectionLoop
 from consumers.status import read_status
-from tests.consumers.projection.test_projection import DEADLINE_S, eventually
+from tests.consumers.projection.test_projection import DEADLINE_S
+from tests.support.eventually import eventually
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryReader
 from tests.support.postgres import one

@@ -7,7 +7,7 @@ import pytest
 from consumers.commands.rebuild import print_report
 from consumers.log.reader import TopicPartition
 from consumers.rebuild.rebuild import RebuildReport
-from tests.support.kafka import free_port
+from tests.support.ports import free_port
 
 
 def report(changed: dict[str, int]) -> RebuildReport:

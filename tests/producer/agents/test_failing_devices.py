@@ -1,6 +1,7 @@
 """Rollouts on real devices that fail now and then: attempts are kept, none is scored for it."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -64,9 +65,10 @@ class DyingDesktop(DesktopEnvironment):
     def act(self, action: Action) -> Screenshot:
         if self.random.random() < FAILING:
             for process in psutil.Process(self.session.pid).children(recursive=True):
-                if process.name() == "Xvfb":
-                    process.kill()
-                    process.wait(10)
+                with suppress(psutil.NoSuchProcess):  # others of them come and go
+                    if process.name() == "Xvfb":
+                        process.kill()
+                        process.wait(10)
         return super().act(action)
 
 

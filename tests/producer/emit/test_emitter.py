@@ -24,7 +24,8 @@ from schemas.event import Event, StreamPoint
 from schemas.ids import EPOCH_START, uuid7, uuid7_text
 from schemas.installation import Installation
 from schemas.wire import decode
-from tests.support.emitting import CREATING, REQUESTED, new_subject, until
+from tests.support.emitting import CREATING, REQUESTED, new_subject
+from tests.support.eventually import eventually
 from tests.support.reading import installation_at, read_all
 
 AT = datetime(2026, 11, 21, 3, 14, 15, 926535, tzinfo=UTC)
@@ -123,7 +124,7 @@ def test_a_full_buffer_makes_emit_wait_with_one_warning_and_memory_stays_bounded
 
     thread = threading.Thread(target=emit_for_ever)
     thread.start()
-    until(lambda: caplog.messages)
+    eventually(lambda: caplog.messages)
     # Some 5,600 or 10,600 bytes a round into 100,000: the first batch, then what the buffer holds.
     assert 5 <= num_emitted <= 45
     assert thread.is_alive()
@@ -157,7 +158,7 @@ def test_what_emit_accepted_while_another_thread_closes_is_recorded_and_the_rest
     log = HeldLog(installation.local_log_path)
     emitter = emitter_on(log, installation, buffer_bytes=50_000 if is_full else 50_000_000)
     thread, accepted = start_filling(emitter)
-    until(lambda: caplog.messages if is_full else len(accepted) > 100)
+    eventually(lambda: caplog.messages if is_full else len(accepted) > 100)
     closing = threading.Thread(target=emitter.close)
     closing.start()
     log.may_append.set()
@@ -174,7 +175,7 @@ def test_a_write_that_hangs_does_not_hang_close_nor_those_who_wait(
     log = HeldLog(installation.local_log_path)
     emitter = emitter_on(log, installation)
     thread, accepted = start_filling(emitter)
-    until(lambda: caplog.messages)
+    eventually(lambda: caplog.messages)
     raised: list[BaseException] = []
 
     def wait_for_ever() -> None:
@@ -194,7 +195,7 @@ def test_a_write_that_hangs_does_not_hang_close_nor_those_who_wait(
         assert not each.is_alive()
     assert [str(error) for error in raised] == [CLOSED]
     log.may_append.set()
-    until(lambda: accepted[0].done)
+    eventually(lambda: accepted[0].done)
     log.close()
 
 

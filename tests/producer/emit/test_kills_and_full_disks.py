@@ -55,7 +55,7 @@ def test_kill_9_loses_no_acknowledged_event_or_blob_and_leaves_no_gap_in_a_strea
     try:
         for process in processes:
             assert process.stdout is not None
-            process.stdout.readline()
+            lines.append(process.stdout.readline())
         time.sleep(chance.uniform(0.05, 0.6))
     finally:
         for process in processes:

@@ -14,8 +14,8 @@ from producer.errors import LogBrokenError, UnreachableError
 from producer.log.event_log import EventLog
 from producer.log.writer import Record
 from schemas.installation import Installation
-from tests.support.emitting import until
-from tests.support.kafka import free_port
+from tests.support.eventually import eventually
+from tests.support.ports import free_port
 from tests.support.reading import installation_at
 
 RECORD = Record("cua.rollouts", "rollout/a", b"1")
@@ -78,7 +78,7 @@ def test_a_thread_that_waits_for_kafka_holds_up_neither_close_nor_a_shorter_wait
     caplog.set_level(logging.WARNING, logger="producer.log.kafka_contact")
     waiting = threading.Thread(target=wait, daemon=True)
     waiting.start()
-    until(lambda: "Waiting up to 60 s" in caplog.text, 10)
+    eventually(lambda: "Waiting up to 60 s" in caplog.text, 10)
     began = time.monotonic()
     with pytest.raises(UnreachableError):
         log.connect(0.0)

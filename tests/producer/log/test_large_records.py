@@ -4,7 +4,6 @@ import base64
 import json
 import os
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
@@ -35,6 +34,7 @@ from schemas.kafka_log import (
     TOPIC_SETTINGS,
     largest_value,
 )
+from tests.support.eventually import eventually
 from tests.support.kafka import KafkaService
 from tests.support.reading import installation_at, installation_on, read_all
 
@@ -52,13 +52,6 @@ def environment_of(size: int) -> EnvironmentRequested:
 
 def on_kafka(kafka: KafkaService, home: Path, prefix: str) -> Installation:
     return installation_on(kafka.bootstrap_servers, home, prefix)
-
-
-def until(condition: Callable[[], object], timeout_s: float = 60) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_an_event_that_could_never_be_shipped_is_refused_on_a_local_log_too(
@@ -133,7 +126,7 @@ def let_topic_take(kafka: KafkaService, topic: str, size: int) -> None:
             return False
         return True
 
-    until(is_taken)
+    eventually(is_taken)
     producer.close()
 
 
@@ -148,7 +141,7 @@ def test_a_topic_that_takes_less_is_named_when_it_is_opened_and_emit_keeps_to_it
             named = f"topic {small_topics}rollouts takes records"
             return [line for line in caplog.messages if line.startswith(named)]
 
-        until(warnings)  # the shipper's thread may be the one that has learnt the limit
+        eventually(warnings)  # the shipper's thread may be the one that has learnt the limit
         (warning,) = warnings()
         assert f"--add-config max.message.bytes={MAX_MESSAGE_BYTES}" in warning
         stream = emitter.stream(f"environment/{uuid4()}")
@@ -203,7 +196,7 @@ def test_a_record_that_is_too_large_holds_its_own_stream_and_is_sent_once_the_to
 
     let_topic_take(kafka, topic, len(large))
     log = EventLog.open(installation)
-    until(lambda: log.num_unshipped() == 0)
+    eventually(lambda: log.num_unshipped() == 0)
     assert [len(value) for value in shipped(held)] == [1, len(large), 1]
     assert shipped(other) == [b"1", b"2"]
     log.close(20)

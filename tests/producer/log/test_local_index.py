@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -26,7 +27,7 @@ from schemas.local_index import BLOCK_OFFSETS, places_of_streams, places_of_trai
 from schemas.local_log import partition_of
 from schemas.training import HeartbeatSent
 from schemas.wire import encode
-from tests.support.emitting import until
+from tests.support.eventually import eventually
 from tests.support.profiles import examples
 
 TOPICS = ["cua.training", "cua.rollouts"]
@@ -227,6 +228,19 @@ def _open_and_append(path: Path, num_records: int) -> None:
         fill(log, num_records, at_once=7)
 
 
+def _open_and_index_slowly(path: Path) -> None:
+    """Leaves time in which it can be killed before it is done."""
+    catch_up = LocalIndex.catch_up
+
+    def slowly(index: LocalIndex, begin: int, end: int) -> int:
+        time.sleep(0.2)
+        return catch_up(index, begin, end)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LocalIndex, "catch_up", slowly)
+        LocalLog(path, topics=TOPICS).close()
+
+
 def indexed_to(path: Path) -> int:
     with closing(sqlite3.connect(path)) as connection:
         try:
@@ -242,9 +256,9 @@ def test_killed_while_it_makes_the_index_and_made_by_two_at_once_it_is_whole(
     with closing(LocalLog(path, topics=TOPICS, is_indexed=False)) as old:
         fill(old, 40_000)
     spawn = multiprocessing.get_context("spawn")
-    killed = spawn.Process(target=_open_and_append, args=(path, 0))
+    killed = spawn.Process(target=_open_and_index_slowly, args=(path,))
     killed.start()
-    until(lambda: indexed_to(path) > 1, WAIT_S)
+    eventually(lambda: indexed_to(path) > 1, WAIT_S)
     assert killed.pid is not None
     os.kill(killed.pid, signal.SIGKILL)
     killed.join(WAIT_S)

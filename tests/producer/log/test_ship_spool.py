@@ -22,9 +22,11 @@ from schemas.installation import Installation, read_installation
 from schemas.training import TrainingCreated, TrainingInitializing, TrainingStarted
 from tests.producer.emit.test_stream import RECIPE
 from tests.support.command import Call, call
-from tests.support.emitting import REQUESTED, new_subject, until
+from tests.support.emitting import REQUESTED, new_subject
+from tests.support.eventually import eventually
 from tests.support.forked_command import run_command
-from tests.support.kafka import KafkaService, free_port
+from tests.support.kafka import KafkaService
+from tests.support.ports import free_port
 
 __all__ = ["call"]
 
@@ -131,7 +133,9 @@ def test_up_sends_what_an_ended_trainer_left_and_leaves_no_process(
             up.stdout.readline()
             (child,) = psutil.Process(up.pid).children()
             path = installation().local_log_path
-            until(lambda: not read_waiting(path, None, datetime.now(UTC)).num_records, DEADLINE_S)
+            eventually(
+                lambda: not read_waiting(path, None, datetime.now(UTC)).num_records, DEADLINE_S
+            )
             assert num_in_kafka() == NUM_EVENTS
             up.send_signal(signal.SIGTERM)
             assert up.wait(DEADLINE_S) == 0

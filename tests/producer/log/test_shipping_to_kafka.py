@@ -25,7 +25,8 @@ from tests.support.emitting import (
     emitting_process,
     new_subject,
 )
-from tests.support.kafka import KafkaService, free_port
+from tests.support.kafka import KafkaService
+from tests.support.ports import free_port
 from tests.support.reading import installation_on
 
 pytestmark = pytest.mark.services
@@ -57,7 +58,7 @@ def test_kafka_killed_while_events_are_emitted_loses_none_and_keeps_their_order(
                 longest_s = max(longest_s, time.perf_counter() - began)
             time.sleep(0.005)
         emitter.flush(10)
-        assert longest_s < 0.5
+        assert longest_s < 5  # one that waited for Kafka would wait for its start below
         service.start()
         emitter.log.wait_shipped(90)
         for history in emitter.log.read_back_many(subjects, {}).values():

@@ -1,5 +1,6 @@
 """Processes that execute SQL end, or are stopped or killed from outside: what the caller sees."""
 
+import gc
 import os
 import signal
 from dataclasses import asdict
@@ -109,10 +110,11 @@ def test_no_process_and_no_descriptor_is_left_after_many_sessions() -> None:
     limits = Limits(memory_bytes=OWN_MEMORY)
     open_throw_away([TABLE], limits).close()
     CHILDREN.end()
+    gc.collect()  # of descriptors of earlier tests, else some are closed meanwhile
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208  # no Path of a descriptor is kept
     for _ in range(100):
         open_throw_away([TABLE, TWO], limits).close()
     kept = CHILDREN.borrow(OWN_MEMORY)
     kept.kill()
     CHILDREN.end()
-    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+    assert len(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208

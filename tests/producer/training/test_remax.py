@@ -174,7 +174,7 @@ def test_cut_off_and_redone_it_has_the_same_bits(
             threading.Timer(0.5, stop.set).start()
 
     with (
-        Slow(opening_s=0.15),
+        Slow(opening_s=0.4),
         watching(stop_in_the_second_step),
         pytest.raises(StopRequestedError),
     ):

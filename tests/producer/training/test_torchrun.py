@@ -19,7 +19,7 @@ from schemas.installation import read_installation
 from tests.support.checkpoints import write_checkpoint
 from tests.support.forked_command import run_command
 from tests.support.forked_process import ForkedProcess
-from tests.support.kafka import free_port
+from tests.support.ports import free_port
 from tests.support.ranked_updates import SETTINGS
 from tests.support.reading import of_type, read_all
 from tests.support.small_run import one_step

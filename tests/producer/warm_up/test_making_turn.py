@@ -30,22 +30,22 @@ def test_a_maker_without_progress_is_not_waited_for(tmp_path: Path) -> None:
 
 def test_a_maker_that_makes_progress_is_waited_for(tmp_path: Path) -> None:
     lock = tmp_path / ".policy.lock"
-    over = threading.Event()
+    begun, over = threading.Event(), threading.Event()
 
     def make() -> None:
         with making_turn(lock, lambda: False) as turn:
+            begun.set()
             while not over.wait(0.05):
                 turn.beat()
 
     maker = threading.Thread(target=make)
     maker.start()
-    while not lock.exists():
-        time.sleep(0.01)
-    threading.Timer(2.0, over.set).start()
+    assert begun.wait(20)
+    threading.Timer(4.0, over.set).start()
     began = time.monotonic()
-    with making_turn(lock, lambda: False, stale_s=1.0) as turn:
+    with making_turn(lock, lambda: False, stale_s=2.0) as turn:
         assert turn.is_alone
-        assert time.monotonic() - began > 1.5
+        assert time.monotonic() - began > 3.0
     maker.join()
 
 

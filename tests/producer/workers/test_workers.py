@@ -208,7 +208,7 @@ def test_a_worker_that_is_stopped_finishes_its_rollouts_and_exits_with_0(
                 time.sleep(0.05)
             stopped.terminate()
             kafka.send_signal(signal.SIGSTOP)
-            time.sleep(5)
+            time.sleep(3)  # less than a heartbeat of the consumers' group
             kafka.send_signal(signal.SIGCONT)
             stack.enter_context(process(environ("next"), 0.0, tmp_path / "next.log"))
 

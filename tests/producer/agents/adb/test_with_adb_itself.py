@@ -17,7 +17,7 @@ from producer.validators.verdict import NO_EVIDENCE
 from schemas.actions import SystemButton, Type
 from tests.support.adb_server import adb_server
 from tests.support.adbd import SimulatedAdbd
-from tests.support.kafka import free_port
+from tests.support.ports import free_port
 
 ADB = Path(adbutils.__file__).parent / "binaries" / "adb"
 BLUETOOTH = Task(

@@ -6,9 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
 
 import psutil
 import pytest
@@ -16,6 +16,7 @@ import pytest
 from producer.agents import AGENTS
 from producer.agents.desktop import programs
 from producer.agents.desktop.environment import DesktopEnvironment
+from producer.agents.desktop.keeper import identity_of, remove_files, socket_of
 from producer.agents.desktop.tasks import desktop_task
 from producer.config import RunConfig
 from producer.environments.environment import ActionRefusedError, EnvironmentFailedError
@@ -23,9 +24,11 @@ from producer.errors import NotFoundError
 from producer.task import Task
 from schemas.actions import Action, Click, ExecuteSql, KeyPress, OpenApp, Type, Wait
 from tests.support.desktop import needs_desktop
+from tests.support.eventually import eventually
 
 PLAIN = Task("plain", "Plain", "Look.", None, None, 5, None, None)
 EDITOR = Click(x=24, y=586)
+LIMIT_S = 10
 HANGING = """
 import json
 from producer.agents.desktop.environment import DesktopEnvironment
@@ -39,23 +42,14 @@ input()
 
 @pytest.fixture
 def desktop() -> Iterator[DesktopEnvironment]:
-    made = DesktopEnvironment(limit_s=4)
+    made = DesktopEnvironment(limit_s=LIMIT_S)
     yield made
     made.close()
 
 
-def eventually(is_so: Callable[[], bool], limit_s: float = 15) -> bool:
-    until_s = monotonic() + limit_s
-    while not is_so():
-        if monotonic() > until_s:
-            return False
-        sleep(0.05)
-    return True
-
-
 def windows(desktop: DesktopEnvironment, title: str) -> None:
     """Waits for the active window to have this title."""
-    assert eventually(lambda: title in desktop.title()), desktop.title()
+    eventually(lambda: title in desktop.title(), found=desktop.title)
 
 
 def processes(desktop: DesktopEnvironment) -> list[psutil.Process]:
@@ -73,8 +67,18 @@ def names(desktop: DesktopEnvironment) -> set[str]:
 
 
 def process(desktop: DesktopEnvironment, name: str) -> psutil.Process:
-    (found,) = [each for each in processes(desktop) if each.name() == name]
-    return found
+    """The one that was started; a process that it has just forked may have its name too."""
+    found: list[psutil.Process] = []
+
+    def is_found() -> bool:
+        for each in processes(desktop):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if each.name() == name:
+                    found.append(each)
+        return bool(found)
+
+    eventually(is_found)
+    return min(found, key=psutil.Process.create_time)
 
 
 def wait_twenty_times(desktop: DesktopEnvironment) -> None:
@@ -160,10 +164,10 @@ def test_a_display_that_hangs_fails_the_attempt_within_its_limit_and_is_ended(
     all_of_it = processes(desktop)
     (all_of_it[0] if name == "keeper" else process(desktop, name)).suspend()
     began_s = monotonic()
-    with pytest.raises(EnvironmentFailedError, match="did not answer within 4 s"):
+    with pytest.raises(EnvironmentFailedError, match=f"did not answer within {LIMIT_S} s"):
         desktop.act(Wait(duration_s=0))
-    assert monotonic() - began_s < 20
-    assert eventually(lambda: not any(each.is_running() for each in all_of_it))
+    assert monotonic() - began_s < 4 * LIMIT_S
+    eventually(lambda: not any(each.is_running() for each in all_of_it))
 
 
 @needs_desktop
@@ -174,11 +178,44 @@ def test_everything_ends_with_the_episode_however_it_was_started(
     desktop.act(EDITOR)
     windows(desktop, "(Untitled)")
     desktop.shell("setsid sh -c '(sleep 1000 &) ' > /dev/null 2>&1")
-    assert eventually(lambda: {"Xvfb", "jwm", "l3afpad", "sleep"} <= names(desktop))
+    eventually(lambda: {"Xvfb", "jwm", "l3afpad", "sleep"} <= names(desktop))
     started, folder = processes(desktop), desktop.session.folder
     desktop.close()
-    assert not any(each.is_running() for each in started)
+    # On a busy machine what was killed may end a little after its keeper.
+    eventually(lambda: not any(each.is_running() for each in started))
     assert not folder.exists()
+
+
+@needs_desktop
+def test_the_socket_of_a_display_that_was_killed_is_removed(desktop: DesktopEnvironment) -> None:
+    desktop.open(PLAIN, 1)
+    socket = socket_of(int(desktop.shell("echo $DISPLAY").strip().removeprefix(":")))
+    before = identity_of(socket)
+    assert before is not None
+    process(desktop, "Xvfb").kill()
+    desktop.close()
+    assert identity_of(socket) != before
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_files_of_the_next_display_with_the_same_number_are_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_taken: bool
+) -> None:
+    """Xvfb takes the number of one that has just ended, while its keeper still cleans up."""
+    monkeypatch.setattr("producer.agents.desktop.keeper.LOCKS", tmp_path)
+    monkeypatch.setattr("producer.agents.desktop.keeper.SOCKETS", tmp_path)
+    socket, lock = socket_of(7), tmp_path / ".X7-lock"
+    socket.touch()
+    os.utime(socket, ns=(1, 1))
+    lock.write_text(f"{100:10d}\n")
+    ours = identity_of(socket)
+    if is_taken:
+        os.utime(socket, ns=(2, 2))  # another file, perhaps with the inode of the old one
+        lock.write_text(f"{101:10d}\n")
+    remove_files(7, 100, ours)
+    assert (socket.exists(), lock.exists()) == (is_taken, is_taken)
+    remove_files(7, 100, None)
+    assert (socket.exists(), lock.exists()) == (is_taken, is_taken)
 
 
 @needs_desktop
@@ -192,8 +229,8 @@ def test_everything_ends_with_a_trainer_that_is_killed() -> None:
         started = [keeper, *keeper.children(recursive=True)]
         assert len(started) >= 3
         os.kill(trainer.pid, signal.SIGKILL)
-    assert eventually(lambda: not any(each.is_running() for each in started))
-    assert eventually(lambda: not Path(folder).exists())
+    eventually(lambda: not any(each.is_running() for each in started))
+    eventually(lambda: not Path(folder).exists())
 
 
 def test_a_missing_program_is_named_with_the_line_that_installs_it(

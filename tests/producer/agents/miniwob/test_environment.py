@@ -5,8 +5,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from time import monotonic, sleep
+from collections.abc import Iterator
+from time import sleep
 
 import psutil
 import pytest
@@ -20,6 +20,7 @@ from producer.task import Task
 from producer.validators.verdict import NO_EVIDENCE
 from schemas.actions import Action, Click, KeyPress, Move, Scroll, Type, Wait
 from tests.support.chromium import needs_chromium
+from tests.support.eventually import eventually
 
 pytestmark = needs_chromium
 BOX = """() => {
@@ -50,15 +51,6 @@ def click(page: MiniWobEnvironment, selector: str) -> Screenshot:
     box = page.evaluate(BOX % selector)
     assert isinstance(box, list)
     return page.act(Click(x=int(box[0]) + 3, y=int(box[1]) + 3))
-
-
-def eventually(is_so: Callable[[], bool], limit_s: float = 10) -> bool:
-    until_s = monotonic() + limit_s
-    while not is_so():
-        if monotonic() > until_s:
-            return False
-        sleep(0.05)
-    return True
 
 
 def test_the_same_page_and_seed_show_the_same_bytes_and_another_seed_others(
@@ -178,7 +170,7 @@ def test_a_page_that_hangs_fails_alone_and_a_browser_that_hangs_is_replaced() ->
         with pytest.raises(EnvironmentFailedError):
             other.act(Click(x=1, y=60))
         other.close()
-        assert eventually(lambda: not psutil.pid_exists(pid))
+        eventually(lambda: not psutil.pid_exists(pid))
         browsers.answer_limit_s, browsers.window_limit_s = ANSWER_LIMIT_S, WINDOW_LIMIT_S
         assert other.open(task("click-test"), 1).text
         assert browsers.pids != [pid]
@@ -203,7 +195,7 @@ def test_nothing_is_left_of_an_episode(browsers: Browsers) -> None:
     assert browsers.num_open == 0
     family = psutil.Process(pid)
     # Chromium keeps one renderer ready for the next page.
-    assert eventually(lambda: sum(map(is_renderer, family.children(recursive=True))) <= 1)
+    eventually(lambda: sum(map(is_renderer, family.children(recursive=True))) <= 1)
 
 
 HOLDS_A_PAGE = """
@@ -228,7 +220,7 @@ def test_a_killed_process_leaves_no_browser_behind() -> None:
         family = [psutil.Process(pid), *psutil.Process(process.pid).children(recursive=True)]
         process.kill()
     assert len(family) > 2
-    assert eventually(lambda: not any(each.is_running() for each in family))
+    eventually(lambda: not any(each.is_running() for each in family))
 
 
 def test_a_process_that_ends_by_itself_ends_its_browser_and_says_nothing() -> None:
@@ -240,4 +232,4 @@ def test_a_process_that_ends_by_itself_ends_its_browser_and_says_nothing() -> No
         check=True,
     )
     assert ended.stderr == ""
-    assert eventually(lambda: not psutil.pid_exists(int(ended.stdout)))
+    eventually(lambda: not psutil.pid_exists(int(ended.stdout)))

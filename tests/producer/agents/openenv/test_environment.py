@@ -3,9 +3,8 @@
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
-from socket import create_connection, socket
+from socket import create_connection
 from time import monotonic, sleep
 
 import pytest
@@ -27,6 +26,7 @@ from schemas.turn import TakenAction
 from tests.support.env_servers import served_here
 from tests.support.foreign_env import PICTURE, RELEASED, browser_app, echo_app
 from tests.support.paths import ROOT
+from tests.support.ports import free_port
 
 (OWN,) = load_tasks({"source_type": "openenv"})
 (NAMED,) = load_tasks({"source_type": "openenv_ids", "task_ids": ["maze"]})
@@ -164,9 +164,7 @@ def test_a_server_that_hangs_fails_the_attempt_after_its_time(echo: str) -> None
 
 
 def test_a_server_that_dies_fails_the_attempt() -> None:
-    with closing(socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "tests.support.foreign_env", str(port)]
     with subprocess.Popen(command, cwd=ROOT) as process:
         until_s = monotonic() + 120
