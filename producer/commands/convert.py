@@ -80,9 +80,11 @@ def converted_text(file: Converted) -> str:
 
 def _origin_of(name: str, file: Converted) -> str:
     """What the file calls one of our fields, and what alone it is for."""
-    theirs = [file.name_of(name)] if file.name_of(name) != name else []
-    alone = [f"of {OF_LEARNED[name]} alone"] if name in OF_LEARNED else []
-    return ", ".join([*theirs, *alone])
+    theirs = file.name_of(name)
+    remarks = [theirs] if theirs != name else []
+    remarks += ["not in the file"] if theirs in file.read.absent else []
+    remarks += [f"of {OF_LEARNED[name]} alone"] if name in OF_LEARNED else []
+    return ", ".join(remarks)
 
 
 def command_of(path: Path, fields: Mapping[str, Any]) -> str:

@@ -154,6 +154,8 @@ class Reading:
     """Our fields."""
     names: dict[str, str] = field(default_factory=dict)
     """Our field -> its name in the file."""
+    absent: set[str] = field(default_factory=set)
+    """Names of `names` that the file does not have: the other project's defaults."""
     without_effect: dict[str, str] = field(default_factory=dict)
     """Known field that is not honoured as given -> reason."""
     told: list[str] = field(default_factory=list)
@@ -183,6 +185,7 @@ class Reading:
                 self.problems.append(f"{name}: {problem}")
         for name, row in table.items():
             if row.default is not None and row.when not in unmet and flat.get(name) is None:
+                self.absent.add(name)
                 self._read_field(name, row.default, row, unmet)
 
     def take(self, name: str, ours: str, value: object) -> None:

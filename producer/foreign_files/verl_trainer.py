@@ -85,6 +85,7 @@ def _together(read: Reading, flat: Flat) -> None:
     if flat.get("reward_model.enable") and "reward_model.model.path" not in flat:
         read.problems.append("reward_model.enable: true needs reward_model.model.path")
     if not _has_adapter(flat):
+        read.absent |= {ADAPTER[0]} - flat.keys()
         read.take(ADAPTER[0], "train_type", "full")
     if flat.get(KL_IN_LOSS) and flat.get(KL_IN_REWARD):
         read.problems.append(

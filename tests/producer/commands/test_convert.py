@@ -213,6 +213,10 @@ def test_a_field_says_what_it_was_called_and_comments_say_what_was_left_out(
     lines = done.stdout.splitlines()
     assert "learning_rate = 1e-06  # actor_rollout_ref.actor.optim.lr" in lines
     assert "gae_gamma = 1.0  # algorithm.gamma, of gae alone" in lines
+    adapter = "actor_rollout_ref.model.lora_rank, not in the file"
+    assert f'train_type = "full"  # {adapter}' in lines
+    decay = "actor_rollout_ref.actor.optim.weight_decay, not in the file"
+    assert f"weight_decay = 0.01  # {decay}" in lines
     assert "# left out, unknown: trainer.colour" in lines
     text = " ".join(line.removeprefix("#").strip() for line in lines)
     assert "'/your/folder' is a placeholder, ignored; name a folder of your own" in text
