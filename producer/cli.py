@@ -39,6 +39,7 @@ COMMANDS: dict[str, str] = {
     "redo": "producer.commands.redo",
     "rescore": "producer.commands.redo:rescore_training",
     "sql": "producer.commands.sql",
+    "convert": "producer.commands.convert",
     "ship": "producer.commands.worker:ship",
     "doctor": "producer.commands.doctor",
 }

@@ -3,7 +3,7 @@
 import json
 import re
 import textwrap
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import get_args
 
 from pydantic import BaseModel, ValidationError
@@ -97,6 +97,16 @@ def field_problems(error: ValidationError, fields: Collection[str]) -> list[str]
     return problems
 
 
+def under_given_names(problems: Iterable[str], names: Mapping[str, str]) -> list[str]:
+    """The problems, each starting with what the user calls its field; `names`: by our field."""
+    shown = []
+    for line in problems:
+        field, colon, rest = line.partition(":")
+        root, dot, part = field.partition(".")
+        shown.append(f"{names.get(root, root)}{dot}{part}{colon}{rest}")
+    return shown
+
+
 def _problem(item: ErrorDetails, fields: Collection[str]) -> str:
     field = ".".join(str(part) for part in item["loc"])
     if item["type"] == "extra_forbidden":
@@ -129,20 +139,20 @@ def _number(bound: float) -> str:
     return f"{bound:,}" if isinstance(bound, int) else f"{bound:g}"
 
 
-def _without_secrets(value: object) -> object:
+def without_secrets(value: object) -> object:
     """The value with every secret in its objects replaced by ***."""
     if isinstance(value, dict):
         return {
-            name: "***" if SECRET_NAME.search(str(name)) else _without_secrets(item)
+            name: "***" if SECRET_NAME.search(str(name)) else without_secrets(item)
             for name, item in value.items()
         }
     if isinstance(value, list | tuple):
-        return [_without_secrets(item) for item in value]
+        return [without_secrets(item) for item in value]
     return value
 
 
 def _shortened(value: object) -> str:
-    text = json.dumps(_without_secrets(value), ensure_ascii=False, default=str)
+    text = json.dumps(without_secrets(value), ensure_ascii=False, default=str)
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
 
 

@@ -9,21 +9,17 @@ from typing import Any, Literal, NamedTuple
 
 import rich_click as click
 
-from producer.commands.given_fields import given_fields, read_config_file
+from producer.commands.convert import command_of
+from producer.commands.given_fields import completed_fields, read_config_file
 from producer.commands.options import FOLDER, examples, option, with_json
 from producer.console import print_table
 from producer.errors import CuaTrainError, NotFoundError, UsageError
+from producer.foreign_files.convert import Converted
 from producer.pretrained.known import made_folder
 from schemas.distribution import install_command
 from schemas.installation import read_installation
 
 Level = Literal["ok", "warning", "failed"]
-RL_FIELDS = frozenset({"actor_rollout_ref", "algorithm", "trainer"})
-"""Sections of verl's trainer file."""
-REWARD_MODEL_FIELDS = frozenset(
-    {"placeholder_token", "reward_tokens", "input_key", "label_key", "chosen_key", "rejected_key"}
-)
-TUNING_FIELDS = frozenset({"model_id_or_path", "dataset", "data_path"})
 PACKAGES = {
     "torch": "train",
     "transformers": "train",
@@ -173,16 +169,18 @@ def _database(url: str | None) -> Finding:
     return _asked("database", ask)
 
 
-def _read(file: Path, data_path: Path | None) -> Recipe:
+def _read(path: Path, data_path: Path | None) -> Recipe:
     """UsageError, NotFoundError."""
-    fields = read_config_file(file)
-    if RL_FIELDS & fields.keys():
-        return _reinforcement(file, fields, data_path)
-    if TUNING_FIELDS & fields.keys():
-        return _fine_tuning(fields, data_path)
-    policy = fields.get("model_name")
-    given = given_fields({"model_name": _stand_in(policy)}, file)
-    return _run(given, policy, "a configuration of cua-train run")
+    file = read_config_file(path)
+    command = file.origin.command if file.origin is not None else command_of(path, file.fields)
+    kind = f"{file.title} for cua-train {command}"
+    if command == "run":
+        policy = file.fields.get("model_name")
+        given = completed_fields({"model_name": _stand_in(policy)}, file.fields)
+        return _run(given, policy, kind)
+    if command == "sql rl":
+        return _reinforcement(file, kind, data_path)
+    return _fine_tuning(file, kind, data_path)
 
 
 def _stand_in(policy: object) -> str | None:
@@ -231,36 +229,30 @@ def _run(given: dict[str, Any], policy: object, kind: str, output_dir: str | Non
     )
 
 
-def _reinforcement(file: Path, fields: dict[str, Any], data_path: Path | None) -> Recipe:
+def _reinforcement(file: Converted, kind: str, data_path: Path | None) -> Recipe:
     from producer.commands.sql_rl_settings import settings_of
-    from producer.foreign_files.verl_trainer import read_grpo_trainer
 
-    read = read_grpo_trainer(file, fields)
-    policy = read.given.get("model_name")
-    flags = {} if policy is None else {"model_name": _stand_in(policy)}
-    given = settings_of(flags, read, algorithm=None, data_path=data_path, epochs=None)
-    kind = "a file of verl's trainer for cua-train sql rl"
-    return _run(given, policy, kind, read.given.get("output_dir"))
+    policy = file.fields.get("model_name")
+    flags = {"model_name": _stand_in(policy), "data_path": data_path}
+    given = settings_of({k: v for k, v in flags.items() if v is not None}, file)
+    return _run(given, policy, kind, file.fields.get("output_dir"))
 
 
-def _fine_tuning(fields: dict[str, Any], data_path: Path | None) -> Recipe:
+def _fine_tuning(file: Converted, kind: str, data_path: Path | None) -> Recipe:
     from producer.fine_tuning.examples import load_examples
     from producer.fine_tuning.output import check_planned_output
-    from producer.fine_tuning.settings import Objective, read_fine_tuning
-    from producer.foreign_files.rewardsql_models import read_original, reward_model_kind
+    from producer.fine_tuning.settings import read_fine_tuning
+    from producer.foreign_files.rewardsql_models import objective_of
     from producer.training.preflight import check_writable
 
-    is_sft = not REWARD_MODEL_FIELDS & fields.keys()
-    objective: Objective = "sft" if is_sft else reward_model_kind(fields)
-    read = read_original(fields, objective)
-    given = dict(read.given)
+    given = dict(file.fields)
     if data_path is not None:
         given["data_path"] = [str(data_path)]
     for name in ("model_name", "data_path"):
         if name not in given:
             message = f"{name}: is missing; name it in the file"
             raise UsageError(message)
-    config = read_fine_tuning(objective, given, names=read.names)
+    config = read_fine_tuning(objective_of(given), given, names=file.read.names)
 
     def data() -> str:
         found = load_examples(config)
@@ -276,7 +268,7 @@ def _fine_tuning(fields: dict[str, Any], data_path: Path | None) -> Recipe:
             )
 
     return Recipe(
-        kind=f"RewardSQL's file for cua-train sql {'sft' if is_sft else 'reward-model'}",
+        kind=kind,
         model_name=config.model_name,
         data=data,
         packages=("torch", "transformers", "peft"),

@@ -1,14 +1,14 @@
 """The fields that a command was given: its flags override its --config file.
 
-The file has fields of the configuration as JSON, TOML or YAML, by its ending.
+The file has fields of the configuration, or is another project's.
 """
 
 import contextlib
 import json
 import os
-import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -16,15 +16,15 @@ from urllib.parse import unquote, urlsplit
 from pydantic import JsonValue
 
 from producer.commands.flags import JSON_FIELDS
-from producer.errors import CuaTrainError, NotFoundError, UsageError, did_you_mean
-from producer.foreign_files.agent_peft import is_agent_peft, read_agent_peft
+from producer.errors import CuaTrainError, NotFoundError, UsageError
+from producer.foreign_files.convert import Converted, convert
+from producer.foreign_files.parsing import place
 from producer.json_text import RepeatedNameError, read_json
 from producer.policy.remote_checkpoint import SCHEME
 from producer.pretrained.known import made_folder
 from producer.resume.stamped_folder import with_stamped_folder
 from schemas.installation import read_installation
 
-YAML_ENDINGS = (".yaml", ".yml")
 FILE_FIELDS = ("file_path", "path")
 """Of a task source."""
 FOLDERS = ("log_path", "log_dir", "load_checkpoint_path", "process_reward_model")
@@ -34,8 +34,45 @@ LINE_CHARACTERS = 80
 
 
 def given_fields(flags: Mapping[str, Any], config_file: Path | None) -> dict[str, Any]:
-    """Fields of the file and of the flags, with absolute paths. UsageError."""
-    given = read_config_file(config_file) if config_file is not None else {}
+    """Fields of a file for `cua-train run` and of the flags, with absolute paths. UsageError."""
+    fields = {}
+    if config_file is not None:
+        overridden = {name for name, value in flags.items() if value is not None}
+        fields = read_config_file(config_file, "run", overridden=overridden).fields
+    return completed_fields(flags, fields)
+
+
+def read_config_file(
+    path: Path,
+    command: str | None = None,
+    *,
+    kind: str | None = None,
+    overridden: Collection[str] = (),
+) -> Converted:
+    """As `convert`; fields that are not honoured as they stand are named on stderr."""
+    converted = convert(
+        path,
+        command,
+        kind=kind,
+        overridden=overridden,
+        has_flash_attention=_has_flash_attention(),
+    )
+    converted.log()
+    return converted
+
+
+def _has_flash_attention() -> bool:
+    """Whether the package is installed and a CUDA device is present."""
+    if find_spec("flash_attn") is None:
+        return False
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def completed_fields(flags: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Flags over the fields of a file, with absolute paths. UsageError."""
+    given = dict(fields)
     for name, value in flags.items():
         if value is not None:
             given[name] = _parse_flag(name, value) if name in JSON_FIELDS else value
@@ -156,99 +193,3 @@ def _without_password(url: str) -> str:
     os.environ["CUA_DBBENCH_PASSWORD"] = unquote(parts.password)
     user = parts.netloc.partition(":")[0]
     return parts._replace(netloc=f"{user}@{parts.netloc.rpartition('@')[2]}").geturl()
-
-
-def read_config_file(path: Path, omit: Iterable[str] = ()) -> dict[str, Any]:
-    """The file's fields: JSON unless it is called *.toml, *.yaml or *.yml.
-
-    Without the fields to `omit` (`section.field`). Reads an assignment of Agent-PEFT with the files
-    that it imports. UsageError for an unreadable file and for a repeated field.
-    """
-    fields = _read(path)
-    for name in omit:
-        _omit(fields, name, path)
-    return read_agent_peft(path, _read) if is_agent_peft(fields) else fields
-
-
-def given_file(path: Path | None, omit: Iterable[str]) -> dict[str, Any]:
-    """As `read_config_file`; no fields without a file. UsageError for `omit` without one."""
-    if path is not None:
-        return read_config_file(path, omit)
-    if omit:
-        message = "--omit: requires --config"
-        raise UsageError(message)
-    return {}
-
-
-def _omit(fields: dict[str, Any], name: str, path: Path) -> None:
-    *sections, last = name.split(".")
-    section = fields
-    for key in sections:
-        section = section[key] if isinstance(section.get(key), dict) else {}
-    if last not in section:
-        message = f"--omit: {path.name} has no field {name!r}.{did_you_mean(name, fields)}"
-        raise UsageError(message)
-    del section[last]
-
-
-def _read(path: Path) -> dict[str, Any]:
-    parse = _PARSERS.get(path.suffix.lower(), read_json)
-    try:
-        text = path.read_text(encoding="utf-8-sig")  # Windows editors write a byte order mark
-        fields = parse(text)
-    except OSError as error:
-        message = f"--config: {path} cannot be read: {error.strerror}"
-        raise UsageError(message) from None
-    except UnicodeDecodeError:
-        message = f"--config: {path} is not a text file in UTF-8"
-        raise UsageError(message) from None
-    except RecursionError:
-        message = f"--config: {path} is nested too deeply"
-        raise UsageError(message) from None
-    except RepeatedNameError as error:
-        message = f"--config: {path}: {error.name} is given twice; remove one of them"
-        raise UsageError(message) from None
-    except json.JSONDecodeError as error:
-        hint = "" if path.suffix == ".json" else "; name a TOML file *.toml, a YAML file *.yaml"
-        message = f"--config: {path} is not valid JSON, {place(error)}{hint}"
-        raise UsageError(message) from None
-    except tomllib.TOMLDecodeError as error:
-        message = f"--config: {path} is not valid TOML: {error}"
-        raise UsageError(message) from None
-    except ValueError as error:
-        message = f"--config: {path} is not valid YAML: {error}"
-        raise UsageError(message) from None
-    if not isinstance(fields, dict) or not all(isinstance(name, str) for name in fields):
-        message = f'--config: {path} must hold an object of fields, such as {{"num_steps": 20}}'
-        raise UsageError(message)
-    return fields
-
-
-def place(error: json.JSONDecodeError) -> str:
-    """Position and reason of a JSON error."""
-    return f"line {error.lineno} column {error.colno}: {error.msg[:1].lower()}{error.msg[1:]}"
-
-
-def _parse_yaml(text: str) -> object:
-    """YAML as OmegaConf reads it: 1e-5 is a number, a date is text. ValueError."""
-    import yaml
-    from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
-
-    if not text.strip():
-        return None
-    try:
-        return OmegaConf.to_container(OmegaConf.create(text))
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        where = "" if mark is None else f"line {mark.line + 1} column {mark.column + 1}: "
-        message = f"{where}{error.problem}"
-        raise ValueError(message) from None
-    except (yaml.YAMLError, OmegaConfBaseException, TypeError) as error:
-        raise ValueError(str(error).splitlines()[0]) from None
-
-
-_PARSERS: dict[str, Callable[[str], object]] = {
-    ".toml": tomllib.loads,
-    **dict.fromkeys(YAML_ENDINGS, _parse_yaml),
-}

@@ -71,9 +71,6 @@ with_skip_invalid = switch(
     "Leave out questions without a database or with a gold that fails, counted and named.",
 )
 with_training_name = option("--training-name", "The training.", metavar="NAME", required=True)
-with_omit = option(
-    "--omit", "Ignore this field of the file. Repeatable.", metavar="FIELD", multiple=True
-)
 with_output_folder = option(
     "--output", "Folder to write; must be new or empty.", FOLDER, required=True
 )

@@ -12,7 +12,7 @@ import rich_click as click
 
 from producer.commands.existing import resolve_existing
 from producer.commands.flags import field_flags
-from producer.commands.given_fields import given_file
+from producer.commands.given_fields import read_config_file
 from producer.commands.options import (
     COUNT,
     FILE,
@@ -20,16 +20,16 @@ from producer.commands.options import (
     examples,
     given_training_name,
     option,
-    with_omit,
     with_skip_invalid,
     with_summary_as_json,
     with_takeover,
 )
 from producer.commands.shell import cua_train_command, print_result
+from producer.commands.sql_rl_fields import COMMAND_FIELDS
 from producer.commands.sql_rl_settings import FOUR, continued, settings_of
 from producer.commands.stopping import continued_by
 from producer.errors import UsageError
-from producer.foreign_files.verl_trainer import TrainerFile, is_grpo_trainer, read_grpo_trainer
+from producer.foreign_files.convert import Converted
 from producer.resume.run_folder import find_run_folder
 from schemas.installation import Installation, read_installation
 
@@ -60,10 +60,9 @@ FIELDS = (
 )
 @option(
     "--config config_file",
-    "RewardSQL's grpo_trainer.yaml as it is, or fields as for `cua-train run`; flags win.",
+    "RewardSQL's grpo_trainer.yaml as it is, or fields named as the flags; flags win.",
     FILE,
 )
-@with_omit
 @option(
     "--algorithm",
     "Chooses the advantages, unless --core-function does.",
@@ -94,12 +93,6 @@ FIELDS = (
 def rl(
     *,
     config_file: Path | None,
-    omit: tuple[str, ...],
-    algorithm: str | None,
-    data_path: Path | None,
-    skip_invalid: bool,
-    output_dir: str | None,
-    epochs: int | None,
     takeover: bool,
     as_json: bool,
     **flags: Any,
@@ -112,42 +105,19 @@ def rl(
     from producer.training.asked_config import read_asked
     from producer.training.preflight import check_folders
 
-    given_flags = {name: value for name, value in flags.items() if value is not None}
+    flags["skip_invalid"] = flags["skip_invalid"] or None
+    flags = {name: value for name, value in flags.items() if value is not None}
     installation = read_installation(os.environ)
-    _register(given_flags)
-    file = _trainer_file(config_file, omit, algorithm, given_flags)
-    is_named = "training_name" in given_flags
-    name = given_flags.get("training_name") or (
-        None if file is None else file.given.get("training_name")
-    )
-    if name is not None:
-        name = given_flags["training_name"] = given_training_name(str(name))
-    if (
-        file is None
-        and data_path is None
-        and name is not None
-        and _exists(installation, name, given_flags)
-    ):
-        if algorithm is not None or epochs is not None:
-            option = "--algorithm" if algorithm is not None else "--epochs"
-            message = f"{option}: training {name!r} exists; continue it without, or --num-steps"
-            raise UsageError(message)
-        given = continued(given_flags)
-    else:
-        given = settings_of(
-            given_flags,
-            file,
-            algorithm=algorithm,
-            data_path=data_path,
-            epochs=epochs,
-            skip_invalid=skip_invalid,
-        )
-        if name is not None and not is_named:
-            name = given["training_name"] = _name_of_algorithm(name, given, installation)
+    _register(flags)
+    file = None
+    if config_file is not None:
+        file = read_config_file(config_file, "sql rl", overridden=flags)
+    given = _settings(flags, file, installation)
+    name = given.get("training_name")
     config = read_asked(given, installation)
     check_folders(installation, config)
     config = resolve_existing(config, installation)
-    output = output_dir or (None if file is None else file.given.get("output_dir"))
+    output = flags.get("output_dir", file.fields.get("output_dir") if file else None)
     folder = None if output is None else Path(str(output)).expanduser().absolute()
     if folder is not None:
         from producer.fine_tuning.output import check_planned_output
@@ -177,6 +147,31 @@ def rl(
         print_result(summary, [*lines, f"trained policy: {written}"])
 
 
+def _settings(
+    flags: dict[str, Any], file: Converted | None, installation: Installation
+) -> dict[str, Any]:
+    """Fields of the configuration of a new training, or of one that continues. UsageError."""
+    fields = {} if file is None else file.fields
+    named = flags.get("training_name", fields.get("training_name"))
+    if named is None:
+        return settings_of(flags, file)
+    name = given_training_name(str(named))
+    whole = {**fields, **flags, "training_name": name}
+    is_of_record = "data_path" not in flags and not COMMAND_FIELDS & fields.keys()
+    if is_of_record and _exists(installation, name, whole):
+        for asked in ("algorithm", "epochs"):
+            if asked in flags:
+                message = (
+                    f"--{asked}: training {name!r} exists; continue it without, or --num-steps"
+                )
+                raise UsageError(message)
+        return continued({k: v for k, v in whole.items() if k not in COMMAND_FIELDS})
+    given = settings_of({**flags, "training_name": name}, file)
+    if "training_name" not in flags:
+        given["training_name"] = _name_of_algorithm(name, given, installation)
+    return given
+
+
 def _register(flags: dict[str, Any]) -> None:
     """Load the user's module first: the file may name functions that it registers."""
     from producer.process_rewards.user_module import load_user_module
@@ -187,26 +182,6 @@ def _register(flags: dict[str, Any]) -> None:
         except ValueError as error:
             message = f"--reward-module: {error}"
             raise UsageError(message) from error
-
-
-def _trainer_file(
-    path: Path | None, omit: tuple[str, ...], algorithm: str | None, flags: dict[str, Any]
-) -> TrainerFile | None:
-    """The settings of verl's file. Fields of our own file go into `flags`: then None."""
-    fields = given_file(path, omit)
-    if path is None:
-        return None
-    if is_grpo_trainer(fields):
-        named = flags.get("core_function")
-        file = read_grpo_trainer(path, fields, algorithm=algorithm, core_function=named)
-        for line in file.remarks():
-            logger.warning("%s: %s", path.name, line)
-        for line in file.reasons():
-            logger.debug("%s: %s", path.name, line)
-        return file
-    for name, value in fields.items():
-        flags.setdefault(name, value)
-    return None
 
 
 def _name_of_algorithm(name: str, given: Mapping[str, Any], installation: Installation) -> str:

@@ -1,4 +1,4 @@
-"""Settings of a text-to-SQL training from flags and verl's file; flags win."""
+"""Settings of a text-to-SQL training from flags and a file; flags win."""
 
 import logging
 from collections.abc import Mapping
@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from producer.agents.text_to_sql.data.verl_prompts import ENDING
+from producer.algorithms.advantages import ADVANTAGES
 from producer.commands.given_fields import with_absolute_paths
-from producer.config import RunConfig
+from producer.commands.sql_rl_fields import COMMAND_FIELDS, read_sql_rl
+from producer.config import RunConfig, without_unset
 from producer.errors import UsageError
-from producer.foreign_files.verl_trainer import OF_THE_COMMAND, TrainerFile
+from producer.foreign_files.convert import Converted
 
 logger = logging.getLogger(__name__)
 
@@ -38,30 +40,37 @@ DEFAULTS: Final[dict[str, Any]] = {
 """verl's defaults; the file and flags win."""
 
 
-def settings_of(
-    flags: Mapping[str, Any],
-    file: TrainerFile | None,
-    *,
-    algorithm: str | None,
-    data_path: Path | None,
-    epochs: int | None,
-    skip_invalid: bool = False,
-) -> dict[str, Any]:
+CORE: Final = ("core_function", "core_algos")
+OF_LEARNED: Final = {
+    field: name
+    for name, advantage in ADVANTAGES.items()
+    if advantage.learned is not None
+    for field in advantage.learned.settings.model_fields
+}
+"""Setting of an advantage with weights of its own -> the advantage."""
+
+
+def settings_of(flags: Mapping[str, Any], file: Converted | None = None) -> dict[str, Any]:
     """Fields of the configuration of a new training. UsageError, NotFoundError.
 
-    `flags`: only the given fields. `skip_invalid`: of the task sources.
+    `flags`: only those that were given.
     """
     from producer.fine_tuning.named_policy import policy_fields
 
-    read = dict(file.given) if file is not None else {}
-    of_file = {name: read.pop(name, None) for name in OF_THE_COMMAND}
-    folder = _folder(data_path, of_file["train_files"], file)
-    chosen = algorithm or of_file["algorithm"] or "grpo"
-    given = {**DEFAULTS, **read, **flags}
-    if chosen == "dapo":
-        chosen, given = "grpo", {**DEFAULTS, **DAPO, **read, **flags}
+    of_file = {} if file is None else {k: v for k, v in file.fields.items() if k not in flags}
+    names = {} if file is None else {name: file.name_of(name) for name in of_file}
+    read = read_sql_rl({**of_file, **flags}, names)
+    algorithm = str(read.get("algorithm", "grpo"))
+    is_dapo = algorithm == "dapo"
+    given = {**DEFAULTS, **(DAPO if is_dapo else {}), **read}
+    own = {name: given.pop(name, None) for name in COMMAND_FIELDS}
+    for name in CORE:
+        own[name] = given.pop(name, None) if name in of_file else None
+    if algorithm == "grpo" and own["normalize_by_std"] is False:
+        own["core_function"] = own["core_function"] or "compute_dr_grpo_outcome_advantage"
     if not any(given.get(name) for name in OWN_REWARDS) and "reward_port" not in flags:
         given.pop("reward_port", None)
+    folder = _folder(own["data_path"], None if "data_path" in flags else file)
     # If it names an adapter, the adapter's base is the policy.
     if "model_name" not in given:
         message = "--model-name: name the policy to train: a folder or a Hugging Face id"
@@ -71,52 +80,54 @@ def settings_of(
         {"lora_rank"} & flags.keys() or "load_checkpoint_path" in given
     ):
         given.pop("train_type", None)
-    given |= _questions(folder, of_file["val_files"], given, skip_invalid=skip_invalid)
-    given |= _advantages(chosen, of_file, flags, given)
-    given |= _length(given, flags, of_file, epochs)
-    return with_absolute_paths({k: v for k, v in given.items() if v is not None})
+    given |= _questions(folder, own, given)
+    given |= _advantages("grpo" if is_dapo else algorithm, own, flags, given)
+    for name in of_file.keys() & OF_LEARNED.keys():
+        if OF_LEARNED[name] != given.get("advantage"):
+            logger.debug("%s: without effect: only of %s", names[name], OF_LEARNED[name])
+            del given[name]
+    given |= _length(given, own, flags)
+    return with_absolute_paths(without_unset(given))
 
 
-def continued(flags: Mapping[str, Any]) -> dict[str, Any]:
+def continued(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of the configuration of a training that continues; the log has the others."""
     from producer.fine_tuning.named_policy import policy_fields
 
-    return with_absolute_paths({**flags, **policy_fields(flags.get("model_name"))})
+    return with_absolute_paths({**fields, **policy_fields(fields.get("model_name"))})
 
 
-def _folder(data_path: Path | None, files: object, file: TrainerFile | None) -> Path:
-    """The data set's folder."""
-    if data_path is not None:
-        return data_path
-    if file is None or files is None:
+def _folder(named: str | None, file: Converted | None) -> Path:
+    """The data set's folder; `file`: that names it, None: a flag."""
+    if named is None:
         message = (
             "--data-path: name the data set's folder, in BIRD's or Spider's layout, or verl's"
             " Parquet file of prompts"
         )
         raise UsageError(message)
-    named = files[0] if isinstance(files, list) and len(files) == 1 else files
-    path = Path(str(named)).expanduser()
-    is_prompts = path.suffix == ENDING and path.is_file()
-    if isinstance(named, str) and (path.is_dir() or is_prompts):
+    if file is None:
+        return Path(named)
+    path = Path(named).expanduser()
+    if path.is_dir() or (path.suffix == ENDING and path.is_file()):
         return path
-    if isinstance(named, str) and path.suffix == ".json" and path.is_file():
+    if path.suffix == ".json" and path.is_file():
         return path.parent
     message = (
-        f"--config: {file.path}: data.train_files: there is no {named}, a folder of questions"
+        f"{file.path}: {file.name_of('data_path')}: there is no {named}, a folder of questions"
         " and databases or a Parquet file of prompts; name it with --data-path"
     )
     raise UsageError(message)
 
 
-def _questions(
-    folder: Path, val_files: object, given: dict[str, Any], *, skip_invalid: bool
-) -> dict[str, Any]:
+def _questions(folder: Path, own: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """Training questions and evaluation questions: by default all of dev."""
     from producer.fine_tuning.named_policy import held_out_split, num_questions, questions_of
 
+    skip_invalid = bool(own["skip_invalid"])
     tasks = questions_of(folder, "train", skip_invalid=skip_invalid)
     num_questions(tasks)
-    other = Path(str(val_files)).expanduser() if isinstance(val_files, str) else None
+    named = own["eval_data_path"]
+    other = None if named is None else Path(named).expanduser()
     asked = folder if folder.is_dir() else folder.parent
     if other is not None and (other.is_dir() or (other.suffix == ENDING and other.is_file())):
         asked = other
@@ -129,20 +140,20 @@ def _questions(
 
 
 def _advantages(
-    algorithm: str, of_file: dict[str, Any], flags: Mapping[str, Any], given: dict[str, Any]
+    algorithm: str, own: dict[str, Any], flags: Mapping[str, Any], given: dict[str, Any]
 ) -> dict[str, Any]:
     """The core function or the advantage, by flags, then the file, then the algorithm."""
     from producer.algorithms.core_functions import UnknownFunctionError, choose_core_function
     from producer.process_rewards.registry import public_names
     from producer.process_rewards.user_module import is_stand_in, load_user_module
 
-    configured = of_file["core_function"]
+    configured = own["core_function"]
     if configured is not None and algorithm in OWN_ADVANTAGES:
         logger.warning(
-            "algorithm.core_function: without effect: %s has advantages of its own", algorithm
+            "the file's core_function: without effect: %s has advantages of its own", algorithm
         )
         configured = None
-    algos = flags.get("core_algos") or of_file["core_algos"]
+    algos = flags.get("core_algos") or own["core_algos"]
     named = flags.get("core_function") or configured
     if algorithm == "remax" and named is None:
         # Its baseline is a greedy rollout, which the trainer samples: no function of rewards alone.
@@ -184,30 +195,27 @@ def _advantages(
     return {"core_function": chosen.name, "core_algos": algos if is_own else None}
 
 
-def _length(
-    given: dict[str, Any], flags: Mapping[str, Any], of_file: dict[str, Any], epochs: int | None
-) -> dict[str, Any]:
-    """Number of steps, of warm-up steps and of optimiser steps per step; `epochs`: the flag."""
+def _length(given: dict[str, Any], own: dict[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Number of steps, of warm-up steps and of optimiser steps per step."""
     from producer.fine_tuning.named_policy import num_questions
 
     groups = int(given.get("groups_per_batch", RunConfig.model_fields["groups_per_batch"].default))
     found: dict[str, Any] = {}
-    is_given = "num_steps" in flags or ("num_steps" in given and epochs is None)
-    epochs = epochs or of_file["epochs"]
-    if not is_given and epochs is not None:
+    is_given = "num_steps" in flags or ("num_steps" in given and "epochs" not in flags)
+    if not is_given and own["epochs"] is not None:
         each = num_questions(given["tasks"]) // groups
         if not each:
             logger.warning("the data set has fewer questions than a batch: an epoch is one step")
-        found["num_steps"] = int(epochs) * max(1, each)
+        found["num_steps"] = own["epochs"] * max(1, each)
     steps = int(found.get("num_steps", given.get("num_steps", 100)))
-    if of_file["warmup_ratio"] and "learning_rate_warmup_steps" not in given:
-        found["learning_rate_warmup_steps"] = int(of_file["warmup_ratio"] * steps)
-    size = of_file["mini_batch"]
-    if size is not None and "num_substeps" not in flags:
+    if own["warmup_ratio"] and "learning_rate_warmup_steps" not in given:
+        found["learning_rate_warmup_steps"] = int(own["warmup_ratio"] * steps)
+    size = own["mini_batch_size"]
+    if size is not None and "num_substeps" not in given:
         found["num_substeps"] = -(-groups // size)
         if groups > size and groups % size:
             logger.info(
-                "ppo_mini_batch_size: %d prompts in parts of %d are %d optimiser steps of one size",
+                "mini_batch_size: %d prompts in parts of %d are %d optimiser steps of one size",
                 *(groups, size, found["num_substeps"]),
             )
     return found

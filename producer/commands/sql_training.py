@@ -5,13 +5,12 @@ import logging
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from producer.commands.given_fields import absolute, given_file, policy_path
+from producer.commands.given_fields import absolute, policy_path, read_config_file
 from producer.commands.options import (
     COUNT,
     DEVICE,
@@ -22,7 +21,6 @@ from producer.commands.options import (
     option,
     switch,
     with_json,
-    with_omit,
     with_options,
     with_skip_invalid,
     with_summary_as_json,
@@ -31,8 +29,7 @@ from producer.commands.options import (
 from producer.commands.shell import cua_train_command, print_result
 from producer.commands.stopping import continued_by
 from producer.errors import NotFoundError
-from producer.fine_tuning.settings import Objective
-from producer.foreign_files.rewardsql_models import read_original, reward_model_kind
+from producer.foreign_files.rewardsql_models import objective_of
 from schemas.installation import read_installation
 
 if TYPE_CHECKING:
@@ -45,9 +42,10 @@ COMPLETIONS = click.IntRange(1, 1000)
 
 _flags = with_options(
     option(
-        "--config config_file", "RewardSQL's JSON file as it is (or TOML, YAML); flags win.", FILE
+        "--config config_file",
+        "RewardSQL's file as it is, or fields named as the flags; flags win.",
+        FILE,
     ),
-    with_omit,
     option("--model-name", "Policy to start from.", metavar="NAME|FOLDER"),
     option(
         "--data-path",
@@ -130,13 +128,13 @@ _flags = with_options(
     ),
 )
 @_flags
-def sft(*, config_file: Path | None, omit: tuple[str, ...], **flags: Any) -> None:
+def sft(**flags: Any) -> None:
     """Fine-tune a policy on prompts and answers; only the answers count in the loss.
 
     Fields of the file that are unknown or without effect are named on stderr. A value that cannot
     be honoured is an error.
     """
-    _train("sft", given_file(config_file, omit), flags)
+    _train("sql sft", flags)
 
 
 @click.command(
@@ -160,36 +158,40 @@ def sft(*, config_file: Path | None, omit: tuple[str, ...], **flags: Any) -> Non
     shown="soft",
 )
 @_flags
-def reward_model(
-    *, kind: str | None, config_file: Path | None, omit: tuple[str, ...], **flags: Any
-) -> None:
+def reward_model(*, kind: str | None, **flags: Any) -> None:
     """Train a reward model of steps (process) or of whole answers (pairwise).
 
     A process reward model learns at each step's marker whether the completion is right so far, from
     hard labels (+ and -) or soft ones (a probability).
     """
-    fields = given_file(config_file, omit)
-    objectives: dict[str, Objective] = {"pairwise": "pairwise_reward", "process": "process_reward"}
-    _train(reward_model_kind(fields) if kind is None else objectives[kind], fields, flags)
+    _train("sql reward-model", flags, kind)
 
 
-def _train(objective: Objective, fields: Mapping[str, Any], flags: dict[str, Any]) -> None:
-    as_json, takeover = flags.pop("as_json"), flags.pop("takeover")
-    read = read_original(fields, objective, has_flash_attention=_has_flash_attention())
-    for remark in read.remarks():
-        logger.warning("%s", remark)
-    given = read.given
-    for name, value in flags.items():
-        if value not in {None, (), False}:
-            given[name] = list(value) if isinstance(value, tuple) else value
-            read.names[name] = "--" + name.replace("_", "-")
-    if flags["seed"] is not None:
+def _train(command_name: str, flags: dict[str, Any], kind: str | None = None) -> None:
+    as_json, takeover, config_file = (
+        flags.pop(name) for name in ("as_json", "takeover", "config_file")
+    )
+    flags["skip_invalid"] = flags["skip_invalid"] or None
+    flags = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in flags.items()
+        if value is not None and value != ()
+    }
+    fields: dict[str, Any] = {}
+    names: dict[str, str] = {}
+    if config_file is not None:
+        file = read_config_file(config_file, command_name, kind=kind, overridden=flags)
+        fields, names = file.fields, file.read.names
+    objective = objective_of(fields, command_name, kind)
+    given = {**fields, **flags}
+    if "seed" in flags:
         given["data_seed"] = flags["seed"]
-    _make_absolute(given, read.names)
+    names = {**names, **{name: "--" + name.replace("_", "-") for name in flags}}
+    _make_absolute(given, names)
     from producer.fine_tuning.run import fine_tune
 
     def command_of(name: str, folder: Path) -> str:
-        words = ["sql", "sft" if objective == "sft" else "reward-model", "--training-name", name]
+        words = [*command_name.split(), "--training-name", name]
         if objective == "pairwise_reward":
             words += ["--kind", "pairwise"]
         if "log_path" in given:
@@ -200,7 +202,7 @@ def _train(objective: Objective, fields: Mapping[str, Any], flags: dict[str, Any
         summary = fine_tune(
             objective,
             given,
-            names=read.names,
+            names=names,
             installation=read_installation(os.environ),
             stop=stop,
             on_open=on_open,
@@ -210,15 +212,6 @@ def _train(objective: Objective, fields: Mapping[str, Any], flags: dict[str, Any
         click.echo(json.dumps(asdict(summary)))
     else:
         _print_summary(summary)
-
-
-def _has_flash_attention() -> bool:
-    """Whether the package is installed and a CUDA device is present."""
-    if find_spec("flash_attn") is None:
-        return False
-    import torch
-
-    return torch.cuda.is_available()
 
 
 def _make_absolute(given: dict[str, Any], names: Mapping[str, str]) -> None:

@@ -21,7 +21,7 @@ from pydantic import (
 from producer.config.continuing import check_same
 from producer.config.policy import Device
 from producer.errors import UsageError
-from producer.field_errors import field_problems, invalid
+from producer.field_errors import field_problems, invalid, under_given_names
 from producer.numbers import (
     NonNegativeFloat,
     NonNegativeInt,
@@ -272,10 +272,4 @@ def read_fine_tuning(
         return FineTuningConfig._read({**base, **given, "objective": objective}, frozenset(given))
     except ValidationError as error:
         problems = field_problems(error, FineTuningConfig.model_fields)
-        raise invalid([_by_given_name(line, names or {}) for line in problems]) from None
-
-
-def _by_given_name(line: str, names: dict[str, str]) -> str:
-    field, colon, rest = line.partition(":")
-    root, dot, part = field.partition(".")
-    return f"{names.get(root, root)}{dot}{part}{colon}{rest}"
+        raise invalid(under_given_names(problems, names or {})) from None

@@ -1,17 +1,14 @@
-"""Reads Agent-PEFT's rl_training.yaml and the component files that it imports, as they are.
+"""Reads Agent-PEFT's rl_training.yaml and the component files that it imports, as they are."""
 
-Known fields become fields of the configuration. Unknown fields and fields without effect are
-named. A value that cannot be honoured is an error that names file and field.
-"""
-
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from producer.config import RunConfig
 from producer.errors import UsageError
+from producer.field_errors import without_secrets
+from producer.foreign_files.parsing import parse_file
 from producer.foreign_files.reading import (
     Reading,
     Table,
@@ -22,8 +19,6 @@ from producer.foreign_files.reading import (
     same,
     without_effect,
 )
-
-logger = logging.getLogger(__name__)
 
 Section = dict[str, Any]
 
@@ -107,26 +102,19 @@ def is_agent_peft(fields: Mapping[str, Any]) -> bool:
     return "assignment_config" in fields
 
 
-def read_agent_peft(path: Path, parse: Callable[[Path], Section]) -> Section:
-    """Fields of the configuration; `parse` reads a YAML file. UsageError names file and field."""
-    assignment = _Assignment(path, with_imports(path, parse))
-    fields = assignment.fields()
-    read = assignment.read
-    if read.unknown:
-        named = ", ".join(sorted({*read.unknown}))
-        logger.warning("%s: unknown fields, ignored: %s", path.name, named)
-    for line in [*read.told, *read.summary()]:
-        logger.info("%s: %s", path.name, line)
-    for line in read.reasons():
-        logger.debug("%s: %s", path.name, line)
-    return fields
+def read_agent_peft(read: Reading, path: Path, fields: Section) -> None:
+    """Read the fields of the file at `path`, and the files that it imports.
+
+    UsageError names file and field where a component is missing or has another shape.
+    """
+    read.given |= _Assignment(read, path, with_imports(path, fields)).fields()
 
 
 class _Assignment:
     """An assignment and its components."""
 
-    def __init__(self, path: Path, whole: Section) -> None:
-        self.read = Reading()
+    def __init__(self, read: Reading, path: Path, whole: Section) -> None:
+        self.read = read
         self._path = path
         self._whole = whole
 
@@ -152,12 +140,10 @@ class _Assignment:
         for name, callback in sorted(callbacks.items()):
             self._callback(name, callback)
         self._take("assignment_config", assignment)
-        for name in whole.keys() - {f"{kind}_dict" for kind in COMPONENTS}:
+        for name in sorted(whole.keys() - {f"{kind}_dict" for kind in COMPONENTS}):
             self._take(name, whole[name])
         if self.read.problems:
-            problems = "\n  ".join(self.read.problems)
-            message = f"--config: {self._path}: {problems}"
-            raise UsageError(message)
+            return {}
         return {"environment": "dbbench", "group_size": 1, **self._together(order)}
 
     def _take(self, name: str, value: Any) -> None:
@@ -240,31 +226,27 @@ class _Assignment:
         return value
 
     def _refuse(self, name: str, value: object, wanted: str) -> NoReturn:
-        message = f"--config: {self._path}: {name}: {value!r} cannot be honoured; use {wanted}"
+        shown = without_secrets(value)
+        message = f"{self._path}: {name}: {shown!r} cannot be honoured; use {wanted}"
         raise UsageError(message)
 
 
-def with_imports(
-    path: Path, parse: Callable[[Path], Section], above: tuple[Path, ...] = ()
-) -> Section:
-    """The file with the fields of the files that it imports; its own win. UsageError."""
-    path = path.resolve()
-    if path in above:
-        message = f"--config: {path} imports itself"
-        raise UsageError(message)
-    if not path.is_file():
-        by = above[-1] if above else path
-        message = f"--config: {by}: import: {path} does not exist"
-        raise UsageError(message)
+def with_imports(path: Path, fields: Section, above: tuple[Path, ...] = ()) -> Section:
+    """The fields with those of the files that they import; a file's own win. UsageError.
+
+    Imports are relative to the file, those of a pipe to the working folder.
+    """
+    own_path = path.resolve()
+    folder = own_path.parent if own_path.is_file() else Path.cwd()
 
     def imported(section: Section, where: str) -> Section:
         names = section.get(IMPORT, [])
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            message = f"--config: {path}: {where}import: must be a list of files"
+            message = f"{path}: {where}import: must be a list of files"
             raise UsageError(message)
         whole: Section = {}
         for name in names:
-            merge(whole, with_imports(path.parent / name, parse, (*above, path)))
+            merge(whole, _imported_file(folder / name, (*above, own_path)))
         own = {
             name: imported(value, f"{where}{name}.") if isinstance(value, dict) else value
             for name, value in section.items()
@@ -273,7 +255,19 @@ def with_imports(
         merge(whole, own)
         return whole
 
-    return imported(parse(path), "")
+    return imported(fields, "")
+
+
+def _imported_file(path: Path, above: tuple[Path, ...]) -> Section:
+    """`above`: the files that import it, outermost first."""
+    path = path.resolve()
+    if path in above:
+        message = f"{path} imports itself"
+        raise UsageError(message)
+    if not path.is_file():
+        message = f"{above[-1]}: import: {path} does not exist"
+        raise UsageError(message)
+    return with_imports(path, parse_file(path), above)
 
 
 def merge(into: Section, other: Section) -> None:

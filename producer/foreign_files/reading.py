@@ -11,6 +11,8 @@ from math import isfinite, nan
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from producer.field_errors import without_secrets
+
 UNUSABLE: Final = "cannot be honoured; use one of {names}"
 NO_CHOICE: Final = "is not one of {names}"
 
@@ -102,7 +104,7 @@ def chosen(values: dict[Any, Any], problem: str = UNUSABLE) -> Convert:
         for known, meaning in values.items():
             if value == known:
                 return meaning
-        message = f"{value!r} {problem.format(names=', '.join(map(str, values)))}"
+        message = f"{without_secrets(value)!r} {problem.format(names=', '.join(map(str, values)))}"
         raise ValueError(message)
 
     return convert
@@ -115,7 +117,7 @@ def number(value: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         read = nan
     if not isfinite(read):
-        message = f"{value!r} cannot be honoured; use a number"
+        message = f"{without_secrets(value)!r} cannot be honoured; use a number"
         raise ValueError(message)
     return read
 
@@ -127,7 +129,7 @@ def count(value: Any) -> int:
     except ValueError:
         read = 0.0
     if read < 1 or not read.is_integer():
-        message = f"{value!r} is not an integer of at least 1"
+        message = f"{without_secrets(value)!r} is not an integer of at least 1"
         raise ValueError(message)
     return int(read)
 
@@ -152,6 +154,8 @@ class Reading:
     """Our fields."""
     names: dict[str, str] = field(default_factory=dict)
     """Our field -> its name in the file."""
+    absent: set[str] = field(default_factory=set)
+    """Names of `names` that the file does not have: the other project's defaults."""
     without_effect: dict[str, str] = field(default_factory=dict)
     """Known field that is not honoured as given -> reason."""
     told: list[str] = field(default_factory=list)
@@ -160,6 +164,8 @@ class Reading:
     """Fields without a row."""
     problems: list[str] = field(default_factory=list)
     """Each starts with its field."""
+    overridden: frozenset[str] = frozenset()
+    """Our fields whose values do not matter, because flags win."""
 
     def read(
         self, flat: Mapping[str, Any], table: Table, unmet: Mapping[str, str] | None = None
@@ -175,15 +181,17 @@ class Reading:
             elif not any(known.startswith(f"{name}.") for known in table):
                 self.unknown.append(name)
             elif value != {}:
-                problem = f"{value!r} cannot be honoured; use an object of fields"
+                problem = f"{without_secrets(value)!r} cannot be honoured; use an object of fields"
                 self.problems.append(f"{name}: {problem}")
         for name, row in table.items():
             if row.default is not None and row.when not in unmet and flat.get(name) is None:
+                self.absent.add(name)
                 self._read_field(name, row.default, row, unmet)
 
     def take(self, name: str, ours: str, value: object) -> None:
         """Set one of our fields; two different values are a problem."""
-        if ours in self.given and self.given[ours] != value:
+        is_other = ours in self.given and self.given[ours] != value
+        if is_other and ours not in self.overridden:
             self.problems.append(f"{name}: contradicts {self.names[ours]}; give one of them")
             return
         self.given[ours] = value
@@ -195,14 +203,13 @@ class Reading:
         for name, why in self.without_effect.items():
             names_of.setdefault(why, []).append(name)
         return [
-            f"without effect here: {', '.join(sorted(names))} ({why})"
-            for why, names in names_of.items()
+            f"without effect here: {', '.join(names)}: {why}" for why, names in names_of.items()
         ]
 
-    def remarks(self) -> list[str]:
-        """What a user has to know: `told`, a line for those without effect, one for the unknown."""
-        unknown = [f"unknown fields, ignored: {', '.join(self.unknown)}"] if self.unknown else []
-        return [*self.told, *self.summary(), *unknown]
+    def unknown_line(self) -> list[str]:
+        """At most one line for the fields without a row."""
+        named = ", ".join(sorted({*self.unknown}))
+        return [f"unknown fields, ignored: {named}"] if named else []
 
     def summary(self) -> list[str]:
         """At most one line for the fields without effect; `reasons` has them all."""
@@ -221,7 +228,8 @@ class Reading:
         try:
             converted = value if row.convert is None else row.convert(value)
         except ValueError as error:
-            self.problems.append(f"{name}: {error}")
+            if row.ours not in self.overridden:
+                self.problems.append(f"{name}: {error}")
             return
         if isinstance(converted, Told):
             self.told.append(f"{name}: {converted.remark}")

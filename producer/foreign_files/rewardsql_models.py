@@ -1,14 +1,12 @@
 """Reads RewardSQL's sft_config.json and rm_config.json as they are.
 
-A field is honoured, noted as without effect, or refused by name. Fields for the speed of a cluster
-(ZeRO, FlashAttention, packing) share one line. Unknown fields are reported and ignored.
+Fields for the speed of a cluster (ZeRO, FlashAttention, packing) have no effect on one device.
 """
 
 from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any, Final, Literal
 
-from producer.errors import UsageError
 from producer.foreign_files.reading import (
     Noted,
     Reading,
@@ -21,26 +19,23 @@ from producer.foreign_files.reading import (
     without_effect,
 )
 
+Objective = Literal["sft", "process_reward", "pairwise_reward"]
 SPEED: Final = "not used on one device; the result is the same"
 FLOAT16: Final = "float32 is used; float16 overflows without loss scaling"
-TITLES: Final = {
-    "sft": "fine-tuning",
+TITLES: Final[dict[Objective, str]] = {
+    "sft": "a policy by fine-tuning",
     "process_reward": "a process reward model, which reads the text as it is",
     "pairwise_reward": "a pairwise reward model",
 }
 """Objective -> what is trained."""
 _OF_PAIRS: Final = frozenset({"chosen_key", "rejected_key"})
 _OF_STEPS: Final = frozenset({"input_key", "label_key", "placeholder_token", "reward_tokens"})
-
-
-def reward_model_kind(
-    fields: Mapping[str, Any],
-) -> Literal["process_reward", "pairwise_reward"]:
-    """Which reward model a file means: of pairs where it names their fields alone."""
-    of_pairs = _OF_PAIRS & fields.keys() and not _OF_STEPS & fields.keys()
-    return "pairwise_reward" if of_pairs else "process_reward"
-
-
+KINDS: Final[dict[str, Objective]] = {
+    "process": "process_reward",
+    "pairwise": "pairwise_reward",
+}
+"""`--kind` of a reward model -> objective."""
+COMMANDS: Final = frozenset({"sql sft", "sql reward-model"})
 FASTER: Final = (
     "deepspeed_config deepspeed zero_stage adam_offload use_liger packing packing_samples"
     " micro_train_batch_size ddp_find_unused_parameters"
@@ -116,60 +111,71 @@ TABLE: Final[Table] = {
     "fp16": same("dtype", lambda is_on: Noted(None, FLOAT16) if is_on else None),
     "use_wandb": Row(when="wandb"),
     "wandb_project": same("wandb_project", when="wandb", default="reward_model_training"),
-    **without_effect({"": {SPEED: FASTER}}),
-    **without_effect({"": {f"without effect: {why}": names for why, names in REASONS.items()}}),
+    **without_effect({"": {SPEED: FASTER, **REASONS}}),
 }
+ALWAYS: Final = frozenset({"model_id_or_path", "model_name_or_path", "dataset"})
+"""One of them tells such a file from others, whose names it shares."""
+ONLY_THEIRS: Final = {
+    *("attn_impl", "flash_attn"),
+    *TABLE.keys() - {row.ours for row in TABLE.values()},
+}
+"""Names that no setting of ours has."""
 
 
-class OriginalFields(Reading):
-    """Settings read from a file of the original."""
+def is_rewardsql(fields: Mapping[str, Any], command: str | None) -> bool:
+    """Whether these are a file of RewardSQL's; `command`: which reads it, None: any.
 
-    @property
-    def notes(self) -> list[str]:
-        """A line for each field that is not honoured, except those for speed."""
-        known = [f"{name}: {why}" for name, why in self.without_effect.items() if why != SPEED]
-        return [*known, *(f"{name}: unknown, ignored" for name in self.unknown)]
+    To a command that takes no such file a name that TRL shares is no sign of it.
+    """
+    if command in COMMANDS:
+        return bool(ONLY_THEIRS & fields.keys())
+    return bool((ALWAYS if command is None else {"model_id_or_path"}) & fields.keys())
 
-    def remarks(self) -> list[str]:
-        """Fields that are not honoured: those for speed in one line, then one per line."""
-        speed = [name for name, why in self.without_effect.items() if why == SPEED]
-        first = [f"{', '.join(speed)}: {SPEED}"] if speed else []
-        return [*first, *self.told, *self.notes]
+
+def objective_of(
+    fields: Mapping[str, Any], command: str | None = None, kind: str | None = None
+) -> Objective:
+    """What the fields train, theirs or ours.
+
+    By the command and the `kind` of a reward model; without them by the fields: steps or pairs.
+    """
+    of_steps = bool(_OF_STEPS & fields.keys())
+    of_pairs = bool(_OF_PAIRS & fields.keys())
+    if command == "sql sft" or (command not in COMMANDS and not of_steps and not of_pairs):
+        return "sft"
+    return KINDS[kind or ("pairwise" if of_pairs and not of_steps else "process")]
 
 
 def read_original(
-    fields: Mapping[str, Any], objective: str, *, has_flash_attention: bool = False
-) -> OriginalFields:
-    """Translate a file's fields. UsageError names every field that cannot be honoured.
-
-    `objective`: a key of `TITLES`. Without FlashAttention, its field counts as one for speed.
-    """
+    read: Reading,
+    fields: Mapping[str, Any],
+    objective: Objective,
+    *,
+    has_flash_attention: bool = False,
+) -> None:
+    """Read a file's fields. Without FlashAttention, its field counts as one for speed."""
     flash = "flash_attention_2" if has_flash_attention else Noted(None, SPEED)
     attention = {
         **dict.fromkeys(("sdpa", "auto"), "sdpa"),
-        "eager": Noted("sdpa", "without effect: sdpa computes the same as eager"),
+        "eager": Noted("sdpa", "sdpa computes the same as eager"),
         **dict.fromkeys(("flash_attn", "flash_attention_2"), flash),
     }
     table = TABLE | {
         "flash_attn": same("attention", lambda _: flash),
         "attn_impl": one_of("attention", attention, "is not one of sdpa, flash_attn"),
     }
-    read = OriginalFields()
     asked = {name: value for name, value in fields.items() if value or name not in ASKED}
     read.read(asked, table, _unmet(asked, objective))
     _together(read, objective)
-    if read.problems:
-        raise UsageError("\n  ".join(["the configuration cannot be honoured:", *read.problems]))
-    return read
 
 
-def _unmet(fields: Mapping[str, Any], objective: str) -> dict[str, str]:
+def _unmet(fields: Mapping[str, Any], objective: Objective) -> dict[str, str]:
     """Condition of the table that does not hold -> reason."""
-    other = f"without effect on {TITLES[objective]}"
-    no_wandb = "without effect: use_wandb is not true"
+    other = f"this trains {TITLES[objective]}"
+    no_wandb = "use_wandb is not true"
     if fields.get("use_wandb"):
         no_wandb = (
-            "without effect: wandb is not installed; every figure is in the log, and"
+            "wandb is not installed; every figure is in the log, and"
             " `cua-project track wandb` mirrors it later"
         )
     conditions = {
@@ -178,14 +184,14 @@ def _unmet(fields: Mapping[str, Any], objective: str) -> dict[str, str]:
         "sft or pairwise": (objective != "process_reward", other),
         "batch of sft": (
             objective == "sft",
-            "without effect: train_batch_size sets the size of a step",
+            "train_batch_size sets the size of a step",
         ),
         "wandb": (fields.get("use_wandb") and find_spec("wandb") is not None, no_wandb),
     }
     return {name: why for name, (holds, why) in conditions.items() if not holds}
 
 
-def _together(read: OriginalFields, objective: str) -> None:
+def _together(read: Reading, objective: Objective) -> None:
     """Settings that depend on several fields."""
     given = read.given
     if {"each", "times"} & given.keys():
@@ -203,6 +209,4 @@ def _together(read: OriginalFields, objective: str) -> None:
     if given.get("train_type", "lora" if objective == "sft" else "full") == "full":
         for ours in ("lora_rank", "lora_alpha"):
             if ours in read.names:
-                read.without_effect[read.names[ours]] = (
-                    "without effect: train_type full has no adapter"
-                )
+                read.without_effect[read.names[ours]] = "train_type full has no adapter"

@@ -1,12 +1,7 @@
-"""Reads RewardSQL's grpo_trainer.yaml, verl's trainer file, as it is.
-
-Known fields become settings of `cua-train sql rl`. Unknown fields and fields without effect are
-named. A value that cannot be honoured is an error that names file and field.
-"""
+"""Reads RewardSQL's grpo_trainer.yaml, verl's trainer file, as it is."""
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +11,6 @@ from producer.foreign_files.reading import Reading, flattened
 from producer.foreign_files.verl_trainer_fields import (
     ACTOR,
     ALIASES,
-    ESTIMATORS,
     HONOURED,
     IGNORED,
     POLICY,
@@ -36,37 +30,18 @@ Flat = dict[str, Any]
 """Dotted name -> value."""
 
 
-OF_THE_COMMAND: Final = (
-    *("algorithm", "core_function", "core_algos", "warmup_ratio", "mini_batch", "epochs"),
-    *("output_dir", "train_files", "val_files"),
-)
-"""Of `TrainerFile.given`, what the command makes fields of the configuration from."""
-
-
-@dataclass(slots=True)
-class TrainerFile(Reading):
-    """What a file sets: fields of the configuration, and those of `OF_THE_COMMAND`."""
-
-    path: Path = Path()
-
-
-def is_grpo_trainer(fields: Mapping[str, Any]) -> bool:
+def is_verl_trainer(fields: Mapping[str, Any]) -> bool:
     """Whether the fields are those of verl's trainer."""
     return any(isinstance(fields.get(name), dict) for name in SECTIONS)
 
 
-def read_grpo_trainer(
-    path: Path,
-    fields: dict[str, Any],
-    *,
-    algorithm: str | None = None,
-    core_function: str | None = None,
-) -> TrainerFile:
-    """The settings; `algorithm` overrides the file's. UsageError lists every problem.
+def read_verl_trainer(read: Reading, path: Path, fields: dict[str, Any]) -> None:
+    """Read the fields as those of `cua-train sql rl`. UsageError for an interpolation that fails.
 
-    `core_function`: that of the command line, whose advantages take the place of the algorithm's.
+    Settings of advantages with weights of their own (ppo's, prime's) are read whatever the file's
+    algorithm is: a flag may choose another.
     """
-    flat = flattened(resolved(fields, path.name), TABLE)
+    flat = flattened(resolved(fields, path), TABLE)
     flat = {name: value for name, value in flat.items() if value not in (None, {})}
     for name, own in ALIASES.items():
         if name in flat:
@@ -75,30 +50,16 @@ def read_grpo_trainer(
         if f"{ACTOR}clip_ratio" in flat:
             flat.setdefault(side, flat[f"{ACTOR}clip_ratio"])
     flat.pop(f"{ACTOR}clip_ratio", None)
-    if algorithm is not None:
-        flat["algorithm.adv_estimator"] = algorithm
-    read = TrainerFile(path=path)
-    read.read(flat, TABLE, _unmet(flat, core_function))
+    read.read(flat, TABLE, _unmet(flat))
     _together(read, flat)
-    if read.problems:
-        lines = [f"--config: {path} cannot be honoured (--omit FIELD leaves one out):"]
-        raise UsageError("\n  ".join([*lines, *read.problems]))
-    return read
 
 
-def _unmet(flat: Flat, core_function: str | None) -> dict[str, str]:
+def _unmet(flat: Flat) -> dict[str, str]:
     """Condition of the table that does not hold -> the reason."""
-    algorithm = ESTIMATORS.get(str(flat.get("algorithm.adv_estimator")))
-    own = f"advantages are those of --core-function {core_function}" if core_function else ""
     loggers = flat.get("trainer.logger", [])
     has_wandb = "wandb" in (loggers if isinstance(loggers, list) else [loggers])
     is_wandb_there = find_spec("wandb") is not None
     conditions = {
-        "ppo": (algorithm == "ppo" and not core_function, own or "only ppo (gae) has values"),
-        "prime": (
-            algorithm == "prime" and not core_function,
-            own or "only prime trains a reward model",
-        ),
         "cosine": (
             flat.get(f"{ACTOR}optim.warmup_style") == "cosine",
             "only a cosine schedule has a lowest rate",
@@ -118,14 +79,13 @@ def _unmet(flat: Flat, core_function: str | None) -> dict[str, str]:
     return {name: why for name, (holds, why) in conditions.items() if not holds}
 
 
-def _together(read: TrainerFile, flat: Flat) -> None:
+def _together(read: Reading, flat: Flat) -> None:
     """Settings that depend on several fields."""
     given = read.given
-    if given.get("algorithm") == "grpo" and not flat.get("algorithm.norm_adv_by_std_in_grpo", True):
-        given.setdefault("core_function", "compute_dr_grpo_outcome_advantage")
     if flat.get("reward_model.enable") and "reward_model.model.path" not in flat:
         read.problems.append("reward_model.enable: true needs reward_model.model.path")
     if not _has_adapter(flat):
+        read.absent |= {ADAPTER[0]} - flat.keys()
         read.take(ADAPTER[0], "train_type", "full")
     if flat.get(KL_IN_LOSS) and flat.get(KL_IN_REWARD):
         read.problems.append(
@@ -146,7 +106,7 @@ def _has_adapter(flat: Flat) -> bool:
     return any(name in flat for name in ADAPTER) and flat.get(ADAPTER[0]) != 0
 
 
-def resolved(fields: dict[str, Any], file: str) -> dict[str, Any]:
+def resolved(fields: dict[str, Any], path: Path) -> dict[str, Any]:
     """The fields with `${a.b}` replaced by OmegaConf. UsageError names file and field."""
     # Imported here to keep --help quick.
     from omegaconf import OmegaConf
@@ -157,7 +117,7 @@ def resolved(fields: dict[str, Any], file: str) -> dict[str, Any]:
     try:
         whole = OmegaConf.to_container(OmegaConf.create(fields), resolve=True)
     except RecursionError:
-        message = f"--config: {file} is nested too deeply"
+        message = f"{path} is nested too deeply"
         raise UsageError(message) from None
     except OmegaConfBaseException as error:
         problem = str(error.msg or error).splitlines()[0]
@@ -168,6 +128,6 @@ def resolved(fields: dict[str, Any], file: str) -> dict[str, Any]:
             problem = "refers to itself"
         problem = WRAPPED.sub("", problem)
         where = f"{error.full_key}: " if error.full_key else ""
-        message = f"--config: {file}: {where}{problem}"
+        message = f"{path}: {where}{problem}"
         raise UsageError(message) from None
     return {str(name): value for name, value in whole.items()} if isinstance(whole, dict) else {}

@@ -93,6 +93,15 @@ def _share(value: Any) -> float:
     return value
 
 
+def _one_of_files(value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    if len(value) == 1:
+        return value[0]
+    message = "several files cannot be honoured; name one, or the folder of a data set"
+    raise ValueError(message)
+
+
 def _every(value: Any) -> Any:
     """-1 means never."""
     return 0 if value == -1 else value
@@ -109,8 +118,8 @@ HONOURED: Final[Table] = {
         "gradient_checkpointing", lambda is_on: "on" if is_on else "off"
     ),
     "data.seed": same("seed"),
-    "data.train_files": same("train_files"),
-    "data.val_files": same("val_files"),
+    "data.train_files": same("data_path", _one_of_files),
+    "data.val_files": same("eval_data_path", _one_of_files),
     "data.train_batch_size": same("groups_per_batch"),
     "data.max_response_length": same("max_tokens"),
     "data.prompt_key": only("prompt", instead="name the column of prompts `prompt`"),
@@ -125,7 +134,7 @@ HONOURED: Final[Table] = {
     f"{ROLLOUT}val_kwargs.top_k": only(-1, 0, instead="evaluations sample from all tokens; use -1"),
     f"{ROLLOUT}val_kwargs.top_p": only(1, instead="evaluations sample from all tokens; use 1"),
     f"{ROLLOUT}val_kwargs.n": only(1, instead="`cua-train sql best-of-n --n` samples several"),
-    f"{ACTOR}ppo_mini_batch_size": same("mini_batch", count),
+    f"{ACTOR}ppo_mini_batch_size": same("mini_batch_size", count),
     f"{ACTOR}ppo_epochs": same("ppo_epochs"),
     f"{ACTOR}grad_clip": same("max_gradient_norm"),
     f"{ACTOR}clip_ratio_low": same("clip_ratio_low"),
@@ -152,8 +161,8 @@ HONOURED: Final[Table] = {
     ),
     f"{ACTOR}optim.min_lr_ratio": same("min_learning_rate_ratio", when="cosine", default=0.0),
     f"{ACTOR}optim.num_cycles": only(0.5, instead="a cosine falls once, to the last step; use 0.5"),
-    "critic.optim.lr": same("value_learning_rate", when="ppo"),
-    "critic.cliprange_value": same("value_clip", when="ppo"),
+    "critic.optim.lr": same("value_learning_rate"),
+    "critic.cliprange_value": same("value_clip"),
     "reward_model.enable": switch(),
     "reward_model.model.path": same(
         "process_reward_model", lambda path: Path(str(path)), when="reward model"
@@ -163,24 +172,26 @@ HONOURED: Final[Table] = {
     ),
     "reward_model.rm_coef": same("rm_coef", when="reward model"),
     "reward_model.reward_manager": same("reward_manager", _manager),
-    "reward_model.model.beta_train": same("prime_beta", when="prime"),
-    "reward_model.model.optim.lr": same("prime_learning_rate", when="prime"),
+    "reward_model.model.beta_train": same("prime_beta"),
+    "reward_model.model.optim.lr": same("prime_learning_rate"),
     "custom_reward_function.path": only(instead="register it in a file for --reward-module"),
     "verifier.reward_coef": same("verifier_coef"),
     "verifier.port": same("reward_port"),
     "algorithm.adv_estimator": same("algorithm", _estimator),
     "algorithm.core_function": same("core_function"),
     "algorithm.core_algos": same("core_algos"),
-    "algorithm.norm_adv_by_std_in_grpo": switch(),
-    "algorithm.gamma": same("gae_gamma", when="ppo"),
-    "algorithm.lam": same("gae_lambda", when="ppo"),
+    "algorithm.norm_adv_by_std_in_grpo": same(
+        "normalize_by_std", lambda is_on: None if is_on else False
+    ),
+    "algorithm.gamma": same("gae_gamma"),
+    "algorithm.lam": same("gae_lambda"),
     "algorithm.use_kl_in_reward": switch(),
     "algorithm.kl_ctrl.kl_coef": same("kl_penalty_coef", when="kl in reward", default=0.001),
     "algorithm.kl_penalty": one_of(
         "kl_estimator", KL_ESTIMATORS, when="kl in reward", default="kl"
     ),
-    "algorithm.reward_dpo_coef": same("prime_process_coef", when="prime"),
-    "algorithm.reward_gt_coef": same("prime_outcome_coef", when="prime"),
+    "algorithm.reward_dpo_coef": same("prime_process_coef"),
+    "algorithm.reward_gt_coef": same("prime_outcome_coef"),
     "algorithm.prefinetune_epoch": only(0, instead="`cua-train sql sft` imitates first; use 0"),
     "trainer.default_local_dir": same("output_dir", own_folder),
     "trainer.experiment_name": same("training_name"),

@@ -10,9 +10,10 @@ PAGE = ROOT / "docs" / "settings.md"
 HEAD = """# Settings of `cua-train run`
 
 Every field of the configuration with its default, what it does, and the test that shows that. The
-flag is the field's name with dashes; a `--config` file has the names as they are. Where the demo
-policy has another default it stands behind `demo`. Written by `make docs` from `producer/config/`
-and `tests/support/settings_page.py`.
+flag is the field's name with dashes; a `--config` file has the names as they are.
+`cua-train convert FILE` prints another project's file with these names. Where the demo policy has
+another default it stands behind `demo`. Written by `make docs` from `producer/config/` and
+`tests/support/settings_page.py`.
 """
 SHOWN_BY: dict[str, str] = {
     "model_name": "tests/producer/training/test_policies_of_the_hub.py::test_every_architecture"

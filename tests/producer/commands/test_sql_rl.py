@@ -81,7 +81,6 @@ def test_the_printed_command_continues_it_in_a_new_shell(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("rl", "--omit", "data"), "--omit: requires --config"),
         (ORACLE, "--data-path: name the data set's folder"),
         (("eval",), "give either --model-name or --training-name"),
         (("best-of-n", "--reward-model", "/", "--temperature", "0"), "--temperature: 0 samples"),

@@ -2,15 +2,19 @@
 
 import logging
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
+from producer.commands.sql_rl_fields import Algorithm
 from producer.commands.sql_rl_settings import settings_of
 from producer.config import RunConfig, read_config
 from producer.errors import NotFoundError, UsageError
-from producer.foreign_files.verl_trainer import read_grpo_trainer
+from producer.foreign_files.convert import VERL, Converted
+from producer.foreign_files.reading import Reading
+from producer.foreign_files.verl_trainer import read_verl_trainer
+from producer.foreign_files.verl_trainer_fields import ESTIMATORS
 
 pytest.importorskip("torch")
 
@@ -49,13 +53,14 @@ def algos(tmp_path: Path) -> str:
     return str(path)
 
 
-def config(data: Path | None, file: dict[str, Any] | None = None, **more: Any) -> RunConfig:
-    options = {name: more.pop(name, None) for name in ("algorithm", "epochs")}
-    fields = None if file is None else {**file}
-    read = None
-    if fields is not None:
-        read = read_grpo_trainer(Path("grpo.yaml"), fields, algorithm=options["algorithm"])
-    return read_config(settings_of(more, read, data_path=data, **options))
+def config(data: Path | None, file: dict[str, Any] | None = None, **flags: Any) -> RunConfig:
+    if data is not None:
+        flags["data_path"] = data
+    if file is None:
+        return read_config(settings_of(flags))
+    read, path = Reading(overridden=frozenset(flags)), Path("grpo.yaml")
+    read_verl_trainer(read, path, file)
+    return read_config(settings_of(flags, Converted(path, VERL, read)))
 
 
 def test_a_files_epochs_batches_and_rates_become_steps(data: Path) -> None:
@@ -179,6 +184,60 @@ def test_prime_trains_its_reward_model_with_the_files_settings(data: Path) -> No
     assert config(data, None, model_name="a/policy", algorithm="prime").advantage == "prime"
     other = config(data, file, algorithm="grpo")
     assert (other.advantage, other.prime_beta) == ("mean_centered", 0.05)
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "prime"])
+def test_with_a_core_function_the_algorithms_own_settings_have_no_effect(
+    data: Path, algorithm: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Defaults: value_learning_rate 1e-3, value_clip 0.5, gae_gamma 1, prime_process_coef 5."""
+    file: dict[str, Any] = {
+        **FILE,
+        "critic": {"optim": {"lr": 1e-5}, "cliprange_value": 0.25},
+        "algorithm": {"adv_estimator": "grpo", "gamma": 0.5, "reward_dpo_coef": 4},
+    }
+    caplog.set_level(logging.DEBUG)
+    found = config(data, file, algorithm=algorithm, core_function="compute_token_wise_advantage")
+    assert found.core_function == "compute_token_wise_advantage"
+    assert (found.value_learning_rate, found.value_clip) == (1e-3, 0.5)
+    assert (found.gae_gamma, found.prime_process_coef) == (1, 5)
+    assert "critic.optim.lr: without effect: only of gae" in caplog.text
+
+
+def test_every_estimator_of_a_trainers_file_is_an_algorithm() -> None:
+    assert {*ESTIMATORS.values(), "dapo"} == {*get_args(Algorithm)}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "function"),
+    [
+        (None, "compute_dr_grpo_outcome_advantage"),
+        ("grpo", "compute_dr_grpo_outcome_advantage"),
+        ("dapo", "compute_grpo_outcome_advantage"),
+        ("rloo", "compute_rloo_outcome_advantage"),
+    ],
+)
+def test_without_a_standard_deviation_grpo_is_dr_grpo(
+    data: Path, algorithm: str | None, function: str
+) -> None:
+    section = {"adv_estimator": "grpo", "norm_adv_by_std_in_grpo": False}
+    flags = {} if algorithm is None else {"algorithm": algorithm}
+    assert config(data, {**FILE, "algorithm": section}, **flags).core_function == function
+
+
+@pytest.mark.parametrize(
+    ("section", "fields", "message"),
+    [
+        ("trainer", {"total_epochs": "three"}, 'trainer.total_epochs: "three" is not an integer'),
+        ("data", {"train_batch_size": "x"}, 'data.train_batch_size: "x" is not an integer'),
+        ("data", {"train_batch_size": 0}, "data.train_batch_size: 0 is out of range"),
+    ],
+)
+def test_a_value_that_no_number_of_steps_follows_from_is_named_as_in_the_file(
+    data: Path, section: str, fields: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        config(data, {**FILE, section: fields})
 
 
 def test_a_folder_that_is_missing_is_not_found(tmp_path: Path) -> None:

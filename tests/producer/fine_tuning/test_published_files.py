@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from producer.commands.sql import command
+from producer.errors import UsageError
 from tests.producer.fine_tuning.conftest import rows_of
 
 RECIPES = Path(__file__).parents[2] / "data/recipes/rewardsql"
@@ -65,6 +66,23 @@ def test_a_published_file_trains_all_weights_and_names_what_is_for_a_cluster_onc
     assert summary["output_dir"] == str(written.absolute())
     assert (written / "model.safetensors").is_file()
     assert not (written / "adapter_model.safetensors").exists()
+
+
+def test_a_flag_that_is_0_or_false_wins_over_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, Any] = {}
+
+    def capture(_objective: str, given: dict[str, Any], **_named: object) -> None:
+        seen.update(given)
+        message = "enough"
+        raise UsageError(message)
+
+    monkeypatch.setattr("producer.fine_tuning.run.fine_tune", capture)
+    path = PUBLISHED["sft"][1]
+    assert json.loads(path.read_text(encoding="utf-8"))["gradient_checkpointing"] is True
+    words = ["sft", "--config", str(path), "--seed", "0", "--gradient-checkpointing", "false"]
+    assert str(CliRunner().invoke(command, words).exception) == "enough"
+    assert (seen["seed"], seen["data_seed"], seen["gradient_checkpointing"]) == (0, 0, False)
+    assert "skip_invalid" not in seen
 
 
 def test_a_field_for_speed_changes_no_number(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_rewards_of_any_value_are_taken_from_the_callback_times_its_weight(
     callback.write_text(text.replace("reward_incorrect: -0.1", "reward_incorrect: 0"))
     tasks = tmp_path / "recipe/configs/components/tasks/db_bench_single_skill.yaml"
     tasks.write_text(tasks.read_text().replace("DATA/", f"{data}/"))
-    fields = read_config_file(tmp_path / "recipe" / CONFIG)
+    fields = read_config_file(tmp_path / "recipe" / CONFIG).fields
     assert (fields["reward_correct"], fields["reward_incorrect"]) == (0.5, 0.0)
     assert fields["reward_timeout"] == -0.15
 

@@ -1,5 +1,6 @@
 """A file is read by a table: what is honoured, named or refused."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,7 +60,7 @@ def test_known_fields_are_ours_and_the_others_are_named_with_the_reason() -> Non
         "server.port": "there is none",
         "ray.cpus.each": "one device",
     }
-    assert reading.remarks()[-1] == "unknown fields, ignored: model.colour"
+    assert reading.unknown_line() == ["unknown fields, ignored: model.colour"]
 
 
 def test_a_default_is_taken_where_its_condition_holds() -> None:
@@ -90,6 +91,20 @@ def test_two_names_of_one_field_may_agree_and_a_value_may_mean_nothing() -> None
     assert (reading.given, reading.problems) == ({"model_name": "a"}, [])
 
 
+def test_where_a_flag_wins_the_files_values_are_no_problem() -> None:
+    fields = {"model": {"path": "a", "name": "b"}, "optim": {"style": "x", "cycles": 2}}
+    reading = Reading(overridden=frozenset({"model_name", "schedule"}))
+    reading.read(flattened(fields, TABLE), TABLE, {"cosine": "no cosine"})
+    assert reading.problems == ["optim.cycles: 2 cannot be honoured: use 1"]
+
+
+def test_no_problem_shows_a_key() -> None:
+    fields = {"optim": {"style": {"api_key": "sk-K3Y"}, "cycles": [{"password": "sk-K3Y"}]}}
+    problems = read(fields).problems
+    assert len(problems) == 2
+    assert "K3Y" not in str(problems)
+
+
 @pytest.mark.parametrize(("value", "wanted"), [(3, 3), (3.0, 3), ("3", 3)])
 def test_a_count_is_a_whole_number_above_0(value: object, wanted: int) -> None:
     assert count(value) == wanted
@@ -115,7 +130,7 @@ def test_what_is_no_count_is_refused(value: object) -> None:
 )
 def test_what_omegaconf_refuses_names_file_and_field(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        resolved(fields, "x.yaml")
+        resolved(fields, Path("x.yaml"))
 
 
 def test_deep_nesting_is_no_traceback() -> None:
@@ -123,7 +138,7 @@ def test_deep_nesting_is_no_traceback() -> None:
     for _ in range(900):
         fields = {"a": fields}
     with pytest.raises(UsageError, match=r"x\.yaml is nested too deeply"):
-        resolved(fields, "x.yaml")
+        resolved(fields, Path("x.yaml"))
 
 
 def test_no_file_takes_in_the_environment_which_would_be_recorded(
@@ -131,6 +146,6 @@ def test_no_file_takes_in_the_environment_which_would_be_recorded(
 ) -> None:
     monkeypatch.setenv("SECRET", "s3cret")
     with pytest.raises(UsageError) as refused:
-        resolved({"a": {"b": "${oc.env:SECRET}"}}, "f.yaml")
+        resolved({"a": {"b": "${oc.env:SECRET}"}}, Path("f.yaml"))
     assert "f.yaml: a.b: Unsupported interpolation type oc.env" in str(refused.value)
     assert "s3cret" not in str(refused.value)

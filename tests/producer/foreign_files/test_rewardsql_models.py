@@ -8,15 +8,25 @@ import pytest
 
 from producer.errors import UsageError
 from producer.fine_tuning.settings import FineTuningConfig, Objective, read_fine_tuning
-from producer.foreign_files.rewardsql_models import read_original
+from producer.foreign_files.reading import Reading
+from producer.foreign_files.rewardsql_models import objective_of, read_original
 
 RECIPES = Path(__file__).parents[2] / "data/recipes/rewardsql"
 SFT_FILE: dict[str, Any] = json.loads((RECIPES / "sft_config.json").read_text(encoding="utf-8"))
 RM_FILE: dict[str, Any] = json.loads((RECIPES / "rm_config.json").read_text(encoding="utf-8"))
 
 
+def reading_of(fields: dict[str, Any], objective: Objective) -> Reading:
+    """UsageError for what cannot be honoured."""
+    read = Reading()
+    read_original(read, fields, objective)
+    if read.problems:
+        raise UsageError("\n".join(read.problems))
+    return read
+
+
 def settings(objective: Objective, fields: dict[str, Any]) -> FineTuningConfig:
-    read = read_original(fields, objective)
+    read = reading_of(fields, objective)
     needed = {"model_name": "m", "data_path": "d.json"}
     return read_fine_tuning(objective, {**needed, **read.given}, names=read.names)
 
@@ -34,9 +44,10 @@ def settings(objective: Objective, fields: dict[str, Any]) -> FineTuningConfig:
 def test_what_speeds_a_cluster_up_is_named_in_one_line(
     objective: Objective, fields: dict[str, Any], names: str
 ) -> None:
-    read = read_original(fields, objective)
-    assert read.remarks()[0] == f"{names}: not used on one device; the result is the same"
-    assert not any(name in note for note in read.notes for name in names.split(", "))
+    speed, *others = reading_of(fields, objective).reasons()
+    told = f"without effect here: {names}: not used on one device; the result is the same"
+    assert speed == told
+    assert not any(name in line for line in others for name in names.split(", "))
 
 
 @pytest.mark.parametrize(
@@ -117,18 +128,36 @@ def test_a_step_of_the_sft_file_takes_its_batch_times_its_accumulation() -> None
 
 
 def test_unknown_fields_and_those_without_effect_are_named() -> None:
-    notes = read_original({**SFT_FILE, "colour": "red"}, "sft").notes
-    assert [note.split(":")[0] for note in notes] == [
+    read = reading_of({**SFT_FILE, "colour": "red"}, "sft")
+    assert [line.split(": ")[1] for line in read.reasons()[1:]] == [
         *("model_type", "template", "init_weights", "ignore_args_error"),
-        *("save_only_model", "lora_rank", "lora_alpha", "colour"),
+        *("save_only_model", "lora_rank, lora_alpha"),
     ]
-    assert "colour: unknown, ignored" in notes
+    assert read.unknown_line() == ["unknown fields, ignored: colour"]
 
 
 def test_a_field_of_another_objective_is_named_and_not_used() -> None:
-    read = read_original({"chosen_key": "good", "label_key": "l"}, "process_reward")
+    read = reading_of({"chosen_key": "good", "label_key": "l"}, "process_reward")
     assert read.given == {"label_key": "l"}
-    assert [note.split(":")[0] for note in read.notes] == ["chosen_key"]
+    assert [line.split(": ")[1] for line in read.reasons()] == ["chosen_key"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "command", "kind", "objective"),
+    [
+        ({"dataset": "d"}, None, None, "sft"),
+        ({"label_key": "l"}, None, None, "process_reward"),
+        ({"chosen_key": "c"}, None, None, "pairwise_reward"),
+        ({"chosen_key": "c", "label_key": "l"}, None, None, "process_reward"),
+        ({"label_key": "l"}, "sql sft", None, "sft"),
+        ({}, "sql reward-model", None, "process_reward"),
+        ({"label_key": "l"}, "sql reward-model", "pairwise", "pairwise_reward"),
+    ],
+)
+def test_the_command_then_the_fields_say_what_is_trained(
+    fields: dict[str, Any], command: str | None, kind: str | None, objective: str
+) -> None:
+    assert objective_of(fields, command, kind) == objective
 
 
 @pytest.mark.parametrize(
@@ -154,4 +183,4 @@ def test_a_value_that_cannot_be_honoured_is_refused_by_the_files_name(
 
 def test_two_names_of_one_field_may_not_contradict_each_other() -> None:
     with pytest.raises(UsageError, match="max_epochs: contradicts num_train_epochs"):
-        read_original({"num_train_epochs": 1, "max_epochs": 2}, "sft")
+        reading_of({"num_train_epochs": 1, "max_epochs": 2}, "sft")

@@ -6,26 +6,26 @@ from typing import Any
 
 import pytest
 
-from producer.commands.given_fields import read_config_file
 from producer.errors import UsageError
-from producer.foreign_files.verl_trainer import (
-    TrainerFile,
-    is_grpo_trainer,
-    read_grpo_trainer,
-    resolved,
-)
+from producer.foreign_files.convert import VERL, convert
+from producer.foreign_files.reading import Reading
+from producer.foreign_files.verl_trainer import read_verl_trainer, resolved
 
 PUBLISHED = (Path(__file__).parents[2] / "data/recipes/rewardsql/grpo_trainer.yaml").read_text()
 
 
-def read(
-    tmp_path: Path, text: str = PUBLISHED, omit: tuple[str, ...] = (), **more: Any
-) -> TrainerFile:
+def read(tmp_path: Path, text: str = PUBLISHED, overridden: tuple[str, ...] = ()) -> Reading:
     path = tmp_path / "grpo_trainer.yaml"
     path.write_text(text)
-    fields = read_config_file(path, omit)
-    assert is_grpo_trainer(fields)
-    return read_grpo_trainer(path, fields, **more)
+    file = convert(path, "sql rl", overridden=overridden)
+    assert file.origin is VERL
+    return file.read
+
+
+def read_fields(fields: dict[str, Any]) -> Reading:
+    reading = Reading()
+    read_verl_trainer(reading, Path("grpo.yaml"), fields)
+    return reading
 
 
 def with_field(name: str, value: str) -> str:
@@ -46,8 +46,8 @@ def test_the_published_file_is_read_as_it_is(tmp_path: Path) -> None:
     assert file.given == {
         "model_name": "./checkpoints/cocte_model",
         "train_type": "full",
-        "train_files": "./verl/dataset/full_set/train.parquet",
-        "val_files": "./verl/dataset/full_set/test.parquet",
+        "data_path": "./verl/dataset/full_set/train.parquet",
+        "eval_data_path": "./verl/dataset/full_set/test.parquet",
         "max_tokens": 512,
         "groups_per_batch": 48,
         "group_size": 8,
@@ -72,7 +72,12 @@ def test_the_published_file_is_read_as_it_is(tmp_path: Path) -> None:
         "reward_port": 5887,
         "algorithm": "grpo",
         "core_function": "compute_grpo_process_advantage_avg_unique",
-        "mini_batch": 64,
+        # Of ppo alone, which a flag may choose.
+        "gae_gamma": 1,
+        "gae_lambda": 1,
+        "value_learning_rate": 1e-5,
+        "value_clip": 0.5,
+        "mini_batch_size": 64,
         "warmup_ratio": 0.0,
         "epochs": 3,
         "training_name": "your_experiment_name",
@@ -84,13 +89,11 @@ def test_the_published_file_is_read_as_it_is(tmp_path: Path) -> None:
     }
     assert file.unknown == []
     named = "\n".join(file.reasons())
-    (line,) = file.remarks()
+    assert (file.told, file.unknown_line()) == ([], [])
+    (line,) = file.summary()
     assert line.startswith("without effect here: actor_rollout_ref.actor.fsdp_config")
     assert line.endswith(" more; --verbose names all, with the reasons")
-    assert (
-        "reward_model.enable_EXreward, reward_model.model.path, reward_model.rm_coef (rew" in named
-    )
-    assert "algorithm.gamma, algorithm.lam" in named
+    assert "reward_model.rm_coef, reward_model.enable_EXreward: reward_model.enable is not" in named
     assert "entropy" not in named
 
 
@@ -125,6 +128,8 @@ def test_the_published_file_is_read_as_it_is(tmp_path: Path) -> None:
          {"learning_rate_schedule": "cosine", "min_learning_rate_ratio": 0.0}),
         ("actor_rollout_ref.rollout.top_p", "0.9", {"top_p": 0.9}),
         ("verifier.reward_coef", "0.5", {"verifier_coef": 0.5}),
+        ("algorithm.norm_adv_by_std_in_grpo", "false", {"normalize_by_std": False}),
+        ("data.train_files", "[a.parquet]", {"data_path": "a.parquet"}),
     ],
 )  # fmt: skip
 def test_a_field_is_honoured(
@@ -153,7 +158,6 @@ def test_ppo_has_values_and_their_settings(tmp_path: Path) -> None:
     assert file.given["algorithm"] == "ppo"
     wanted = {"gae_gamma": 1.0, "gae_lambda": 1.0, "value_learning_rate": 1e-5, "value_clip": 0.5}
     assert {name: file.given[name] for name in wanted} == wanted
-    assert read(tmp_path, algorithm="ppo").given["gae_gamma"] == 1.0
 
 
 def test_without_a_penalty_in_the_loss_its_settings_are_named(tmp_path: Path) -> None:
@@ -187,6 +191,7 @@ def test_without_a_penalty_in_the_loss_its_settings_are_named(tmp_path: Path) ->
             "99",
             "contradicts actor_rollout_ref.rollout.resp",
         ),
+        ("data.train_files", "[a, b]", "data.train_files: several files cannot be honoured"),
     ],
 )
 def test_a_value_that_cannot_be_honoured_names_file_and_field(
@@ -194,9 +199,14 @@ def test_a_value_that_cannot_be_honoured_names_file_and_field(
 ) -> None:
     with pytest.raises(UsageError, match=message) as raised:
         read(tmp_path, with_field(name, value))
-    assert "grpo_trainer.yaml" in str(raised.value)
-    if not message.startswith("contradicts"):
-        read(tmp_path, with_field(name, value), omit=(name,))
+    assert "grpo_trainer.yaml cannot be honoured" in str(raised.value)
+
+
+def test_a_value_does_not_matter_where_a_flag_wins(tmp_path: Path) -> None:
+    text = with_field("algorithm.adv_estimator", "other")
+    with pytest.raises(UsageError, match="adv_estimator: 'other' is not one of"):
+        read(tmp_path, text)
+    assert "algorithm" not in read(tmp_path, text, overridden=("algorithm",)).given
 
 
 def test_an_unknown_field_is_named_and_ignored(tmp_path: Path) -> None:
@@ -206,7 +216,7 @@ def test_an_unknown_field_is_named_and_ignored(tmp_path: Path) -> None:
 
 def test_interpolations_stand_for_values_and_sections() -> None:
     fields = {"a": {"b": 3, "c": "${a.b}"}, "d": "${a}", "e": "${a.b}/${a.c}", "f": ["${a.b}"]}
-    assert resolved(fields, "x.yaml") == {
+    assert resolved(fields, Path("x.yaml")) == {
         "a": {"b": 3, "c": 3},
         "d": {"b": 3, "c": 3},
         "e": "3/3",
@@ -223,7 +233,7 @@ def test_interpolations_stand_for_values_and_sections() -> None:
 )
 def test_an_interpolation_that_fails_names_its_field(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        resolved(fields, "x.yaml")
+        resolved(fields, Path("x.yaml"))
 
 
 @pytest.mark.parametrize(
@@ -234,25 +244,9 @@ def test_an_interpolation_that_fails_names_its_field(fields: dict[str, Any], mes
     ],
 )
 def test_every_estimator_of_the_files_own_comment_is_read(estimator: str, algorithm: str) -> None:
-    file = read_grpo_trainer(Path("grpo.yaml"), {"algorithm": {"adv_estimator": estimator}})
+    file = read_fields({"algorithm": {"adv_estimator": estimator}})
     assert file.given["algorithm"] == algorithm
     assert any("gae is computed" in line for line in file.told) == (estimator == "gae_covariance")
-
-
-@pytest.mark.parametrize("algorithm", ["ppo", "prime"])
-def test_with_a_core_function_the_algorithms_own_settings_have_no_effect(algorithm: str) -> None:
-    fields: dict[str, Any] = {
-        "critic": {"optim": {"lr": 1e-5}, "cliprange_value": 0.5},
-        "algorithm": {"adv_estimator": "grpo", "gamma": 1, "reward_dpo_coef": 5},
-    }
-    own = "compute_token_wise_advantage"
-    file = read_grpo_trainer(Path("grpo.yaml"), fields, algorithm=algorithm, core_function=own)
-    assert not {"value_learning_rate", "value_clip", "gae_gamma", "prime_process_coef"} & (
-        file.given.keys()
-    )
-    assert (
-        f"advantages are those of --core-function {own}" in file.without_effect["critic.optim.lr"]
-    )
 
 
 @pytest.mark.parametrize(
@@ -264,7 +258,6 @@ def test_with_a_core_function_the_algorithms_own_settings_have_no_effect(algorit
     ],
 )
 def test_a_placeholder_is_no_folder(folder: str, is_placeholder: bool) -> None:
-    fields = {"trainer": {"default_local_dir": folder}}
-    file = read_grpo_trainer(Path("grpo.yaml"), fields)
+    file = read_fields({"trainer": {"default_local_dir": folder}})
     assert file.given.get("output_dir") == (None if is_placeholder else folder)
-    assert any("is a placeholder, ignored" in line for line in file.remarks()) == is_placeholder
+    assert any("is a placeholder, ignored" in line for line in file.told) == is_placeholder

@@ -1,0 +1,67 @@
+"""The fields of a file for `cua-train sql rl`: those of a configuration, and the command's own."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field, JsonValue, ValidationError
+
+from producer.config import without_unset
+from producer.config.run_config import ConfigFields
+from producer.field_errors import field_problems, invalid, under_given_names
+from producer.numbers import PositiveInt
+
+Algorithm = Literal[
+    "grpo",
+    "ppo",
+    "rloo",
+    "prime",
+    "dapo",
+    "remax",
+    "reinforce_plus_plus",
+    "reinforce_plus_plus_baseline",
+    "opo",
+    "gpg",
+    "grpo_passk",
+]
+
+
+class SqlRlFields(ConfigFields):
+    """Each checked for itself alone."""
+
+    algorithm: Algorithm | None = None
+    """Chooses the advantages, unless a core_function does."""
+    normalize_by_std: bool = True
+    """With the algorithm grpo: divide advantages by the standard deviation of their group."""
+    data_path: Path | None = None
+    """Data set in BIRD's or Spider's layout, or verl's Parquet file of prompts."""
+    eval_data_path: Path | None = None
+    """The same, of the questions to evaluate on. None: those of data_path that are held out."""
+    skip_invalid: bool = False
+    """Leave out questions without a database or with a gold that fails."""
+    output_dir: Path | None = None
+    """Folder of the result."""
+    epochs: PositiveInt | None = None
+    """Passes over the questions, in place of num_steps."""
+    mini_batch_size: PositiveInt | None = None
+    """Prompts of an optimiser step, in place of num_substeps."""
+    warmup_ratio: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Share of the steps with a rising learning rate, in place of learning_rate_warmup_steps."""
+
+
+COMMAND_FIELDS: Final = SqlRlFields.model_fields.keys() - ConfigFields.model_fields.keys()
+"""No fields of a configuration: the command makes some of them from these."""
+
+
+def read_sql_rl(given: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, JsonValue]:
+    """The given fields as JSON, each validated for itself.
+
+    UsageError lists every problem under what the user's file calls the field: `names`.
+    """
+    fields = without_unset(dict(given))
+    try:
+        read = SqlRlFields.model_validate(fields)
+    except ValidationError as error:
+        problems = field_problems(error, SqlRlFields.model_fields)
+        raise invalid(under_given_names(problems, names)) from None
+    return read.model_dump(mode="json", include={*fields})

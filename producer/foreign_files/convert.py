@@ -1,0 +1,108 @@
+"""A configuration file in our own fields: the one conversion of other projects' files.
+
+Agent-PEFT's assignments become fields of `cua-train run`, verl's trainer files those of `sql rl`,
+RewardSQL's files those of `sql sft` and `sql reward-model`. Other files have our fields already.
+"""
+
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from producer.errors import UsageError
+from producer.foreign_files.agent_peft import is_agent_peft, read_agent_peft
+from producer.foreign_files.parsing import parse_file
+from producer.foreign_files.reading import Reading
+from producer.foreign_files.rewardsql_models import is_rewardsql, objective_of, read_original
+from producer.foreign_files.verl_trainer import is_verl_trainer, read_verl_trainer
+
+logger = logging.getLogger(__name__)
+
+MOST_REASONS: Final = 8
+"""Reasons that are each shown; of more only a summary."""
+
+
+class Origin(NamedTuple):
+    """A kind of files of another project."""
+
+    title: str
+    command: str
+    """Of cua-train, which takes such a file."""
+
+
+AGENT_PEFT: Final = Origin("Agent-PEFT's assignment", "run")
+VERL: Final = Origin("a file of verl's trainer", "sql rl")
+SFT: Final = Origin("RewardSQL's file", "sql sft")
+REWARD_MODEL: Final = Origin("RewardSQL's file", "sql reward-model")
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A file in our own fields, and what the conversion did."""
+
+    path: Path
+    origin: Origin | None
+    """None: its fields were ours."""
+    read: Reading
+
+    @property
+    def title(self) -> str:
+        """What kind of file it is."""
+        return "a configuration" if self.origin is None else self.origin.title
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Ours."""
+        return self.read.given
+
+    def name_of(self, field: str) -> str:
+        """What the file calls one of our fields."""
+        return self.read.names.get(field, field)
+
+    def log(self) -> None:
+        """Name the fields that are not honoured as they stand, with the reasons."""
+        reasons = self.read.reasons()
+        shown = reasons if len(reasons) <= MOST_REASONS else self.read.summary()
+        for line in [*self.read.told, *shown, *self.read.unknown_line()]:
+            logger.warning("%s: %s", self.path.name, line)
+        for line in reasons if shown is not reasons else ():
+            logger.debug("%s: %s", self.path.name, line)
+
+
+def convert(
+    path: Path,
+    command: str | None = None,
+    *,
+    kind: str | None = None,
+    overridden: Collection[str] = (),
+    has_flash_attention: bool = False,
+) -> Converted:
+    """Read a file of any kind. UsageError names file and fields that cannot be honoured.
+
+    `command`: of cua-train, which reads it; a file for another one is refused. None: any. `kind`:
+    of a reward model, process or pairwise; None: by the file's fields. `overridden`: our fields
+    that flags set, whatever the file has. Without FlashAttention the field for it has no effect.
+    """
+    fields = parse_file(path)
+    read = Reading(overridden=frozenset(overridden))
+    if is_agent_peft(fields):
+        origin = AGENT_PEFT
+        read_agent_peft(read, path, fields)
+    elif is_verl_trainer(fields):
+        origin = VERL
+        read_verl_trainer(read, path, fields)
+    elif is_rewardsql(fields, command):
+        objective = objective_of(fields, command, kind)
+        origin = SFT if objective == "sft" else REWARD_MODEL
+        read_original(read, fields, objective, has_flash_attention=has_flash_attention)
+    else:
+        read.given |= fields
+        return Converted(path, None, read)
+    if command not in {None, origin.command}:
+        message = f"{path} is {origin.title}; give it to `cua-train {origin.command}`"
+        raise UsageError(message)
+    if read.problems:
+        first = f"{path} cannot be honoured; correct these fields, or leave them out of it:"
+        raise UsageError("\n  ".join([first, *read.problems]))
+    return Converted(path, origin, read)
