@@ -22,11 +22,11 @@ from consumers.rebuild.side_schema import locked_schema
 from consumers.rebuild.until import parse_until
 from consumers.rebuild.verify import verify
 from tests.reference_fold.histories import LoggedEvent, Shape
+from tests.support.eventually import eventually
 from tests.support.logs import logged_events, memory_log, write_local_log
 from tests.support.memory_log import BEGAN, MemoryLog, MemoryReader
 from tests.support.paths import ROOT
 from tests.support.postgres import execute, one
-from tests.support.projectors import eventually
 
 pytestmark = pytest.mark.services
 SMALL = Shape(steps=1, groups=1, group_size=2, turns=1)

@@ -17,10 +17,10 @@ from consumers.rebuild.paused import while_paused
 from consumers.rebuild.rebuild import RebuildReport, rebuild
 from consumers.rebuild.verify import verify
 from tests.reference_fold.histories import LoggedEvent
+from tests.support.eventually import eventually
 from tests.support.logs import memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
 from tests.support.postgres import PostgresServer, execute, one
-from tests.support.projectors import eventually
 from tests.support.rebuilding import project, run
 
 pytestmark = pytest.mark.services

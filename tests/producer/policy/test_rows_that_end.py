@@ -6,7 +6,13 @@ import pytest
 import torch
 
 from producer.policy.torch_policy import sampling
-from producer.policy.torch_policy.forward import EpisodeCaches, NetworkInput, Segment, WorkingCache
+from producer.policy.torch_policy.forward import (
+    EpisodeCaches,
+    NetworkInput,
+    Segment,
+    WorkingCache,
+    hidden_states,
+)
 from producer.policy.torch_policy.loading import load_network
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.prefill import prefill
@@ -46,11 +52,10 @@ def decoded(network: Network, limits: tuple[int, ...]) -> DecodedBatch:
 def computed_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many rows each step of decoding has computed."""
     found = []
-    original = sampling.hidden_states
 
     def counting(network: Network, batch: NetworkInput, *rest: object) -> torch.Tensor:
         found.append(len(batch.tokens_BT))
-        return original(network, batch, *rest)  # type: ignore[arg-type]
+        return hidden_states(network, batch, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(sampling, "hidden_states", counting)
     return found

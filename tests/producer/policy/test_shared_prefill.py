@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from producer.policy.policy import SampleRequest, Turn
 from producer.policy.torch_policy import prefill, sampling
-from producer.policy.torch_policy.forward import NetworkInput
+from producer.policy.torch_policy.forward import NetworkInput, hidden_states
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network
 from producer.policy.torch_policy.shared_prefill import PASS_TOKENS, PrefixGroup, find_groups
@@ -147,11 +147,10 @@ def test_a_schema_that_several_questions_share_is_computed_once(
     policy: InProcessPolicy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     computed = []
-    original = prefill.hidden_states
 
     def counting(network: object, batch: NetworkInput, *rest: object) -> object:
         computed.append(batch.tokens_BT.numel())
-        return original(network, batch, *rest)  # type: ignore[arg-type]
+        return hidden_states(network, batch, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(prefill, "hidden_states", counting)
     requests = [question(number, "table a (x)") for number in range(4)]
