@@ -19,7 +19,6 @@ from tests.reference_fold.histories import Shape
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
 from tests.support.rebuilding import UnreadableReader
-from tests.support.roles import owners_template, owners_url
 
 pytestmark = pytest.mark.services
 SMALL = Shape(steps=1, groups=1, group_size=1, turns=1)
@@ -85,9 +84,6 @@ PARTS = {
         if isinstance(constraint, sa.UniqueConstraint | sa.CheckConstraint)
     },
 }
-
-
-__all__ = ["owners_template", "owners_url"]
 
 
 @pytest.fixture
