@@ -1,7 +1,7 @@
 """What a database lacks of the tables' definition: tables, columns, types, keys, indexes.
 
-Reads PostgreSQL's catalogue only, in some milliseconds. Indexes and constraints are compared by
-name; `migrate --check` compares more.
+Reads PostgreSQL's catalogue only, in some milliseconds. Of indexes and keys names, columns and
+uniqueness are compared, of checks the names; `migrate --check` compares more.
 """
 
 from collections.abc import Iterable, Sequence
@@ -60,7 +60,7 @@ def find_problems(cursor: Cursor, schemas: Sequence[str] = (SCHEMA, OPS_SCHEMA))
     """
     cursor.execute("SELECT nspname FROM pg_namespace WHERE nspname = ANY(%s)", (list(schemas),))
     present = {row[0] for row in cursor.fetchall()}
-    columns, names = _read_columns(cursor, schemas), _read_names(cursor, schemas)
+    columns, parts = _read_columns(cursor, schemas), _read_parts(cursor, schemas)
     found: list[Problem] = []
     for schema in schemas:
         if schema not in present:
@@ -69,7 +69,7 @@ def find_problems(cursor: Cursor, schemas: Sequence[str] = (SCHEMA, OPS_SCHEMA))
             continue
         for table in Base.metadata.sorted_tables:
             if table.schema == (schema if schema == OPS_SCHEMA else SCHEMA):
-                found += _problems(schema, table, columns, names)
+                found += _problems(schema, table, columns, parts)
     return found
 
 
@@ -98,7 +98,7 @@ def _problems(
     schema: str,
     table: sa.Table,
     columns: dict[tuple[str, str], dict[str, _Column]],
-    names: set[tuple[str, str, str]],
+    parts: dict[tuple[str, str, str], tuple[bool, list[str] | None]],
 ) -> list[Problem]:
     at = f"{schema}.{table.name}"
 
@@ -127,32 +127,45 @@ def _problems(
         for name, column in sorted(live.items())
         if name not in ours and column.is_required and not column.has_default
     ]
-    for kind_, part in _parts(table):
-        if (schema, table.name, part) not in names:
-            what = kind_.name.lower().replace("_", " ")
-            text = f"the {what} {part} of {at} is missing"
-            fatal = kind_ is Kind.PRIMARY_KEY
-            found.append(problem(kind_, text, fatal=fatal)._replace(part=part))
+    for part in _parts(table):
+        what = f"the {part.kind.name.lower().replace('_', ' ')} {part.name} of {at}"
+        found_part = parts.get((schema, table.name, part.name))
+        if found_part is None:
+            text = f"{what} is missing"
+        elif part.columns is not None and found_part != (part.is_unique, part.columns):
+            text = f"{what} is another one"
+        else:
+            continue
+        fatal = part.kind is Kind.PRIMARY_KEY
+        found.append(problem(part.kind, text, fatal=fatal)._replace(part=part.name))
     return found
 
 
-def _parts(table: sa.Table) -> list[tuple[Kind, str]]:
-    """Keys, constraints and indexes; only without its primary key nothing works."""
-    constraints = sorted(table.constraints, key=lambda constraint: str(constraint.name))
-    indexes = sorted(table.indexes, key=lambda index: str(index.name))
-    return [
-        *(
-            (
-                Kind.PRIMARY_KEY
-                if isinstance(constraint, sa.PrimaryKeyConstraint)
-                else Kind.CONSTRAINT,
-                str(constraint.name),
-            )
-            for constraint in constraints
-            if not isinstance(constraint, sa.ForeignKeyConstraint)
-        ),
-        *((Kind.INDEX, str(index.name)) for index in indexes),
-    ]
+class _Part(NamedTuple):
+    """A key, constraint or index of a table's definition."""
+
+    kind: Kind
+    name: str
+    is_unique: bool
+    columns: list[str] | None
+    """None: of a check, which has a condition instead."""
+
+
+def _parts(table: sa.Table) -> list[_Part]:
+    found = []
+    for constraint in sorted(table.constraints, key=lambda constraint: str(constraint.name)):
+        if isinstance(constraint, sa.PrimaryKeyConstraint | sa.UniqueConstraint):
+            is_key = isinstance(constraint, sa.PrimaryKeyConstraint)
+            kind = Kind.PRIMARY_KEY if is_key else Kind.CONSTRAINT
+            columns = [column.name for column in constraint.columns]
+            found.append(_Part(kind, str(constraint.name), is_unique=True, columns=columns))
+        elif isinstance(constraint, sa.CheckConstraint):
+            name = str(constraint.name)
+            found.append(_Part(Kind.CONSTRAINT, name, is_unique=False, columns=None))
+    for index in sorted(table.indexes, key=lambda index: str(index.name)):
+        columns = [column.name for column in index.columns]
+        found.append(_Part(Kind.INDEX, str(index.name), bool(index.unique), columns))
+    return found
 
 
 def type_name(column: sa.Column[object]) -> str:
@@ -179,15 +192,22 @@ def _read_columns(
     return found
 
 
-def _read_names(cursor: Cursor, schemas: Sequence[str]) -> set[tuple[str, str, str]]:
-    """(schema, table, name) of every constraint and usable index."""
+def _read_parts(
+    cursor: Cursor, schemas: Sequence[str]
+) -> dict[tuple[str, str, str], tuple[bool, list[str] | None]]:
+    """(schema, table, name) -> uniqueness and columns of every constraint and usable index."""
+    columns = (
+        "(SELECT array_agg(attname::text ORDER BY place) FROM unnest({}::int2[]) WITH ORDINALITY AS"
+        " key (number, place) JOIN pg_attribute ON attrelid = {} AND attnum = number)"
+    )
     cursor.execute(
-        "SELECT nspname, relname, conname FROM pg_constraint JOIN pg_class ON pg_class.oid ="
-        " conrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname ="
-        " ANY(%(schemas)s) UNION ALL SELECT nspname, pg_class.relname, made.relname FROM pg_index"
-        " JOIN pg_class ON pg_class.oid = indrelid JOIN pg_class AS made ON made.oid = indexrelid"
-        " JOIN pg_namespace ON pg_namespace.oid = pg_class.relnamespace WHERE nspname ="
-        " ANY(%(schemas)s) AND indisvalid",
+        "SELECT nspname, relname, conname, contype IN ('p', 'u'),"
+        f" {columns.format('conkey', 'conrelid')} FROM pg_constraint JOIN pg_class ON pg_class.oid"
+        " = conrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname ="
+        " ANY(%(schemas)s) UNION ALL SELECT nspname, pg_class.relname, made.relname, indisunique,"
+        f" {columns.format('indkey', 'indrelid')} FROM pg_index JOIN pg_class ON pg_class.oid ="
+        " indrelid JOIN pg_class AS made ON made.oid = indexrelid JOIN pg_namespace ON"
+        " pg_namespace.oid = pg_class.relnamespace WHERE nspname = ANY(%(schemas)s) AND indisvalid",
         {"schemas": list(schemas)},
     )
-    return {(row[0], row[1], row[2]) for row in cursor.fetchall()}
+    return {(row[0], row[1], row[2]): (row[3], row[4]) for row in cursor.fetchall()}

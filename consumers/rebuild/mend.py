@@ -86,10 +86,18 @@ def _loosening(problem: Problem) -> list[str]:
             ]
         case Kind.REQUIRED:
             return [f"{alter} ALTER COLUMN {column} DROP NOT NULL"]
-        case Kind.PRIMARY_KEY:
-            return _without_repeated_keys(problem)
+        case Kind.PRIMARY_KEY | Kind.CONSTRAINT | Kind.INDEX:
+            is_key = problem.kind is Kind.PRIMARY_KEY
+            return [_drop(problem), *(_without_repeated_keys(problem) if is_key else [])]
         case _:
             return []
+
+
+def _drop(problem: Problem) -> str:
+    """Of what has the name and is another one, or was left invalid by CREATE INDEX CONCURRENTLY."""
+    if problem.kind is Kind.INDEX:
+        return f"DROP INDEX IF EXISTS {quoted(SCHEMA, problem.part or '')}"
+    return f"ALTER TABLE {_name(problem)} DROP CONSTRAINT IF EXISTS {quoted(problem.part or '')}"
 
 
 def _without_repeated_keys(problem: Problem) -> list[str]:
@@ -112,10 +120,8 @@ def _tightening(problem: Problem) -> list[str]:
             (constraint,) = (each for each in constraints if each.name == problem.part)
             return [_sql(sa.schema.AddConstraint(constraint, isolate_from_table=False))]
         case Kind.INDEX:
-            # One that CREATE INDEX CONCURRENTLY has left invalid has the name.
             (index,) = (each for each in _table(problem).indexes if each.name == problem.part)
-            drop = f"DROP INDEX IF EXISTS {quoted(SCHEMA, str(problem.part))}"
-            return [drop, _sql(sa.schema.CreateIndex(index))]
+            return [_sql(sa.schema.CreateIndex(index))]
         case _:
             return []
 

@@ -65,11 +65,12 @@ def merge(cursor: Cursor, names: Sequence[str], side: str) -> None:
         for table in tables:
             table.update(cursor)
             table.insert(cursor)
+        table = None
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
     except psycopg2.Error as error:
         if not _is_users(error):
             raise
-        raise _refused(error, "" if table is None else table.name) from None
+        raise _refused(error, None if table is None else table.name) from None
     for name in names:
         if (left := compare_table(cursor, name, side).changed) > 0:
             raise _altered(cursor, name, left)
@@ -162,9 +163,10 @@ def refused_by(error: psycopg2.Error) -> str:
     return f"{diagnostics.message_primary}{f' ({more})' if more else ''}"
 
 
-def _refused(error: psycopg2.Error, table: str) -> CuaProjectError:
+def _refused(error: psycopg2.Error, table: str | None) -> CuaProjectError:
+    on = "" if table is None else f" of {table}"
     return CuaProjectError(
-        f"an object that users added refuses what the log says of {table}:"
+        f"an object that users added refuses what the log says{on}:"
         f" {refused_by(error)}; nothing was changed. Change or drop that object, or the rows that"
         " it protects, then run `cua-project rebuild` again"
     )

@@ -6,6 +6,9 @@ from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryLog
 from tests.support.rebuilding import project
+from tests.support.roles import owners_template, owners_url
+
+__all__ = ["owners_template", "owners_url"]
 
 
 @pytest.fixture(scope="session")

@@ -11,11 +11,8 @@ from tests.support.logs import memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
 from tests.support.postgres import execute, one
 from tests.support.rebuilding import UnreadableReader, project, run
-from tests.support.roles import owners_template, owners_url
 
 pytestmark = pytest.mark.services
-
-__all__ = ["owners_template", "owners_url"]
 
 EDIT = (
     "UPDATE cua.rollout SET status = 'edited'; UPDATE cua.turn SET reward = 7; DELETE FROM"

@@ -19,7 +19,6 @@ from tests.reference_fold.histories import Shape
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
 from tests.support.rebuilding import UnreadableReader
-from tests.support.roles import owners_template, owners_url
 
 pytestmark = pytest.mark.services
 SMALL = Shape(steps=1, groups=1, group_size=1, turns=1)
@@ -85,9 +84,6 @@ PARTS = {
         if isinstance(constraint, sa.UniqueConstraint | sa.CheckConstraint)
     },
 }
-
-
-__all__ = ["owners_template", "owners_url"]
 
 
 @pytest.fixture
@@ -243,6 +239,28 @@ def test_rows_that_a_lost_key_let_in_twice_are_there_once_again(
     rebuild_whole(migrated_url, log)
 
     assert verify(MemoryReader(log), migrated_url).equal
+
+
+def test_an_index_and_a_key_that_have_our_name_and_other_columns_are_made_again(
+    migrated_url: str, log: MemoryLog
+) -> None:
+    ProjectionLoop(MemoryReader(log), migrated_url).run_once()
+    damage(
+        migrated_url,
+        "DROP INDEX cua.ix_rollout_task_id",
+        "CREATE INDEX ix_rollout_task_id ON cua.rollout (reward)",
+        "ALTER TABLE cua.turn DROP CONSTRAINT uq_turn_rollout_id_turn, ADD CONSTRAINT"
+        " uq_turn_rollout_id_turn UNIQUE (id, turn)",
+        "DROP INDEX cua.uq_group_step_id_group_num; CREATE INDEX uq_group_step_id_group_num ON"
+        ' cua."group" (step_id, group_num)',
+    )
+    found = problems(migrated_url)
+    assert len(found) == 3
+    assert all(text.endswith(" is another one") for text in found), found
+
+    rebuild_whole(migrated_url, log)
+
+    assert schema_differences(migrated_url) == []
 
 
 def test_a_view_that_keeps_a_column_from_being_altered_is_named_before_the_replay(
