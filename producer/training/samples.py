@@ -308,7 +308,7 @@ def emit_samples(
         missing = [item for item in group if item.result.plan.id not in sampled]
         for start in range(0, len(missing), SAMPLES_PER_EVENT):
             part = missing[start : start + SAMPLES_PER_EVENT]
-            session.stream.emit(samples_chosen(version, step_id, part))
+            session.stream.emit(_samples_chosen(version, step_id, part))
         reason = group[0].drop_reason if group else None
         if reason == "zero_variance" and outcome.plan.id not in dropped:
             session.stream.emit(GroupDropped(group_id=outcome.plan.id, reason=reason))
@@ -351,7 +351,7 @@ def _dropped(
     ]
 
 
-def samples_chosen(version: int, step_id: UUID, group: Sequence[SelectedSample]) -> SamplesChosen:
+def _samples_chosen(version: int, step_id: UUID, group: Sequence[SelectedSample]) -> SamplesChosen:
     """What is recorded of their use. `version`: of the policy before the update."""
     return SamplesChosen(
         step_id=step_id,
