@@ -31,6 +31,8 @@ def pytest_command(folder: Path, *options: str) -> list[str]:
     """Of a suite in `folder` with this project's settings, in a worker."""
     (folder / "test_hanging.py").write_text(HANGING)
     settings = ["-c", str(ROOT / "pyproject.toml"), "-p", "no:cacheprovider"]
+    # Without it, pytest deletes at its end what earlier runs have left in its folder: minutes.
+    settings += ["--basetemp", str(folder / "temporary")]
     plugins = ["-p", "tests.support.running_tests", "--numprocesses", "1"]
     return [sys.executable, "-m", "pytest", *settings, *plugins, *options, str(folder)]
 
