@@ -67,8 +67,11 @@ OTHER_NAMES = {name: ours for ours, names in _NAMES_ELSEWHERE.items() for name i
 """Name of a field in TRL, verl and others -> ours, or the nearest one."""
 UNION_TAGS = ("str", "int", "bool")
 """What pydantic appends to the location of a field that is a union."""
-SECRET_NAME = re.compile(r"(^|_)(key|secret|token|password)$", re.IGNORECASE)
-"""Names of what is secret inside an object."""
+SECRET_NAME = re.compile(
+    r"(?i:(^|[_-])((api|access|auth)?key|api_?keys|secret|token|password|passwd|authorization"
+    r"|cookie|credentials?))$|[a-z](Key|Secret|Token|Password)$"
+)
+"""Names of what is secret inside an object, as `api_key`, `apiKey` and `Authorization`."""
 SHOWN_CHARACTERS = 80
 """Of a wrong value that a message repeats."""
 LINE_CHARACTERS = 76

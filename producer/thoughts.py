@@ -15,15 +15,19 @@ from typing import Final
 _NAMES: Final = (
     *("think", "thinking", "thought", "thoughts", "reasoning"),
     *("analysis", "reflection", "scratchpad"),
+    *("seed:think", "longcat_think"),
 )
 _OTHERS: Final = {
     r"\[THINK\]": r"\[/THINK\]",
     "◁think▷": "◁/think▷",
     r"<\|begin_of_thought\|>": r"<\|end_of_thought\|>",
+    r"<\|START_THINKING\|>": r"<\|END_THINKING\|>",
 }
-"""Opening and closing tags of Magistral, Kimi and OpenThinker."""
+"""Opening and closing tags of Magistral, Kimi, OpenThinker and Command A."""
+_ATTRIBUTE: Final = r"""\s++[\w:-]++=(?:"[^"<>]*+"|'[^'<>]*+'|[^\s<>"'=]++)"""
+"""Nothing else may stand in a tag: `a <think AND b> 3` is a comparison."""
 _CLOSES: Final = "|".join([rf"(?i:</(?:{'|'.join(_NAMES)})\s*+>)", *_OTHERS.values()])
-_OPENS: Final = "|".join([rf"(?i:<(?:{'|'.join(_NAMES)})(?:\s[^<>]*+)?+>)", *_OTHERS])
+_OPENS: Final = "|".join([rf"(?i:<(?:{'|'.join(_NAMES)})(?:{_ATTRIBUTE})*+\s*+>)", *_OTHERS])
 TAG: Final = rf"(?:{_OPENS}|{_CLOSES})"
 _ENDED: Final = (
     *(f"(?<=(?i:</{name}>))" for name in _NAMES),

@@ -27,6 +27,8 @@ ONLY_OF: dict[str, tuple[str, ...]] = {
     "producer/foreign_files/verl_trainer.py": ("sql rl",),
     "producer/foreign_files/verl_trainer_fields.py": ("sql rl",),
     "producer/fine_tuning/sql_demo.py": ("sql demo",),
+    "producer/fine_tuning/pretrained_demo.py": ("sql demo",),
+    "producer/fine_tuning/stages.py": ("sql demo",),
     "producer/pretrained/get.py": ("models get",),
     "producer/pretrained/index.py": ("models get",),
     "consumers/garbage/blobs.py": ("gc",),
@@ -137,6 +139,21 @@ def test_below_the_commands_only_a_way_may_name_a_flag(side: str) -> None:
             and (named := flags_in(text))
             and not (shown_by and all(named <= known for known in shown_by))
         ]
+    assert not problems, "\n".join(problems)
+
+
+def test_a_message_gives_a_flag_only_a_value_that_it_takes() -> None:
+    problems = [
+        f"{name}: {flag} {value}"
+        for name, commands in ONLY_OF.items()
+        for text, _ in texts(ROOT / name)
+        for flag, value in re.findall(r"(--[a-z-]+) ([a-z_]+)", text)
+        for command in commands
+        for param in contexts(name.partition("/")[0])[command].command.params
+        if flag in param.opts
+        and isinstance(param.type, click.Choice)
+        and value not in param.type.choices
+    ]
     assert not problems, "\n".join(problems)
 
 

@@ -27,6 +27,27 @@ from tinker_cookbook.recipes.cua_rl.task_loader import load_tasks_from_file
 """
 
 
+ARGUMENTS = {
+    "training_id": "get_training list_steps_by_training get_latest_completed_step"
+    " list_baselines_by_training list_evals_by_training",
+    "training_id step": "get_step_by_training_and_step get_eval_by_training_and_step",
+    "run_name": "get_training_by_run_name",
+    "status": "list_trainings",
+    "task_id": "get_task get_task_by_task_id list_validators_by_task list_rollouts_by_task",
+    "validator_id": "get_validator",
+    "step_id": "get_step list_rollouts_by_step list_groups_by_step",
+    "eval_id": "get_eval list_rollouts_by_eval list_groups_by_eval",
+    "baseline_id": "get_baseline list_rollouts_by_baseline list_groups_by_baseline",
+    "group_id": "get_group list_rollouts_by_group",
+    "rollout_id": "get_rollout get_rollout_by_rollout_id list_turns_by_rollout"
+    " get_validation_by_rollout get_environment_by_rollout",
+    "rollout_id turn": "get_turn_by_rollout_and_turn",
+    "turn_id": "get_turn list_actions_by_turn list_observations_by_turn",
+    "entity_type entity_id limit": "get_status_history",
+}
+"""Arguments after the session -> the recipe's queries that take them, by name or place."""
+
+
 def python(code: str, folder: Path, *, before: str = INSTALL) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", before + code],
@@ -49,6 +70,19 @@ print(asyncio.run(cli_main(config)).status)
         f"import os; os.environ['CUA_HOME'] = {str(tmp_path / 'home')!r}\n{code}", tmp_path
     )
     assert done.stdout.split() == ["completed"], done.stderr
+
+
+def test_the_recipes_queries_take_its_arguments_by_name(tmp_path: Path) -> None:
+    asked = {name: given.split() for given, names in ARGUMENTS.items() for name in names.split()}
+    code = f"""
+import inspect
+from tinker_cookbook.recipes.cua_rl import database_dao
+for name, given in {asked!r}.items():
+    found = [*inspect.signature(getattr(database_dao, name)).parameters]
+    assert found[: 1 + len(given)] == ["session", *given], (name, found)
+"""
+    done = python(code, tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 def test_what_writes_to_the_tables_says_what_to_use_instead(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ PARTS = ("blobs", "spool")
     metavar="DURATION",
     default="1h",
     show_default=True,
-    help="Keep younger blobs; at least 1h.",
+    help="Keep blobs younger than this; at least 1h.",
 )
 @click.option(
     "--keep-days",
@@ -45,18 +45,21 @@ PARTS = ("blobs", "spool")
     metavar="DAYS",
     default=7,
     show_default=True,
-    help="Keep shipped records of the spool so long.",
+    help="Keep a spooled record for so long after Kafka has it.",
 )
 @click.option(
     "--store-is-ours",
     is_flag=True,
-    help="No other log's events name blobs of CUA_BLOBS; needed when that is outside of CUA_HOME.",
+    help=(
+        "Confirm that no other log names blobs of CUA_BLOBS; needed when that is outside of"
+        " CUA_HOME."
+    ),
 )
 @click.option(
     "--archive",
     metavar="FOLDER",
     type=click.Path(path_type=Path),
-    help="Archive that has the beginning of the log, made by `archive`.",
+    help="Archive that has the beginning of the log, made by `cua-project archive`.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one object with counts and bytes.")
 def command(
@@ -70,11 +73,11 @@ def command(
     archive: Path | None,
     as_json: bool,
 ) -> None:
-    """Delete what nothing needs: unnamed blobs, shipped records.
+    """Delete what nothing needs: blobs that no event names, and spooled records that Kafka has.
 
-    Blobs go that no event of the log or of this machine's spool names; the log is read whole for
-    it. Records of the spool go that Kafka has. Asks first; killed at any moment, it has deleted
-    nothing else.
+    Reads the whole log and this machine's spool to find the blobs that are named. Blobs that a
+    saved state names are kept too. Asks before it deletes. Interrupted, it has deleted a part of
+    that, and nothing else.
 
     Examples:
         cua-project gc --dry-run

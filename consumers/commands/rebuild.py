@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     "--into",
     "schema",
     metavar="SCHEMA",
-    help="Name of that schema. [default: cua_run, cua_until or cua_run_until]",
+    help=(
+        "Name of the schema that --run or --until builds. [default: cua_run, cua_until or"
+        " cua_run_until]"
+    ),
 )
 @click.option(
     "--drop",
@@ -43,19 +46,33 @@ if TYPE_CHECKING:
 @click.option(
     "--from-shorter-log",
     is_flag=True,
-    help="Also from a log that lacks records of the tables (it was restored from an older state).",
+    help=(
+        "Rebuild even though the log lacks records that the tables have read, such as one restored"
+        " from an older backup; rows that only those records gave are deleted."
+    ),
+)
+@click.option(
+    "--adopt-log",
+    is_flag=True,
+    help=(
+        "Rebuild even though the tables were made from another log; rows that only that log gave"
+        " are deleted."
+    ),
 )
 @click.option(
     "--archive",
     metavar="FOLDER",
     type=click.Path(path_type=Path),
-    help="Archive that has the beginning of the log, made by `archive`.",
+    help="Archive that has the beginning of the log, made by `cua-project archive`.",
 )
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help='Print {"events", "seconds", "equal", "changed", "tables"}.',
+    help=(
+        'Print {"events", "seconds", "equal", "changed", "changed_rows", "tables", "different",'
+        ' "missing", "was_empty", "schema", "positions"}; with --drop {"dropped"}.'
+    ),
 )
 def command(
     *,
@@ -65,15 +82,15 @@ def command(
     schema: str | None,
     dropped: str | None,
     from_shorter_log: bool,
+    adopt_log: bool,
     archive: Path | None,
     as_json: bool,
 ) -> None:
-    """Replay the log, compare, and put the rows right that differ from it.
+    """Replay the log, compare, and correct the rows that differ.
 
-    Readers and a running projector need not stop. Nothing but rows of our tables is changed: views,
-    indexes, grants and columns that users added stay as they are. What is missing of the tables is
-    made again. Once it has begun it waits while Kafka or the database is away, and goes on where it
-    was; interrupted, it has changed nothing.
+    Readers and running projectors can keep running. Views, indexes, grants and columns that users
+    added stay. Missing or altered parts of our tables are recreated. During an outage of Kafka or
+    the database it waits, then continues. If it is interrupted, no row has changed.
 
     Examples:
         cua-project rebuild
@@ -94,14 +111,12 @@ def command(
     from consumers.rebuild.rebuild import RebuildReport, UnfinishedRebuild, compare, rebuild
 
     is_partial = run_name is not None or until is not None
-    if check + is_partial + (dropped is not None) > 1:
-        message = "--check, --drop and --run/--until exclude each other; give one of them"
-        raise UsageError(message)
+    _refuse_contradictions(
+        [check, is_partial, dropped is not None],
+        {"--from-shorter-log": from_shorter_log, "--adopt-log": adopt_log},
+    )
     if schema is not None and not is_partial:
         message = "--into names the schema for --run or --until; give one of them too"
-        raise UsageError(message)
-    if from_shorter_log and (check or is_partial or dropped is not None):
-        message = "--from-shorter-log belongs to a rebuild of the live tables; leave it out"
         raise UsageError(message)
     installation = open_installation(os.environ)
     url = resolve_database(os.environ, installation)
@@ -129,6 +144,7 @@ def command(
                 return rebuild(
                     *(reader, url),
                     from_shorter_log=from_shorter_log,
+                    adopt_log=adopt_log,
                     progress=progress,
                     unfinished=unfinished,
                 )
@@ -138,14 +154,30 @@ def command(
         reader.close()
     print_report(report, url, check=check, as_json=as_json)
     if check and not report.equal:
-        found = (
-            f"the tables {', '.join(report.different)} differ from the log; `cua-project verify`"
-            " lists the rows"
-            if report.different
-            else "the tables were made from another log; `cua-project rebuild` makes them from"
-            " this one"
-        )
-        raise MismatchError(found)
+        raise MismatchError(_difference(report))
+
+
+def _refuse_contradictions(instead: list[bool], of_live: dict[str, bool]) -> None:
+    """UsageError. `instead`: of rebuilding the live tables; `of_live`: flags for that alone."""
+    from consumers.errors import UsageError
+
+    if sum(instead) > 1:
+        message = "--check, --drop and --run/--until exclude each other; give one of them"
+        raise UsageError(message)
+    if any(instead) and (given := [flag for flag, is_given in of_live.items() if is_given]):
+        message = f"{given[0]} belongs to a rebuild of the live tables; leave it out"
+        raise UsageError(message)
+
+
+def _difference(report: "RebuildReport") -> str:
+    if report.missing:
+        rows = [f"rows of {', '.join(report.changed_rows)} differ"] if report.changed else []
+        found = "; ".join([*report.missing, *rows])
+        return f"{found}; `cua-project rebuild` repairs the tables"
+    return (
+        f"the tables {', '.join(report.different)} differ from the log; `cua-project verify` lists"
+        " the rows"
+    )
 
 
 def _build_into(
@@ -199,7 +231,7 @@ def print_report(report: "RebuildReport", url: str, *, check: bool, as_json: boo
         changed = f" ({_by_table(report)})" if report.changed else ""
         lines.append(f"the tables are {outcome} what the log gives{changed}; nothing was changed")
     elif report.schema == SCHEMA:
-        lines.append(_outcome(report))
+        lines += _outcome(report, num_rows)
         if (gaps := gaps_at_end(url)) is not None and gaps.total:
             lines.append(f"{gaps.describe()}; see `cua-project status --check`")
     else:
@@ -209,17 +241,18 @@ def print_report(report: "RebuildReport", url: str, *, check: bool, as_json: boo
     click.echo("\n".join(lines))
 
 
-def _outcome(report: "RebuildReport") -> str:
+def _outcome(report: "RebuildReport", num_rows: int) -> list[str]:
+    repaired = [f"repaired: {'; '.join(report.missing)}"] if report.missing else []
+    if report.was_empty:
+        return [*repaired, f"the tables were empty; {num_rows:,} rows of the log are in them now"]
     if report.changed:
         differed = (
             "1 row differed and was"
             if report.changed == 1
-            else (f"{report.changed:,} rows differed and were")
+            else f"{report.changed:,} rows differed and were"
         )
-        return f"{differed} put right ({_by_table(report)})"
-    if not report.equal:
-        return f"what was missing was made again ({', '.join(report.different)})"
-    return "no row differed: the tables are equal to the log"
+        return [*repaired, f"{differed} corrected ({_by_table(report)})"]
+    return [*repaired, "no row differed: the tables are equal to the log"]
 
 
 def _by_table(report: "RebuildReport") -> str:

@@ -75,8 +75,7 @@ def command(*, archive: Path | None, as_json: bool) -> None:
         raise MismatchError(result.log_problem)
     if not result.equal:
         message = (
-            "the tables differ from the log; `cua-project rebuild` replaces them with what the log"
-            " gives"
+            "the tables differ from the log; `cua-project rebuild` corrects the rows that differ"
         )
         raise MismatchError(message)
 

@@ -33,6 +33,7 @@ class Session(NamedTuple):
     """A session of the database, as pg_stat_activity and pg_locks show it."""
 
     pid: int
+    """Of a prepared transaction a negative number."""
     role: str
     application: str
     state: str
@@ -45,9 +46,16 @@ class Session(NamedTuple):
     """Our tables on which it holds more than a reader's lock."""
     is_hidden: bool
     """It is another role's: what it does, and since when, is not shown to ours."""
+    prepared: str | None = None
+    """Name of a prepared transaction, which belongs to no session, quoted for SQL."""
 
     def __str__(self) -> str:
         """`process 4711 (alice, psql, idle in transaction for 35 s), which holds ...`."""
+        if self.prepared is not None:
+            return (
+                f"the prepared transaction {self.prepared} ({self.role}, for"
+                f" {self.transaction_s:.0f} s; ROLLBACK PREPARED {self.prepared} ends it)"
+            )
         details = [self.role, self.application, f"{self.state} for {self.transaction_s:.0f} s"]
         if not self.transaction_s:
             details[2] = self.state
@@ -56,7 +64,10 @@ class Session(NamedTuple):
 
 
 def blockers_of_group(cursor: Cursor, group: int) -> list[Session]:
-    """The sessions that a group's sessions wait for, none of the group's own; by process id."""
+    """The sessions that a group's sessions wait for, none of the group's own; by process id.
+
+    Prepared transactions first.
+    """
     cursor.execute(
         f"WITH members AS (SELECT pid FROM pg_locks WHERE {_OF_GROUP}), blockers AS (SELECT"
         " DISTINCT unnest(pg_blocking_pids(pid)) AS pid FROM members) SELECT"
@@ -64,7 +75,32 @@ def blockers_of_group(cursor: Cursor, group: int) -> list[Session]:
         " (SELECT pid FROM members) ORDER BY pid",
         {"group": group},
     )
-    return [Session(*row) for row in cursor.fetchall()]
+    sessions = [Session(*row) for row in cursor.fetchall()]
+    return [*_prepared_blockers(cursor, group), *sessions]
+
+
+def _prepared_blockers(cursor: Cursor, group: int) -> list[Session]:
+    """Of a waiting session of the group, for which pg_blocking_pids has only a 0."""
+    cursor.execute(
+        f"WITH members AS (SELECT pid FROM pg_locks WHERE {_OF_GROUP}) SELECT"
+        " -(prepared.transaction::text::bigint), owner::text, greatest(0, extract(epoch FROM"
+        " clock_timestamp() - prepared.prepared))::float, quote_literal(gid) FROM pg_prepared_xacts"
+        " AS prepared WHERE EXISTS (SELECT FROM members JOIN pg_locks AS waiting USING (pid) JOIN"
+        " pg_locks AS held ON held.pid IS NULL AND held.granted AND (held.locktype, held.database,"
+        " held.relation, held.transactionid) IS NOT DISTINCT FROM (waiting.locktype,"
+        " waiting.database, waiting.relation, waiting.transactionid) JOIN pg_locks AS own ON"
+        " own.pid IS NULL AND own.virtualtransaction = held.virtualtransaction WHERE NOT"
+        " waiting.granted AND 0 = ANY(pg_blocking_pids(members.pid)) AND own.transactionid ="
+        " prepared.transaction) ORDER BY gid",
+        {"group": group},
+    )
+    return [
+        Session(
+            *(number, role, "", "prepared", age, False, None, None, False),
+            prepared=name,
+        )
+        for number, role, age, name in cursor.fetchall()
+    ]
 
 
 def lock_holders(cursor: Cursor, *schemas: str) -> list[Session]:

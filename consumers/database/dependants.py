@@ -17,7 +17,7 @@ TABLE_NAMES = tuple(str(table.__tablename__) for table in (*ROW_TABLES, *STATE_T
 """The tables of a projected schema."""
 
 TABLES = (
-    "tables AS (SELECT pg_class.oid, relname AS name, reltype, relowner FROM pg_class JOIN"
+    "tables AS (SELECT pg_class.oid, reltype FROM pg_class JOIN"
     " pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = %(schema)s AND relkind = 'r'"
     " AND relname = ANY(%(names)s))"
 )
@@ -39,9 +39,6 @@ _PARTS = (
 class Dependant(NamedTuple):
     """One object that is not ours and depends on one of our tables."""
 
-    catalogue: str
-    """PostgreSQL's catalogue that lists it: `pg_rewrite`, `pg_constraint` ..."""
-    oid: int
     what: str
     """In PostgreSQL's words: `view public.best`."""
     on: str
@@ -53,7 +50,7 @@ class Dependant(NamedTuple):
 def find_dependants(cursor: Cursor, schema: str) -> list[Dependant]:
     """Every object of others that depends on our tables in a schema, by name."""
     cursor.execute(
-        _PARTS + "SELECT depend.classid::regclass::text, depend.objid, coalesce((SELECT"
+        _PARTS + "SELECT coalesce((SELECT"
         " pg_describe_object('pg_class'::regclass, ev_class, 0) FROM pg_rewrite WHERE"
         " depend.classid = 'pg_rewrite'::regclass AND pg_rewrite.oid = depend.objid AND rulename ="
         " '_RETURN'), pg_describe_object(depend.classid, depend.objid, depend.objsubid)) AS what,"
@@ -64,7 +61,7 @@ def find_dependants(cursor: Cursor, schema: str) -> list[Dependant]:
         " AND depend.refobjid = parts.objid WHERE NOT EXISTS (SELECT FROM parts AS own WHERE"
         " own.classid = depend.classid AND own.objid = depend.objid) AND NOT EXISTS (SELECT FROM"
         " pg_trigger WHERE depend.classid = 'pg_trigger'::regclass AND pg_trigger.oid ="
-        " depend.objid AND tgisinternal) GROUP BY 1, 2, 3 ORDER BY 3",
+        " depend.objid AND tgisinternal) GROUP BY depend.classid, depend.objid, 1 ORDER BY 1",
         {"schema": schema, "names": list(TABLE_NAMES)},
     )
     return [Dependant(*row) for row in cursor.fetchall()]

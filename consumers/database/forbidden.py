@@ -13,13 +13,25 @@ ADVICE = {
         " database write"
     ),
     "53100": "free some space on its disk, then run the same command again",
+    "53200": (
+        "give the server more memory, or raise max_locks_per_transaction where its shared memory"
+        " ran out, then run the same command again"
+    ),
+    "53400": (
+        "raise the limit that it names for this role (a superuser: ALTER ROLE name SET"
+        " temp_file_limit = -1), then run the same command again"
+    ),
+    "57014": (
+        "another session cancelled the statement (pg_cancel_backend), or a time limit of the"
+        " server did; run the same command again"
+    ),
     "P0001": (
         "a trigger or function of this database raised it: disable it (event triggers: ALTER EVENT"
         " TRIGGER name DISABLE) or let cua-project pass, then run the same command again"
     ),
 }
 """SQLSTATE -> what to do: insufficient_privilege, read_only_sql_transaction, disk_full,
-raise_exception."""
+out_of_memory, configuration_limit_exceeded, query_canceled, raise_exception."""
 
 
 def forbidden(error: BaseException) -> str | None:

@@ -19,6 +19,9 @@ from consumers.database.side_schemas import drop_debris
 
 logger = logging.getLogger(__name__)
 
+PREVIOUS_SCHEMA = "cua_previous"
+"""In which rebuilds of earlier versions left the tables that they had replaced."""
+
 
 def make_ready(
     url: str, *, embedded: bool, migrate: bool | None = None, mends: bool = False
@@ -62,11 +65,12 @@ def naming_what_is_missing(url: str) -> Iterator[None]:
 
 
 def is_empty(url: str) -> bool:
-    """Whether the database has no table at all. UnreachableError."""
+    """Whether the database has no table at all, apart from what we once left. UnreachableError."""
     with connected(url, "check") as connection, connection, connection.cursor() as cursor:
         cursor.execute(
             "SELECT NOT EXISTS (SELECT FROM pg_tables WHERE schemaname NOT IN ('pg_catalog',"
-            " 'information_schema'))"
+            " 'information_schema', %s))",
+            (PREVIOUS_SCHEMA,),
         )
         row = cursor.fetchone()
         return row is not None and bool(row[0])

@@ -67,7 +67,7 @@ class Revision(NamedTuple):
             )
             raise MismatchError(message)
         if self.damage and not mends:
-            message = f"{self.damage}; `cua-project rebuild` makes the tables again from the log"
+            message = f"{self.damage}; `cua-project rebuild` repairs the tables from the log"
             raise MismatchError(message)
 
     @property

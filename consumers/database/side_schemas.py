@@ -8,7 +8,6 @@ comment are other people's.
 import json
 import logging
 import re
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import psycopg2
@@ -33,14 +32,11 @@ class SideSchema(NamedTuple):
     purpose: str
     """`rebuild`, `verify`, `into`."""
     is_finished: bool
-    details: Mapping[str, object]
 
 
 def mark(cursor: Cursor, side: SideSchema) -> None:
     """Write down what a schema is, in its comment."""
-    text = MARK + json.dumps(
-        {"for": side.purpose, "finished": side.is_finished, **side.details}, sort_keys=True
-    )
+    text = MARK + json.dumps({"finished": side.is_finished, "for": side.purpose})
     cursor.execute(f"COMMENT ON SCHEMA {quoted(side.name)} IS %s", (text,))
 
 
@@ -54,13 +50,13 @@ def find_side_schemas(cursor: Cursor) -> list[SideSchema]:
     for name, comment in cursor.fetchall():
         if comment.startswith(MARK):
             try:
-                details = json.loads(comment.removeprefix(MARK))
-                side = SideSchema(name, details.pop("for"), bool(details.pop("finished")), details)
-            except (ValueError, KeyError, AttributeError):
+                marked = json.loads(comment.removeprefix(MARK))
+                side = SideSchema(name, marked["for"], bool(marked["finished"]))
+            except (ValueError, KeyError, TypeError):
                 continue
             found.append(side)
         elif UNMARKED.fullmatch(name):
-            found.append(SideSchema(name, "rebuild", is_finished=False, details={}))
+            found.append(SideSchema(name, "rebuild", is_finished=False))
     return found
 
 

@@ -126,8 +126,8 @@ def refuse_unseen_events(installation: Installation, reader: LogReader) -> None:
     if elsewhere := other_targets(path, reader.log_id):
         message = (
             f"this home has shipped events to another log too ({elsewhere[0]}), which may"
-            " name blobs that the configured log does not; leave the blobs, or collect the rest"
-            " with --only previous --only spool"
+            " name blobs that the configured log does not; leave the blobs, or delete only"
+            " shipped records with --only spool"
         )
         raise CuaProjectError(message)
     if reader.kind == "local":
@@ -136,7 +136,7 @@ def refuse_unseen_events(installation: Installation, reader: LogReader) -> None:
     if unshipped and running_since(installation) is not None:
         message = (
             f"{unshipped:,} events of a running trainer of this home are not shipped to Kafka yet;"
-            " try again when they are, or collect the rest with --only previous --only spool"
+            " try again when they are, or delete only shipped records with --only spool"
         )
         raise CuaProjectError(message)
 

@@ -36,7 +36,7 @@ def read_log(
         message = (
             f"the log has lost its beginning ({pruned[0].topic}/{pruned[0].partition} starts at"
             f" offset {beginnings[pruned[0]]}), so it does not say which blobs older events name;"
-            " give its --archive, or collect the rest with --only previous --only spool"
+            " give its --archive, or delete only shipped records with --only spool"
         )
         raise CuaProjectError(message)
     starts = {at: (since or {}).get(at, 0) for at in partitions}

@@ -50,6 +50,8 @@ BATCH_RECORDS = 1_000
 """Per transaction: projectors are held up for some tenths of a second."""
 LIMIT_S = 30.0
 """How long another session's lock is waited for."""
+REBUILD_SESSION = "cua-project rebuild merge"
+"""It holds up whoever changes the tables while a rebuild compares and corrects them."""
 OPERATOR_SETTINGS = {"lock_timeout": "3s", "idle_in_transaction_session_timeout": "10s"}
 """For an operator's session: it tries again until LIMIT_S, and one that is stopped ends."""
 
@@ -103,10 +105,6 @@ class Operator:
         self._watch = watch
         self._limit_s = limit_s
         self._batch_records = batch_records
-
-    def list_held(self, held_as: str | None = None) -> list[HeldSummary]:
-        """Everything that is held, by offset."""
-        return [item for page in self.held_pages(HeldFilter(held_as)) for item in page]
 
     def resolve(self, wanted: HeldFilter) -> HeldFilter:
         """The filter with the streams of its training, as pages and bulk decisions need it."""
@@ -343,23 +341,25 @@ class Operator:
         """LimitExceededError when that was long enough."""
         if end_sessions_of_dead_holder(self.connection) or waited_s < self._limit_s:
             return
-        reason = watch.reason or self._held_by()
+        with self.connection, self.connection.cursor() as cursor:
+            holders = lock_holders(cursor, self._schema)
+        holders = [holder for holder in holders if holder.locked]
+        rebuild = next((one for one in holders if one.application == REBUILD_SESSION), None)
+        if rebuild is not None:
+            message = (
+                f"gave up after {waited_s:.0f} s: a rebuild is correcting the tables (process"
+                f" {rebuild.pid}); run the same command again when it has ended"
+            )
+            raise LimitExceededError(message) from None
+        named = ", ".join(map(str, holders))
+        reason = watch.reason or (
+            f"waiting for {named}" if named else "another session holds a lock on the tables"
+        )
         message = (
             f"gave up after {waited_s:.0f} s, {reason}; end its transaction, then run the same"
             " command again"
         )
         raise LimitExceededError(message) from None
-
-    def _held_by(self) -> str:
-        """Who has locked our tables now, for a message; the watch names those it saw for long."""
-        with self.connection, self.connection.cursor() as cursor:
-            holders = [
-                lock_holder
-                for lock_holder in lock_holders(cursor, self._schema)
-                if lock_holder.locked
-            ]
-        named = ", ".join(map(str, holders))
-        return f"waiting for {named}" if named else "another session holds a lock on the tables"
 
     def _locked(self, decision: Decision, *, singly: bool) -> _Batch:
         with self.connection, self.connection.cursor() as cursor:

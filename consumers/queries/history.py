@@ -10,15 +10,14 @@ from consumers.tables import StatusHistory
 
 
 def get_status_history(
-    session: Session, entity_type: str, entity_id: UUID
+    session: Session, entity_type: str, entity_id: UUID, limit: int | None = None
 ) -> Sequence[StatusHistory]:
-    """Every status change of an entity, newest first.
+    """The status changes of an entity, newest first; at most `limit`, None: all.
 
     `entity_type` is its table: training, step, rollout ...
     """
     query = select(StatusHistory).where(
         StatusHistory.entity_type == entity_type, StatusHistory.entity_id == entity_id
     )
-    return session.scalars(
-        query.order_by(StatusHistory.epoch.desc(), StatusHistory.sequence.desc())
-    ).all()
+    newest_first = query.order_by(StatusHistory.epoch.desc(), StatusHistory.sequence.desc())
+    return session.scalars(newest_first.limit(limit)).all()

@@ -46,15 +46,15 @@ def entry_content(entry: Entry) -> EntryContent:
     return EntryContent.model_validate(content | {"skills": entry.skills})
 
 
-def list_entries_by_task(session: Session, task: UUID) -> Sequence[Entry]:
+def list_entries_by_task(session: Session, task_id: UUID) -> Sequence[Entry]:
     """What a task is made of; several where its content has changed, oldest first."""
     order = (Entry.created_at, Entry.id)
-    return session.scalars(select(Entry).where(Entry.task_id == task).order_by(*order)).all()
+    return session.scalars(select(Entry).where(Entry.task_id == task_id).order_by(*order)).all()
 
 
-def get_session_by_rollout(session: Session, rollout: UUID) -> AgentSession | None:
+def get_session_by_rollout(session: Session, rollout_id: UUID) -> AgentSession | None:
     """How a rollout's session with a database ended; None: it is no session, or has not ended."""
-    return session.get(AgentSession, rollout)
+    return session.get(AgentSession, rollout_id)
 
 
 def list_sessions(
@@ -81,9 +81,9 @@ def list_sessions(
     return session.scalars(query.order_by(AgentSession.end_time, AgentSession.id)).all()
 
 
-def get_completion_by_rollout(session: Session, rollout: UUID) -> Completion | None:
+def get_completion_by_rollout(session: Session, rollout_id: UUID) -> Completion | None:
     """What a rollout's SQL came to; None: it is no text-to-SQL completion, or has not ended."""
-    return session.get(Completion, rollout)
+    return session.get(Completion, rollout_id)
 
 
 def list_completions(
@@ -105,16 +105,16 @@ def list_completions(
     return session.scalars(query.order_by(Completion.executed_at, Completion.id)).all()
 
 
-def list_scores_by_completion(session: Session, completion: UUID) -> Sequence[ScoredCompletion]:
+def list_scores_by_completion(session: Session, completion_id: UUID) -> Sequence[ScoredCompletion]:
     """Every scorer's opinion of a completion, by the scorer's name."""
     wholes = session.scalars(
         select(CompletionScore)
-        .where(CompletionScore.completion_id == completion)
+        .where(CompletionScore.completion_id == completion_id)
         .order_by(CompletionScore.scorer)
     ).all()
     steps = session.scalars(
         select(StepScore)
-        .where(StepScore.completion_id == completion)
+        .where(StepScore.completion_id == completion_id)
         .order_by(StepScore.step_index)
     ).all()
     return [

@@ -9,9 +9,9 @@ from sqlalchemy.orm import Session
 from consumers.tables import Rollout, Task, Validator
 
 
-def get_task(session: Session, task: UUID) -> Task | None:
+def get_task(session: Session, task_id: UUID) -> Task | None:
     """The definition with this row id."""
-    return session.get(Task, task)
+    return session.get(Task, task_id)
 
 
 def get_task_by_task_id(session: Session, task_id: str) -> Task | None:
@@ -50,10 +50,10 @@ def list_tasks(
     return session.scalars(query).all()
 
 
-def list_validators_by_task(session: Session, task: UUID) -> Sequence[Validator]:
+def list_validators_by_task(session: Session, task_id: UUID) -> Sequence[Validator]:
     """Validators of the definition with this row id, oldest first."""
     return session.scalars(
         select(Validator)
-        .where(Validator.task_id == task)
+        .where(Validator.task_id == task_id)
         .order_by(Validator.created_at, Validator.id)
     ).all()

@@ -65,14 +65,23 @@ def load_live(cursor: Cursor) -> LiveTables:
     )
 
 
-def is_of_log(live: LiveTables, reader: LogReader, *, from_shorter_log: bool = False) -> bool:
+def is_of_log(
+    live: LiveTables,
+    reader: LogReader,
+    *,
+    from_shorter_log: bool = False,
+    adopt_log: bool = False,
+) -> bool:
     """Whether the log has what the tables have read, so that a replay can stop where they are.
 
-    False, with a warning: they are of another log, do not say, or the log is shorter and may be.
-    MismatchError when it may not be, or is empty.
+    False, with a warning: they do not say, or are of another log or the log is shorter and may be.
+    MismatchError when that may not be, or the log is empty.
     """
     if not live.has_state:
-        logger.warning("without their positions the tables cannot be compared with the log")
+        logger.warning(
+            "the tables do not say how far they have read the log, so they cannot be compared with"
+            " it; they get all of its rows"
+        )
         return False
     is_empty = not any(reader.end_offsets(reader.partitions()).values())
     if live.log_id not in {None, reader.log_id}:
@@ -82,13 +91,23 @@ def is_of_log(live: LiveTables, reader: LogReader, *, from_shorter_log: bool = F
                 f" nothing was changed. {LOOK_AT}"
             )
             raise MismatchError(message)
-        logger.warning("the tables were made from another log (%s): not compared", live.log_id)
+        if not adopt_log:
+            message = (
+                f"the tables were made from another log, {live.log_id}, and the configured log is"
+                f" {reader.log_id}; nothing was changed. Where it contains the old one's history,"
+                " `cua-project run --adopt-log` continues on it; `cua-project rebuild --adopt-log`"
+                " gives the tables this log's rows and deletes all others"
+            )
+            raise MismatchError(message)
+        logger.warning(
+            "the tables were made from another log (%s) and get the rows of this one", live.log_id
+        )
         return False
     try:
         check_records(live.positions, live.last, reader)
     except MismatchError as error:
         if not from_shorter_log or is_empty:
             raise
-        logger.warning("not compared: %s", error)
+        logger.warning("the tables are not compared with the log: %s", error)
         return False
     return True

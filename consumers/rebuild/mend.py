@@ -1,9 +1,9 @@
 """Mends the live tables' definition in place, so that a merge can fill whatever is missing.
 
-Before the merge everything is made that rows need, and nothing is required of them; what requires
-something (NOT NULL, keys, indexes) comes after it, in the same transaction. Tables are altered, not
-replaced: what users put beside them stays, and a view that keeps a column from being altered is
-named before the replay begins.
+What only loosens comes first, in a short transaction of its own; what rows need and what is emptied
+in the transaction of the merge, before it; what requires something (NOT NULL, keys, indexes) at its
+end. So readers wait for moments, except where a column of another type is emptied. Tables are
+altered, not replaced: what users put beside them stays.
 """
 
 from collections.abc import Iterable
@@ -13,59 +13,95 @@ import sqlalchemy as sa
 
 from consumers.database.connection import Cursor
 from consumers.database.dependants import create_schema, quoted
-from consumers.database.shape import Kind, Problem, find_problems, type_name
+from consumers.database.shape import Kind, Problem, Standing, find_problems, type_name
 from consumers.errors import CuaProjectError
-from consumers.rebuild.merge import refused_by
+from consumers.rebuild.hashing import NAMES
+from consumers.rebuild.merge import is_users, refused_by
+from consumers.rebuild.obstacles import users_of_column
+from consumers.rebuild.paused import LOCK_TIMEOUT_S
 from consumers.rebuild.side_schema import DIALECT
-from consumers.tables import SCHEMA, Base
+from consumers.tables import PROJECTION_VERSION, SCHEMA, Base
 
-REBUILT = frozenset({"pg_class", "pg_constraint", "pg_attrdef", "pg_statistic_ext"})
-"""Catalogues of what PostgreSQL makes again by itself when a column's type changes: indexes,
-constraints, defaults, statistics."""
+TIGHTENED = frozenset({Kind.NULLABLE, Kind.PRIMARY_KEY, Kind.CONSTRAINT})
+"""Kinds that need a lock against readers at the end."""
 LOCK_TIMEOUT_MS = 1_000
 """Of statements that readers of a damaged table wait for; the whole is tried again."""
 
 
-def require_mendable(cursor: Cursor, problems: Iterable[Problem]) -> None:
-    """CuaProjectError, naming it, when something of users' keeps a column from being altered."""
-    for problem in problems:
-        if problem.kind is not Kind.TYPE:
-            continue
+def only_loosens(problem: Problem) -> bool:
+    """Whether mending it is harmless even where the rebuild ends before its merge.
+
+    A lost column of rows is, because the tables are marked as outdated meanwhile.
+    """
+    match problem.kind:
+        case Kind.REQUIRED:
+            return True
+        case Kind.COLUMN:
+            return problem.table in NAMES
+        case _:
+            return bool(problem.standing)
+
+
+def loosen_first(cursor: Cursor) -> None:
+    """Mend what only loosens."""
+    problems = [problem for problem in find_problems(cursor, [SCHEMA]) if only_loosens(problem)]
+    loosen(cursor, problems)
+    if any(problem.kind is Kind.COLUMN for problem in problems):
+        _mark_outdated(cursor)
+
+
+def _mark_outdated(cursor: Cursor) -> None:
+    """Until the merge takes it back, every command asks for a rebuild.
+
+    Where the mark cannot be made, what is wrong with its table says the same.
+    """
+    left = {problem.table for problem in find_problems(cursor, [SCHEMA]) if problem.is_fatal}
+    if not left & {None, "projection"}:
         cursor.execute(
-            "SELECT DISTINCT coalesce((SELECT pg_describe_object('pg_class'::regclass, ev_class, 0)"
-            " FROM pg_rewrite WHERE classid = 'pg_rewrite'::regclass AND pg_rewrite.oid = objid),"
-            " pg_describe_object(classid, objid, objsubid)) FROM pg_depend WHERE refclassid ="
-            " 'pg_class'::regclass AND refobjid = to_regclass(%s) AND refobjsubid = (SELECT attnum"
-            " FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = %s) AND classid <>"
-            " ALL(SELECT to_regclass(name) FROM unnest(%s) AS name) ORDER BY 1",
-            (*[_name(problem)] * 2, problem.column, list(REBUILT)),
+            f"UPDATE {SCHEMA}.projection SET version = least(version, %s)",
+            (PROJECTION_VERSION - 1,),
         )
-        if found := [row[0] for row in cursor.fetchall()]:
-            message = (
-                f"{problem.text}, and it cannot be altered while these use it:"
-                f" {', '.join(found)}; drop them, run `cua-project rebuild`, and make them again"
-            )
-            raise CuaProjectError(message)
+
+
+def require_unlocked(cursor: Cursor, problems: Iterable[Problem]) -> None:
+    """LockNotAvailable while others read a table that `tighten` will have to itself.
+
+    Asked before the merge, so that a long reader costs one second of it and not the whole of it
+    again and again. The locks are released at once.
+    """
+    tables = {_name(problem) for problem in problems if problem.kind in TIGHTENED}
+    if tables:
+        cursor.execute(
+            f"SAVEPOINT unlocked; SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}; LOCK TABLE"
+            f" {', '.join(sorted(tables))} IN ACCESS EXCLUSIVE MODE; ROLLBACK TO SAVEPOINT"
+            " unlocked; RELEASE SAVEPOINT unlocked"
+        )
 
 
 def loosen(cursor: Cursor, problems: Iterable[Problem]) -> None:
     """Make missing schemas, tables and columns, and columns of another type or too strict ones.
 
-    A column of another type is emptied.
+    Keys and indexes that stand where others belong are renamed or dropped. A column of another type
+    is emptied; of rows with one key none is left.
     """
     for problem in problems:
-        for statement in _loosening(problem):
+        for statement in _loosening(cursor, problem):
             _execute(cursor, statement, problem)
 
 
 def tighten(cursor: Cursor) -> None:
-    """Make what is still missing, now that the tables have the rows of the log."""
-    for problem in find_problems(cursor, [SCHEMA]):
-        for statement in _tightening(problem):
-            _execute(cursor, statement, problem)
+    """Make what is still missing, now that the tables have the rows of the log.
+
+    Indexes first: readers go on meanwhile. Then what readers wait for, until the commit.
+    """
+    problems = find_problems(cursor, [SCHEMA])
+    for tightening in (_indexes, _requirements):
+        for problem in problems:
+            for statement in tightening(problem):
+                _execute(cursor, statement, problem)
 
 
-def _loosening(problem: Problem) -> list[str]:
+def _loosening(cursor: Cursor, problem: Problem) -> list[str]:
     alter = f"ALTER TABLE {_name(problem)}"
     column = quoted(problem.column or "")
     match problem.kind:
@@ -76,54 +112,93 @@ def _loosening(problem: Problem) -> list[str]:
         case Kind.COLUMN:
             return [f"{alter} ADD COLUMN {column} {_type(problem)}"]
         case Kind.TYPE:
-            key = _table(problem).primary_key
-            is_key = any(column.name == problem.column for column in key.columns)
-            drop_key = f"{alter} DROP CONSTRAINT IF EXISTS {quoted(str(key.name))}"
             return [
-                *([drop_key] if is_key else []),
+                *_drop_key_of(cursor, problem),
                 f"{alter} ALTER COLUMN {column} DROP DEFAULT, ALTER COLUMN {column} DROP NOT NULL",
                 f"{alter} ALTER COLUMN {column} TYPE {_type(problem)} USING NULL",
             ]
         case Kind.REQUIRED:
             return [f"{alter} ALTER COLUMN {column} DROP NOT NULL"]
-        case Kind.PRIMARY_KEY | Kind.CONSTRAINT | Kind.INDEX:
-            is_key = problem.kind is Kind.PRIMARY_KEY
-            return [_drop(problem), *(_without_repeated_keys(problem) if is_key else [])]
+        case Kind.PRIMARY_KEY if not problem.standing:
+            return [_without_repeated_keys(problem)]
         case _:
-            return []
+            return [_out_of_the_way(problem, standing) for standing in problem.standing]
 
 
-def _drop(problem: Problem) -> str:
-    """Of what has the name and is another one, or was left invalid by CREATE INDEX CONCURRENTLY."""
-    if problem.kind is Kind.INDEX:
-        return f"DROP INDEX IF EXISTS {quoted(SCHEMA, problem.part or '')}"
-    return f"ALTER TABLE {_name(problem)} DROP CONSTRAINT IF EXISTS {quoted(problem.part or '')}"
+def _out_of_the_way(problem: Problem, standing: Standing) -> str:
+    alter, name = f"ALTER TABLE {_name(problem)}", quoted(standing.name)
+    if standing.is_ours:
+        return f"{alter} RENAME CONSTRAINT {name} TO {quoted(problem.part or '')}"
+    if standing.is_constraint:
+        return f"{alter} DROP CONSTRAINT {name}"
+    return f"DROP INDEX {quoted(SCHEMA, standing.name)}"
 
 
-def _without_repeated_keys(problem: Problem) -> list[str]:
-    """Rows of one key are deleted, all of them; the merge inserts the one that is right."""
-    keys = ", ".join(quoted(column.name) for column in _table(problem).primary_key.columns)
-    name = _name(problem)
+def _drop_key_of(cursor: Cursor, problem: Problem) -> list[str]:
+    """Of a column that is emptied: the table's primary key, whatever its name, if it is in it."""
+    cursor.execute(
+        "SELECT conname FROM pg_constraint JOIN pg_attribute ON attrelid = conrelid AND attnum ="
+        " ANY(conkey) WHERE conrelid = to_regclass(%s) AND contype = 'p' AND attname = %s",
+        (_name(problem), problem.column),
+    )
     return [
-        f"DELETE FROM {name} WHERE ({keys}) IN (SELECT {keys} FROM {name} GROUP BY {keys} HAVING"
-        " count(*) > 1)"
+        f"ALTER TABLE {_name(problem)} DROP CONSTRAINT {quoted(row[0])}"
+        for row in cursor.fetchall()
     ]
 
 
-def _tightening(problem: Problem) -> list[str]:
-    alter = f"ALTER TABLE {_name(problem)}"
+def _without_repeated_keys(problem: Problem) -> str:
+    """Rows of one key are deleted, all of them; the merge inserts the one that is right."""
+    keys = ", ".join(quoted(column.name) for column in _table(problem).primary_key.columns)
+    name = _name(problem)
+    return (
+        f"DELETE FROM {name} WHERE ({keys}) IN (SELECT {keys} FROM {name} GROUP BY {keys} HAVING"
+        " count(*) > 1)"
+    )
+
+
+def _indexes(problem: Problem) -> list[str]:
+    """Also those of the keys, under the keys' names."""
     match problem.kind:
-        case Kind.NULLABLE:
-            return [f"{alter} ALTER COLUMN {quoted(problem.column or '')} SET NOT NULL"]
-        case Kind.PRIMARY_KEY | Kind.CONSTRAINT:
-            constraints = _table(problem).constraints
-            (constraint,) = (each for each in constraints if each.name == problem.part)
-            return [_sql(sa.schema.AddConstraint(constraint, isolate_from_table=False))]
         case Kind.INDEX:
             (index,) = (each for each in _table(problem).indexes if each.name == problem.part)
             return [_sql(sa.schema.CreateIndex(index))]
+        case Kind.PRIMARY_KEY | Kind.CONSTRAINT if columns := _key_columns(problem):
+            name = quoted(problem.part or "")
+            return [f"CREATE UNIQUE INDEX {name} ON {_name(problem)} ({columns})"]
         case _:
             return []
+
+
+def _requirements(problem: Problem) -> list[str]:
+    alter = f"ALTER TABLE {_name(problem)}"
+    name = quoted(problem.part or "")
+    match problem.kind:
+        case Kind.NULLABLE:
+            return [f"{alter} ALTER COLUMN {quoted(problem.column or '')} SET NOT NULL"]
+        case Kind.PRIMARY_KEY:
+            return [f"{alter} ADD CONSTRAINT {name} PRIMARY KEY USING INDEX {name}"]
+        case Kind.CONSTRAINT if _key_columns(problem):
+            return [f"{alter} ADD CONSTRAINT {name} UNIQUE USING INDEX {name}"]
+        case Kind.CONSTRAINT:
+            added = sa.schema.AddConstraint(_constraint(problem), isolate_from_table=False)
+            return [_sql(added)]
+        case _:
+            return []
+
+
+def _constraint(problem: Problem) -> sa.Constraint:
+    constraints = _table(problem).constraints
+    (constraint,) = (each for each in constraints if each.name == problem.part)
+    return constraint
+
+
+def _key_columns(problem: Problem) -> str:
+    """Of a primary or unique key; none: it is a check."""
+    constraint = _constraint(problem)
+    if isinstance(constraint, sa.PrimaryKeyConstraint | sa.UniqueConstraint):
+        return ", ".join(quoted(column.name) for column in constraint.columns)
+    return ""
 
 
 def _creation(tables: Iterable[sa.Table]) -> list[str]:
@@ -152,12 +227,18 @@ def _type(problem: Problem) -> str:
 
 def _execute(cursor: Cursor, statement: str, problem: Problem) -> None:
     """CuaProjectError when users' objects stand in the way; psycopg2's other errors."""
+    used_by = users_of_column(cursor, problem) if problem.kind is Kind.TYPE else []
     try:
         cursor.execute(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}")
         cursor.execute(statement)
-    except (psycopg2.IntegrityError, psycopg2.NotSupportedError, psycopg2.InternalError) as error:
+        cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT_S}s'")
+    except psycopg2.Error as error:
+        if not is_users(error):
+            raise
+        named = f" ({', '.join(used_by)})" if used_by else ""
         message = (
-            f"{problem.text}, and it cannot be made again: {refused_by(error)}; nothing was"
-            " changed. Drop what stands in the way, run `cua-project rebuild`, and make it again"
+            f"{problem.text}, and it cannot be repaired: {refused_by(error)}; no row was changed."
+            f" Drop the object that blocks this{named}, run `cua-project rebuild`, then create that"
+            " object again"
         )
         raise CuaProjectError(message) from None

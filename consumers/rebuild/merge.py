@@ -24,8 +24,6 @@ OF_THE_SERVER = frozenset({"08", "25", "40", "53", "57", "58", "XX"})
 class TableDifference(NamedTuple):
     """Of one table from its replay."""
 
-    rows: int
-    """In the replay."""
     live_rows: int
     changed: int
     """Rows that only one side has, or that differ in a column of ours."""
@@ -39,10 +37,9 @@ def compare_table(cursor: Cursor, name: str, side: str) -> TableDifference:
     """
     table = _Table(name, side)
     cursor.execute(
-        f"SELECT count({table.first_key('new')}), count({table.first_key('live')}), count(*) FILTER"
-        f" (WHERE {table.first_key('new')} IS NULL OR {table.first_key('live')} IS NULL OR"
-        f" {table.differs(table.columns)}) FROM {table.new} AS new FULL JOIN {table.live} AS live"
-        f" ON {table.same_key}"
+        f"SELECT count({table.first_key('live')}), count(*) FILTER (WHERE {table.first_key('new')}"
+        f" IS NULL OR {table.first_key('live')} IS NULL OR {table.differs(table.columns)}) FROM"
+        f" {table.new} AS new FULL JOIN {table.live} AS live ON {table.same_key}"
     )
     row = cursor.fetchone()
     assert row is not None  # noqa: S101  # an aggregate has one row
@@ -68,12 +65,21 @@ def merge(cursor: Cursor, names: Sequence[str], side: str) -> None:
         table = None
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
     except psycopg2.Error as error:
-        if not _is_users(error):
+        if not is_users(error):
             raise
         raise _refused(error, None if table is None else table.name) from None
     for name in names:
         if (left := compare_table(cursor, name, side).changed) > 0:
             raise _altered(cursor, name, left)
+
+
+class _Unique(NamedTuple):
+    """A unique key: two rows that the condition is true of may not have the same columns."""
+
+    columns: list[str]
+    decisive: list[str]
+    """The columns, and those of the condition."""
+    condition: str
 
 
 class _Table:
@@ -87,8 +93,12 @@ class _Table:
         self._target = quoted(SCHEMA, name)
         self.columns = list(TABLES[name].by_name)
         self._key = [column.name for column in definition.primary_key]
-        self._unique = _unique_columns(definition)
-        self.same_key = " AND ".join(f"new.{quoted(key)} = live.{quoted(key)}" for key in self._key)
+        self._unique = _unique_keys(definition)
+        self.same_key = self.same_key_as("live")
+
+    def same_key_as(self, alias: str) -> str:
+        """Whether that row has the primary key of the replay's."""
+        return " AND ".join(f"new.{quoted(key)} = {alias}.{quoted(key)}" for key in self._key)
 
     def first_key(self, alias: str) -> str:
         """NULL where that side has no such row."""
@@ -103,12 +113,26 @@ class _Table:
         return f"{new} *<> {live}"
 
     def delete(self, cursor: Cursor) -> None:
-        """Also rows with another row's unique columns, which would stand in that one's way."""
-        unique = f" AND NOT {self.differs(self._unique)}" if self._unique else ""
+        """Rows that the replay has not, and rows whose place another row has.
+
+        A row whose natural key was edited is updated like any other, unless another live row has
+        the natural key that it must get: PostgreSQL checks ours row by row, so one of the two has
+        to be gone before the other is there. What is deleted of these is inserted again.
+        """
         cursor.execute(
             f"DELETE FROM {self.live} AS live WHERE NOT EXISTS (SELECT FROM {self.new} AS new WHERE"
-            f" {self.same_key}{unique})"
+            f" {self.same_key})"
         )
+        for unique in self._unique:
+            same = " AND ".join(
+                f"other.{quoted(name)} = new.{quoted(name)}" for name in unique.columns
+            )
+            cursor.execute(
+                f"DELETE FROM {self.live} AS live USING {self.new} AS new WHERE {self.same_key} AND"
+                f" {self.differs(unique.decisive)} AND EXISTS (SELECT FROM (SELECT * FROM"
+                f" {self.live} WHERE {unique.condition}) AS other WHERE {same} AND NOT"
+                f" ({self.same_key_as('other')}))"
+            )
 
     def update(self, cursor: Cursor) -> None:
         """Rows that both have."""
@@ -131,26 +155,30 @@ class _Table:
         )
 
 
-def _unique_columns(table: sa.Table) -> list[str]:
-    """The columns of a table that decide whether two of its rows exclude each other."""
-    found = {
-        column.name
-        for constraint in table.constraints
-        if isinstance(constraint, sa.UniqueConstraint)
-        for column in constraint.columns
-    }
+def _unique_keys(table: sa.Table) -> list[_Unique]:
+    """All but the primary one."""
+    found = []
+    for constraint in table.constraints:
+        if isinstance(constraint, sa.UniqueConstraint):
+            columns = [column.name for column in constraint.columns]
+            found.append(_Unique(columns, columns, "true"))
     for index in table.indexes:
         if index.unique:
-            condition = str(index.dialect_options["postgresql"]["where"])
-            found |= {column.name for column in index.columns}
-            found |= {column.name for column in table.columns if column.name in condition.split()}
+            columns = [column.name for column in index.columns]
+            where = index.dialect_options["postgresql"]["where"]
+            condition = "true" if where is None else str(where)
+            named = [column.name for column in table.columns if column.name in condition.split()]
+            found.append(_Unique(columns, columns + named, condition))
     return sorted(found)
 
 
-def _is_users(error: psycopg2.Error) -> bool:
+def is_users(error: psycopg2.Error) -> bool:
     """Whether an object of a user's refuses a change, rather than the server or a lock."""
-    if isinstance(error, LockNotAvailable | InsufficientPrivilege) or error.pgcode is None:
+    if isinstance(error, LockNotAvailable) or error.pgcode is None:
         return False
+    if isinstance(error, InsufficientPrivilege):
+        # Within a trigger's function it is that one's; outside of any, ours.
+        return bool(error.diag.context)
     return error.pgcode[:2] not in OF_THE_SERVER
 
 
@@ -166,9 +194,9 @@ def refused_by(error: psycopg2.Error) -> str:
 def _refused(error: psycopg2.Error, table: str | None) -> CuaProjectError:
     on = "" if table is None else f" of {table}"
     return CuaProjectError(
-        f"an object that users added refuses what the log says{on}:"
-        f" {refused_by(error)}; nothing was changed. Change or drop that object, or the rows that"
-        " it protects, then run `cua-project rebuild` again"
+        f"an object that a user added refuses a row of the log{on}: {refused_by(error)}; no row was"
+        " changed. Drop or change it, or delete the rows that refer to that row, then run"
+        " `cua-project rebuild` again"
     )
 
 
@@ -179,9 +207,9 @@ def _altered(cursor: Cursor, name: str, left: int) -> CuaProjectError:
         " to_regclass(%(table)s) ORDER BY 1",
         {"table": quoted(SCHEMA, name)},
     )
-    objects = ", ".join(row[0] for row in cursor.fetchall())
+    objects = ", ".join(row[0] for row in cursor.fetchall()) or "none was found"
     return CuaProjectError(
-        f"{left:,} rows of {SCHEMA}.{name} are still other than in the log after they were put"
-        f" right: a {objects or 'trigger or rule'} of it changes what is written; nothing was"
-        " changed. Drop it or let our columns pass, then run `cua-project rebuild` again"
+        f"{left:,} rows of {SCHEMA}.{name} still differ from the log after they were corrected, so"
+        f" one of its triggers or rules changes what is written ({objects}); no row was changed."
+        " Drop it, or make it leave our columns alone, then run `cua-project rebuild` again"
     )

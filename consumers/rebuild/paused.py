@@ -1,5 +1,9 @@
-"""One transaction of the live tables in which no projector writes and every reader reads on."""
+"""Transactions on the live tables that are tried again while others hold a lock that they need.
 
+In one of them no projector writes, and every reader reads on.
+"""
+
+import logging
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -7,16 +11,27 @@ from uuid import uuid4
 
 from psycopg2.errors import DeadlockDetected, LockNotAvailable
 
-from consumers.database.connection import Cursor, connected, join_group, session_group
+from consumers.database.blockers import lock_holders
+from consumers.database.connection import (
+    Connection,
+    Cursor,
+    connected,
+    join_group,
+    session_group,
+)
 from consumers.errors import LimitExceededError
 from consumers.projection.lock_watch import LockWatch
 from consumers.tables import SCHEMA
+
+logger = logging.getLogger(__name__)
 
 LOCKED_S = 600.0
 """How long other sessions' locks are waited for; the replay is lost after that."""
 LOCK_TIMEOUT_S = 10
 """Longest wait for one of them, during which projectors wait too. A stopped projector's session is
 ended before (`lock_watch.STOPPED_AFTER_S`)."""
+PAUSE_S = 2.0
+"""Between two attempts, in which readers and projectors that have queued up go on."""
 ABANDONED_S = 60
 """The server rolls the transaction of a stopped process back after so long between statements."""
 SETTINGS = (
@@ -28,6 +43,16 @@ Result = TypeVar("Result")
 
 
 def while_paused(url: str, work: Callable[[Cursor], Result], locked_s: float = LOCKED_S) -> Result:
+    """As `patiently`, while projectors are paused."""
+
+    def paused(cursor: Cursor) -> Result:
+        _pause_projectors(cursor)
+        return work(cursor)
+
+    return patiently(url, paused, locked_s)
+
+
+def patiently(url: str, work: Callable[[Cursor], Result], locked_s: float = LOCKED_S) -> Result:
     """What `work` returns; its transaction is committed. An error rolls it back.
 
     Tried again while others hold a lock that it needs; after `locked_s` LimitExceededError, naming
@@ -35,26 +60,41 @@ def while_paused(url: str, work: Callable[[Cursor], Result], locked_s: float = L
     """
     group = session_group(f"rebuild {uuid4()}")
     deadline = time.monotonic() + locked_s
+    named: str | None = None
     with connected(url, "rebuild merge") as connection, LockWatch(url, group) as watch:
         join_group(connection, group)
         while True:
             try:
                 with connection, connection.cursor() as cursor:
                     cursor.execute(SETTINGS)
-                    _pause_projectors(cursor)
                     return work(cursor)
             except (LockNotAvailable, DeadlockDetected) as error:
-                reason = watch.reason or str(error).strip()
+                reason = watch.reason
+                if reason is None:
+                    reason = _held_by(connection) or str(error).strip()
+                    if reason != named:
+                        logger.warning("%s; trying again", reason)
+                        named = reason
             if time.monotonic() >= deadline:
                 message = (
-                    f"the tables could not be put right within {locked_s:g} s: {reason}; nothing"
+                    f"other sessions kept the tables locked for {locked_s:g} s: {reason}; no row"
                     " was changed"
                 )
                 ways = (
-                    "end that transaction (SELECT pg_terminate_backend(pid))",
-                    "run the same command again when it has ended",
+                    "end that session (SELECT pg_terminate_backend(PID)), or the prepared"
+                    " transaction (ROLLBACK PREPARED 'NAME')",
+                    "run the same command again later",
                 )
                 raise LimitExceededError(message, ways=ways)
+            time.sleep(PAUSE_S)
+
+
+def _held_by(connection: Connection) -> str | None:
+    """Who has locked our tables now; who only reads them, where nobody has more."""
+    with connection, connection.cursor() as cursor:
+        holders = lock_holders(cursor, SCHEMA)
+    holders = [holder for holder in holders if holder.locked] or holders
+    return f"waiting for {', '.join(map(str, holders))}" if holders else None
 
 
 def _pause_projectors(cursor: Cursor) -> None:

@@ -19,7 +19,7 @@ from consumers.database.own_views import refuse_users_own
 from consumers.database.revision import Age
 from consumers.database.shape import find_problems
 from consumers.errors import CuaProjectError
-from consumers.rebuild.mend import require_mendable
+from consumers.rebuild.obstacles import require_mendable
 from consumers.tables import SCHEMA
 
 logger = logging.getLogger(__name__)
@@ -47,8 +47,8 @@ def prepare_database(url: str) -> None:
     """Mend `cua_ops`, which no log gives back; refuse at once what a merge would fail on.
 
     MismatchError when the database is at another revision; CuaProjectError while an older projector
-    works, when a user's object has the name of a view of ours or keeps a column from being mended,
-    or when row security hides rows from this role.
+    works, when a user's object has the name of a part of ours or keeps one from being mended, or
+    when row security hides rows from this role.
     """
     with schema_engine(url).begin() as connection:
         driver_connection: Connection = connection.connection.driver_connection
@@ -60,9 +60,9 @@ def prepare_database(url: str) -> None:
             refuse_users_own(cursor)
             refuse_during_older_projection(cursor, "rebuild")
             _refuse_hidden_rows(cursor)
-            require_mendable(cursor, find_problems(cursor, [SCHEMA]))
+            require_mendable(cursor, find_problems(cursor))
         for text in mend_operations(connection, newest_revision()):
-            logger.warning("mended: %s", text)
+            logger.warning("repaired: %s", text)
 
 
 def _refuse_hidden_rows(cursor: Cursor) -> None:
@@ -74,8 +74,8 @@ def _refuse_hidden_rows(cursor: Cursor) -> None:
     row = cursor.fetchone()
     if row is not None and row[0] is not None:
         message = (
-            f"row security of {row[0]} counts for this role, which may not see every row; rebuild"
-            " as the owner of the tables, without FORCE ROW LEVEL SECURITY, or as a role with"
-            " BYPASSRLS"
+            f"row-level security on {row[0]} applies to this role and may hide rows from it;"
+            " rebuild as the owner of the tables without FORCE ROW LEVEL SECURITY, or as a role"
+            " with BYPASSRLS"
         )
         raise CuaProjectError(message)

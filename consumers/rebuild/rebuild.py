@@ -30,9 +30,15 @@ from consumers.rebuild.live_order import (
     require_decided,
 )
 from consumers.rebuild.live_tables import LiveTables, is_of_log, load_live, read_live
-from consumers.rebuild.mend import loosen, tighten
+from consumers.rebuild.mend import (
+    loosen,
+    loosen_first,
+    only_loosens,
+    require_unlocked,
+    tighten,
+)
 from consumers.rebuild.merge import compare_table, merge
-from consumers.rebuild.paused import while_paused
+from consumers.rebuild.paused import patiently, while_paused
 from consumers.rebuild.preparation import prepare_database, schema_lock
 from consumers.rebuild.replay import Replay, check_beginning
 from consumers.rebuild.side_schema import analyze, finish_tables, side_schema, write_views
@@ -56,7 +62,7 @@ class RebuildReport(NamedTuple):
     equal: bool
     """The live tables were equal to the replay; True of tables that were never filled."""
     changed: int
-    """Rows of them that differed: put right, unless it was only compared. 0 of tables that were
+    """Rows of them that differed: corrected, unless it was only compared. 0 of tables that were
     never filled."""
     changed_rows: dict[str, int]
     """The same by table."""
@@ -64,6 +70,10 @@ class RebuildReport(NamedTuple):
     """Rows of every table in the replay."""
     different: list[str]
     """Live tables that differed from the replay, or that lacked something."""
+    missing: list[str]
+    """What the live tables lacked, in words: repaired, unless it was only compared."""
+    was_empty: bool
+    """They were never filled."""
     schema: str
     """The schema that was compared or built."""
     positions: Positions
@@ -78,6 +88,8 @@ class UnfinishedRebuild:
     """Has what was replayed."""
     drops: str = ""
     """Hash of what operators had given up when the replay began."""
+    missing: tuple[str, ...] = ()
+    """What an attempt found missing, also where it has repaired that before the outage."""
 
 
 def compare(
@@ -86,8 +98,8 @@ def compare(
     """Compare the live tables with a replay of the log to their positions; changes nothing.
 
     CuaProjectError when the log lacks its beginning, or while a migration or another rebuild runs;
-    MismatchError when the log lacks records that the tables have read, or is an empty one next to
-    tables of another.
+    MismatchError when the log lacks records that the tables have read, or the tables were made from
+    another log.
     """
     check_beginning(reader)
     with schema_lock(url):
@@ -99,6 +111,7 @@ def rebuild(
     url: str,
     *,
     from_shorter_log: bool = False,
+    adopt_log: bool = False,
     progress: ReplayProgress | None = None,
     unfinished: UnfinishedRebuild | None = None,
 ) -> RebuildReport:
@@ -107,17 +120,27 @@ def rebuild(
     Tables that were never filled, or filled from another log, get what the whole log gives. Makes
     again whatever is missing of them. `unfinished`: of an attempt that an outage ended, to continue
     with. `from_shorter_log`: also from a log that lacks records that the tables have read.
-    Otherwise raises what `compare` raises; CuaProjectError, naming it, for an object of a user's
-    that refuses a change; LimitExceededError when other sessions keep rows locked. Then nothing has
-    changed.
+    `adopt_log`: also from another log than the one that the tables were made from. Otherwise raises
+    what `compare` raises; CuaProjectError, naming it, for an object of a user's that refuses a
+    change; LimitExceededError when other sessions keep rows locked. Then no row has changed.
     """
     check_beginning(reader)
     with schema_lock(url):
         prepare_database(url)
-        made = _Rebuild(reader, url, progress, from_shorter_log=from_shorter_log)
+        made = _Rebuild(
+            *(reader, url, progress), from_shorter_log=from_shorter_log, adopt_log=adopt_log
+        )
         report = made.run(unfinished or UnfinishedRebuild(), keeps=unfinished is not None)
         write_views(url)
         return report
+
+
+class _Found(NamedTuple):
+    """What a comparison found."""
+
+    changed: dict[str, int]
+    """Rows that differed, of every table that has some."""
+    was_empty: bool
 
 
 class _Rebuild:
@@ -131,63 +154,76 @@ class _Rebuild:
         *,
         is_check: bool = False,
         from_shorter_log: bool = False,
+        adopt_log: bool = False,
     ) -> None:
         self._reader = reader
         self._url = url
         self._progress = progress
         self._is_check = is_check
         self._from_shorter_log = from_shorter_log
+        self._adopt_log = adopt_log
 
     def run(self, state: UnfinishedRebuild, *, keeps: bool = False) -> RebuildReport:
-        """Replay, compare and, unless it is a check, put right. `keeps`: the schema, in outages."""
+        """Replay, compare and, unless it is a check, correct. `keeps`: the schema, in outages."""
         began = time.monotonic()
         live = read_live(self._url)
         if live.problems:
             logger.warning("%s", "; ".join(problem.text for problem in live.problems))
-        is_of = is_of_log(live, self._reader, from_shorter_log=self._from_shorter_log)
+        texts = (problem.text for problem in live.problems)
+        state.missing = tuple(dict.fromkeys((*state.missing, *texts)))
+        is_of = is_of_log(
+            *(live, self._reader),
+            from_shorter_log=self._from_shorter_log,
+            adopt_log=self._adopt_log,
+        )
         with side_schema(self._url, PURPOSE, state.schema, keeps=keeps) as schema:
             if state.schema is None:
                 state.drops = drops_hash(self._url)
             # A replay in the order in which the tables read split streams begins anew.
             state.schema = None if live.order else schema
             with Replay(self._reader, self._url, schema, progress=self._progress) as replay:
-                changed = self._compared(replay, schema, live, state.drops, is_of=is_of)
-                differs = {*changed, *_broken(live)}
+                found = self._compared(replay, schema, live, state.drops, is_of=is_of)
+                differs = {*found.changed, *_lacking(live)}
                 return RebuildReport(
                     events=replay.num_events,
                     seconds=time.monotonic() - began,
-                    equal=is_of and not differs,
-                    changed=sum(changed.values()),
-                    changed_rows=changed,
+                    equal=is_of and not differs and not state.missing,
+                    changed=sum(found.changed.values()),
+                    changed_rows=found.changed,
                     tables=count_rows(self._url, schema),
                     different=[name for name in NAMES if name in differs],
+                    missing=list(state.missing),
+                    was_empty=found.was_empty,
                     schema=SCHEMA,
                     positions=replay.positions,
                 )
 
     def _compared(
         self, replay: Replay, schema: str, live: LiveTables, drops: str, *, is_of: bool
-    ) -> dict[str, int]:
-        """Rows of every table that differed."""
+    ) -> _Found:
         if self._is_check and not is_of:
-            return {}
+            return _Found({}, was_empty=False)
         self._approach(replay, follows=is_of and (self._is_check or bool(live.positions)))
         with connected(self._url, "rebuild analyze") as connection, connection.cursor() as cursor:
             analyze(cursor, schema)
             connection.commit()
+        if not self._is_check and any(map(only_loosens, live.problems)):
+            patiently(self._url, loosen_first)
 
-        def work(cursor: Cursor) -> dict[str, int]:
+        def work(cursor: Cursor) -> _Found:
             now = load_live(cursor)
             logs = {live.log_id, self._reader.log_id}
             if now.log_id not in logs or drops_hash(self._url) != drops:
                 message = (
-                    "an operator gave up records, or gave the tables another log, while the log was"
-                    " replayed; nothing was changed. Run `cua-project rebuild` again"
+                    "records were dropped or restored (`cua-project parked`), or the tables were"
+                    " given another log (`run --adopt-log`), during the replay; no row was changed."
+                    " Run the same command again"
                 )
                 raise CuaProjectError(message)
             if is_of and replay.lag(now.positions):
                 replay.advance(now.positions, now.order)
             if not self._is_check:
+                require_unlocked(cursor, now.problems)
                 loosen(cursor, now.problems)
             names = [name for name in NAMES if name not in now.broken]
             found = {
@@ -195,14 +231,14 @@ class _Rebuild:
                 for name in (names if self._is_check else TABLE_NAMES)
             }
             changed = {name: one.changed for name, one in found.items() if one.changed}
-            was_filled = now.positions or any(found[name].live_rows for name in names)
-            differs = {name: changed[name] for name in NAMES if name in changed and was_filled}
+            was_empty = not now.positions and not any(found[name].live_rows for name in names)
+            differs = {name: changed[name] for name in NAMES if name in changed and not was_empty}
             if differs:
                 _warn(cursor, schema, differs)
             if not self._is_check:
                 merge(cursor, list(changed), schema)
                 tighten(cursor)
-            return differs
+            return _Found(differs, was_empty=was_empty)
 
         return while_paused(self._url, work)
 
@@ -223,9 +259,10 @@ class _Rebuild:
         return live.positions, live.order
 
 
-def _broken(live: LiveTables) -> set[str]:
-    """The tables that lack something, of a whole schema every table."""
-    return {*NAMES} if None in live.broken else {str(name) for name in live.broken}
+def _lacking(live: LiveTables) -> set[str]:
+    """The tables that lack something; of a whole schema every table."""
+    lacking = {problem.table for problem in live.problems}
+    return {*NAMES} if None in lacking else {str(name) for name in lacking}
 
 
 def _warn(cursor: Cursor, schema: str, differs: Iterable[str]) -> None:
@@ -277,7 +314,7 @@ def build_into(
             raise NotFoundError(message)
         with connected(url, "rebuild order") as connection, connection.cursor() as cursor:
             require_decided(order, cursor, schema)
-        side = SideSchema(schema, INTO, is_finished=True, details={})
+        side = SideSchema(schema, INTO, is_finished=True)
         finish_tables(url, side)
     return RebuildReport(
         events=replay.num_events,
@@ -287,6 +324,8 @@ def build_into(
         changed_rows={},
         tables=count_rows(url, schema),
         different=[],
+        missing=[],
+        was_empty=False,
         schema=schema,
         positions=end,
     )

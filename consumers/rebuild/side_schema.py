@@ -44,7 +44,7 @@ def make_tables(url: str, schema: str, purpose: str) -> None:
         connection.execute(sa.schema.CreateSchema(schema))
         driver_connection: Connection = connection.connection.driver_connection
         with driver_connection.cursor() as cursor:
-            mark(cursor, SideSchema(schema, purpose, is_finished=False, details={}))
+            mark(cursor, SideSchema(schema, purpose, is_finished=False))
         tables.create_all(connection, checkfirst=False)
 
 

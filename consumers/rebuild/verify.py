@@ -105,17 +105,17 @@ class Verification:
     """Streams whose records after a gap are in neither: tables that equal such a log lack them."""
 
 
-def take_snapshot(connection: Connection, schema: str = SCHEMA) -> Snapshot:
+def take_snapshot(connection: Connection) -> Snapshot:
     """Hashes and positions of one snapshot; the connection's transaction stays open on it."""
     connection.rollback()
     connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
     with connection.cursor() as cursor:
-        problems = find_problems(cursor, [schema, OPS_SCHEMA])
+        problems = find_problems(cursor, [SCHEMA, OPS_SCHEMA])
         broken = {problem.table for problem in problems if problem.is_fatal}
         if None in broken or broken & NEEDED:
             state = ProjectionState("", PROJECTION_VERSION, catalogue_hash(), None)
             return Snapshot(state, {}, {}, ReplayFilter(), [], problems, LiveOrder({}))
-        state = read_state(cursor, schema)
+        state = read_state(cursor, SCHEMA)
         if state.version != PROJECTION_VERSION:
             is_older = state.version < PROJECTION_VERSION
             helps = "run `cua-project rebuild`" if is_older else "install the newer cua-train"
@@ -124,27 +124,27 @@ def take_snapshot(connection: Connection, schema: str = SCHEMA) -> Snapshot:
                 f" {PROJECTION_VERSION}; {helps}"
             )
             raise MismatchError(message)
-        positions = load_positions(cursor, schema)
-        last = load_last_records(cursor, schema)
+        positions = load_positions(cursor, SCHEMA)
+        last = load_last_records(cursor, SCHEMA)
         replay_filter, redrivable = ReplayFilter(), list[str]()
         if state.catalogue_hash != catalogue_hash():
-            replay_filter, redrivable = _parked_by_other_code(cursor, schema)
-        if halves := interrupted_redrives(cursor, schema):
+            replay_filter, redrivable = _parked_by_other_code(cursor)
+        if halves := interrupted_redrives(cursor, SCHEMA):
             parked = replay_filter.parked | {(topic, at, offset) for topic, at, offset, _ in halves}
             replay_filter = ReplayFilter(frozenset(parked))
             redrivable = sorted({*redrivable, *(half[3] for half in halves)})
         whole = [name for name in NAMES if name not in broken]
-        tables = hash_tables(cursor, schema, whole)
-        order = read_live_order(cursor, schema)
-        waiting = load_waiting(cursor, schema)
+        tables = hash_tables(cursor, SCHEMA, whole)
+        order = read_live_order(cursor, SCHEMA)
+        waiting = load_waiting(cursor, SCHEMA)
         return Snapshot(
             *(state, positions, tables, replay_filter, redrivable, problems, order, last, waiting)
         )
 
 
-def _parked_by_other_code(cursor: Cursor, schema: str) -> tuple[ReplayFilter, list[str]]:
+def _parked_by_other_code(cursor: Cursor) -> tuple[ReplayFilter, list[str]]:
     cursor.execute(
-        f'SELECT topic, partition, log_offset, stream FROM "{schema}".held_record WHERE held_as ='
+        f"SELECT topic, partition, log_offset, stream FROM {SCHEMA}.held_record WHERE held_as ="
         " 'parked' AND kind = ANY(%s) ORDER BY stream",
         (BY_CODE,),
     )

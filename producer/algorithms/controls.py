@@ -1,30 +1,39 @@
-"""Controls: rewards that tell nothing, or the opposite, of what a rollout did. Imports no torch.
+"""Controls: outcomes that tell nothing, or the opposite, of what a rollout did. Imports no torch.
 
-A training that improves with `shuffled_rewards` does not learn from its rewards; one that does not
-get worse with `wrong_sign` does not learn from them either.
+A training that improves with `shuffled_rewards` or `ignored_rewards` does not learn from its
+rewards; one that does not get worse with `wrong_sign` does not learn from them either.
 """
 
 import random
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from producer.algorithms.names import ControlName
 
 
-def controlled_rewards(
-    control: ControlName, rewards_B: Sequence[float], *, seed: int
-) -> list[float]:
-    """`rewards_B` of a step's rollouts, permuted by the seed over all groups, or negated."""
+class Judged(NamedTuple):
+    """What advantages are computed from."""
+
+    reward: float
+    is_right: bool
+    """Whether the rollout solved its task; only the advantage `rejection` reads it."""
+
+
+def controlled(control: ControlName, true_B: Sequence[Judged], *, seed: int) -> list[Judged]:
+    """What a control makes of a step's rollouts; `seed`: of the permutation over all groups."""
     match control:
         case "none":
-            return list(rewards_B)
+            return list(true_B)
         case "shuffled_rewards":
-            return random.Random(seed).sample(rewards_B, len(rewards_B))  # noqa: S311  # order
+            return random.Random(seed).sample(true_B, len(true_B))  # noqa: S311  # order
+        case "ignored_rewards":
+            return [Judged(1.0, is_right=True)] * len(true_B)
         case "wrong_sign":
-            return [-reward for reward in rewards_B]
+            return [one._replace(reward=-one.reward) for one in true_B]
 
 
 CONTROL_TEXTS: Final[dict[ControlName, str]] = {
     "shuffled_rewards": "advantages are of rewards permuted over the step's rollouts",
+    "ignored_rewards": "advantages take every rollout for right",
     "wrong_sign": "advantages are of negated rewards",
 }

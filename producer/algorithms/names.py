@@ -24,7 +24,7 @@ AdvantageName = Literal[
     "prime",
     "rejection",
 ]
-ControlName = Literal["none", "shuffled_rewards", "wrong_sign"]
+ControlName = Literal["none", "shuffled_rewards", "ignored_rewards", "wrong_sign"]
 LossName = Literal["importance_sampling", "reinforce", "ppo", "cispo", "gspo"]
 AggregationName = Literal["sum", "token_mean", "sequence_mean", "sequence_sum"]
 BaselineName = Literal["none", "moving", "group"]

@@ -10,7 +10,7 @@ import rich_click as click
 from producer.commands.given_fields import read_config_file
 from producer.commands.options import examples
 from producer.commands.sql_rl_fields import SqlRlFields, read_sql_rl
-from producer.commands.sql_rl_settings import OF_LEARNED
+from producer.commands.sql_rl_settings import ADVANTAGE_OF_SETTING
 from producer.config import RunConfig, read_fields
 from producer.config.recipe_names import EVAL_TASKS, KEYS, in_our_names
 from producer.errors import UsageError
@@ -20,12 +20,14 @@ from producer.foreign_files.rewardsql_models import objective_of
 from producer.foreign_files.toml_text import toml_comment, toml_text
 from producer.numbers import NONE
 
-NEVER: Final = "a secret is never copied; set it in the environment"
-PASSWORD: Final = re.compile(r"^([a-z][a-z0-9+.-]*://[^/@:\s]*):[^/\s]*@", re.IGNORECASE)
-"""Of a URL."""
+NEVER_COPIED: Final = "secrets are never copied; set it in the environment"
+PASSWORD: Final = re.compile(
+    r"([a-z][a-z0-9+.-]*://[^/@:\s]*):(?!\d+(?:[/,?]|$))[^@\s,]*@", re.IGNORECASE
+)
+"""Of a URL. Digits before a slash, comma or question mark are a port."""
 KINDS: Final = (
-    "fields of `cua-train run` or `cua-train sql`, Agent-PEFT's assignment (assignment_config), a"
-    " file of verl's trainer (actor_rollout_ref, algorithm, trainer) or RewardSQL's"
+    "fields of `cua-train run` or `cua-train sql`, an Agent-PEFT assignment (assignment_config), a"
+    " verl trainer file (actor_rollout_ref, algorithm, trainer) or a RewardSQL file"
     " (model_id_or_path, dataset)"
 )
 
@@ -39,11 +41,12 @@ KINDS: Final = (
 )
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 def command(*, file: Path) -> None:
-    """Print another project's configuration as ours, in TOML.
+    """Convert another project's configuration to our fields, and print it as TOML.
 
-    Reads Agent-PEFT's assignments, files of verl's trainer and RewardSQL's. The printed file means
-    what the original means to the command that its first lines name. Comments say what each field
-    was called, and what was left out and why. Secrets are left out.
+    Reads Agent-PEFT assignments, verl trainer files and RewardSQL files. The first comments name
+    the command to use the printed file with, which then trains as with the original. Other
+    comments give each field's original name, and what was left out and why. Secrets are never
+    printed.
     """
     click.echo(converted_text(read_config_file(file)), nl=False)
 
@@ -60,12 +63,15 @@ def converted_text(file: Converted) -> str:
     fields = _checked(command_name, fields, file.read.names)
     read = file.read
     unknown = [name for name in sorted({*read.unknown}) if not _is_secret(name)]
-    left_out += [f"{name}: left out: {NEVER}" for name in sorted({*read.unknown} - {*unknown})]
+    left_out += [
+        f"{name}: left out: {NEVER_COPIED}" for name in sorted({*read.unknown} - {*unknown})
+    ]
     head = [
-        f"{file.path.name}, {file.title}, for: cua-train {command_name} --config THIS_FILE",
+        f"converted from {file.path.name}, {file.title}",
+        f"use it with: cua-train {command_name} --config THIS_FILE",
         *left_out,
         *read.told,
-        *([f"left out, unknown: {', '.join(unknown)}"] if unknown else []),
+        *([f"unknown fields, left out: {', '.join(unknown)}"] if unknown else []),
     ]
     return "\n".join(
         part
@@ -82,8 +88,14 @@ def _origin_of(name: str, file: Converted) -> str:
     """What the file calls one of our fields, and what alone it is for."""
     theirs = file.name_of(name)
     remarks = [theirs] if theirs != name else []
-    remarks += ["not in the file"] if theirs in file.read.absent else []
-    remarks += [f"of {OF_LEARNED[name]} alone"] if name in OF_LEARNED else []
+    remarks += (
+        ["the default of the original, not in the file"] if theirs in file.read.absent else []
+    )
+    remarks += (
+        [f"only with advantage {ADVANTAGE_OF_SETTING[name]}"]
+        if name in ADVANTAGE_OF_SETTING
+        else []
+    )
     return ", ".join(remarks)
 
 
@@ -137,7 +149,9 @@ def _without_secrets(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[st
 
     def kept(value: Any, name: str) -> Any:
         if isinstance(value, dict):
-            left_out.extend(f"{name}.{key}: left out: {NEVER}" for key in value if _is_secret(key))
+            left_out.extend(
+                f"{name}.{key}: left out: {NEVER_COPIED}" for key in value if _is_secret(key)
+            )
             return {
                 key: kept(item, f"{name}.{key}")
                 for key, item in value.items()
@@ -146,7 +160,7 @@ def _without_secrets(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[st
         if isinstance(value, list):
             return [kept(item, f"{name}[{number}]") for number, item in enumerate(value)]
         if isinstance(value, str) and PASSWORD.search(value):
-            left_out.append(f"{name}: its password is left out: {NEVER}")
+            left_out.append(f"{name}: its password is left out: {NEVER_COPIED}")
             return PASSWORD.sub(r"\1@", value)
         return value
 
@@ -158,7 +172,7 @@ def _without_secrets(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[st
         if name in KEYS and value not in (None, ""):  # it may be an object
             left_out.append(f"{name}: left out: {KEYS[name]}")
         elif _is_secret(name) and name not in known:
-            left_out.append(f"{name}: left out: {NEVER}")
+            left_out.append(f"{name}: left out: {NEVER_COPIED}")
         elif value is not None:
             found[name] = kept(value, name)
     return found, left_out

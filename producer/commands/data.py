@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 MAX_GENERATED = 100_000
 """Entries of one call, which are in memory; as many as a task source generates."""
 
+SOLVED = "%d of %d golds equal the result of their SQL"
+
 PUBLISHED = "csyq/LifelongAgentBench"
 """The data set's name on the hub."""
 
@@ -142,14 +144,12 @@ def import_entries(
     Hugging Face hub. Checks every entry; an error names file and field. Entries whose gold differs
     from the result of their SQL are kept and counted.
     """
-    from producer.agents.dbbench.data.generate import Finding, unsound
     from producer.agents.dbbench.data.layout import (
         downloaded,
         is_hub_name,
         read_entries,
         write_entries,
     )
-    from producer.sql_execution import DatabaseFailedError
 
     if source is not None and dataset_name is not None:
         message = "give the data set either as FOLDER|HUB-NAME or as --dataset-name"
@@ -164,21 +164,12 @@ def import_entries(
         path = downloaded(source)
     _check_output(output, overwrite=overwrite)
     entries = read_entries(path)
-    with progress_bar("running the golds", len(entries)) as bar:
-        findings: list[Finding] = []
-        for entry in entries:
-            try:
-                findings += unsound([entry])
-            except DatabaseFailedError as error:
-                message = f"{path}: entry {entry.entry_id!r}: table_info: {error}"
-                raise UsageError(message) from error
-            bar.advance()
-    warn_of_some([f"entry {name}: {problem}" for name, problem in findings], "entries")
+    solved = _num_solved(entries, path)
     _report(
         entries,
         write_entries(entries, output, overwrite=overwrite),
         as_json=as_json,
-        solved=len(entries) - len(findings),
+        solved=solved,
     )
 
 
@@ -225,7 +216,8 @@ def prepare(
     """Group entries by their only skill, to train skills one after another.
 
     Writes a folder per skill. An --output that ends in .json is one file instead: Agent-PEFT's
-    single_skill_tasks.json, from skill to entries. Exits with 4 if no skill has enough entries.
+    single_skill_tasks.json, from skill to entries. Entries whose gold differs from the result of
+    their SQL are kept and named. Exits with 4 if no skill has enough entries.
     """
     from producer.agents.dbbench.data.layout import (
         read_entries,
@@ -256,6 +248,8 @@ def prepare(
         hint = "" if target_skill else "; --target-skill ignores what a skill requires"
         message = f"no skill has {min_per_skill} entries that need only it{hint}"
         raise MismatchError(message)
+    grouped = [entry for group in kept.values() for entry in group]
+    solved = _num_solved(grouped, source)
     if output.suffix == ".json":
         write_single_skill_tasks(kept, output, overwrite=overwrite)
     else:
@@ -264,7 +258,8 @@ def prepare(
     counts = {skill: len(group) for skill, group in kept.items()}
     report = {
         "entries": len(entries),
-        "grouped": sum(counts.values()),
+        "grouped": len(grouped),
+        "solved_by_gold": solved,
         "skills": counts,
         "left_out": few,
         "output": str(output),
@@ -273,8 +268,27 @@ def prepare(
     if not as_json:
         logger.info(
             "%d of %d entries, of %d skills: %s",
-            *(report["grouped"], len(entries), len(counts), output),
+            *(len(grouped), len(entries), len(counts), output),
         )
+        logger.info(SOLVED, solved, len(grouped))
+
+
+def _num_solved(entries: "Sequence[EntryContent]", path: Path) -> int:
+    """How many golds equal the result of their SQL; the others are named on stderr. UsageError."""
+    from producer.agents.dbbench.data.generate import Finding, unsound
+    from producer.sql_execution import DatabaseFailedError
+
+    findings: list[Finding] = []
+    with progress_bar("running the golds", len(entries)) as bar:
+        for entry in entries:
+            try:
+                findings += unsound([entry])
+            except DatabaseFailedError as error:
+                message = f"{path}: entry {entry.entry_id!r}: table_info: {error}"
+                raise UsageError(message) from error
+            bar.advance()
+    warn_of_some([f"entry {name}: {problem}" for name, problem in findings], "entries")
+    return len(entries) - len(findings)
 
 
 def _check_output(output: Path, *, overwrite: bool) -> None:
@@ -316,4 +330,4 @@ def _report(
         return
     logger.info("%d entries, %d about held-out tables: %s", len(entries), num_held_out, path)
     if solved is not None:
-        logger.info("%d of %d golds equal the result of their SQL", solved, len(entries))
+        logger.info(SOLVED, solved, len(entries))

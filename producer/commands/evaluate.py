@@ -34,7 +34,7 @@ FIELDS = (
         "max_tokens",
         "ablate",
     ),
-    *("eval_tasks", "judge", "judge_model", "seed"),
+    *("environment", "dbbench_database", "eval_tasks", "judge", "judge_model", "seed"),
     *("eval_episodes", "eval_temperature"),
     *("max_turns", "max_recent_turns", "max_task_time_seconds", "max_turn_time_seconds"),
     *("max_concurrent_rollouts", "validate_every_turn"),
@@ -81,6 +81,9 @@ def command(
         raise UsageError(message)
     if training_name is not None and "base_url" in given:
         message = "base_url: a training has its own policy; give --model-name in place of its name"
+        raise UsageError(message)
+    if training_name is not None and flags.get("environment") is not None:
+        message = "environment: a training is evaluated in its own environment; omit it"
         raise UsageError(message)
     from producer.commands.existing import existing_training
     from producer.training.preflight import check_writable

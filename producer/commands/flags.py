@@ -22,7 +22,7 @@ from pydantic_core import PydanticUndefined
 
 from producer.commands.options import DEVICE, FILE, Decorator, option, with_options
 from producer.config import DEMO_PRESET, NONE_IS_A_VALUE, TOPICS, RunConfig
-from producer.config.recipe_names import EVAL_TASKS, KEYS, in_our_names, renderer_of
+from producer.config.recipe_names import EVAL_TASKS, KEYS, control_of, in_our_names, renderer_of
 from producer.errors import UsageError
 from producer.numbers import NONE
 
@@ -243,6 +243,9 @@ def from_recipe(words: Sequence[str]) -> Iterator[str]:
             yield _switch(name, value if has_value else _next_word(rest))
         elif name == "renderer_name":
             yield from ("--renderer-name", renderer_of(value if has_value else _next(rest)))
+        elif name == "control":
+            field, meant = control_of(value if has_value else _next(rest))
+            yield from (f"--{field}", meant)
         elif has_value and not word.startswith("--"):
             yield from ("--" + name.replace("_", "-"), value)
         else:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 from pydantic import JsonValue
 
+from producer.algorithms.controls import CONTROL_TEXTS
+from producer.algorithms.names import ControlName
 from producer.commands.options import (
     FOLDER,
     check_new_output,
@@ -37,6 +39,7 @@ RESCORE_EPILOG = examples(
 EPILOG = examples(
     "$ cua-train redo --training-name first --step 12",
     "$ cua-train redo --training-name first --step 12 --output adapter-12",
+    "$ cua-train redo --training-name first --step 1 --control shuffled_rewards --output other",
 )
 
 
@@ -49,21 +52,43 @@ EPILOG = examples(
     FOLDER,
     shown="only compare",
 )
+@option(
+    "--control",
+    "Train the step as a control, with the same rollouts: their rewards permuted"
+    " (shuffled_rewards), all set to 1 and right (ignored_rewards), or negated (wrong_sign). Needs"
+    " --output. Earlier steps are trained as recorded.",
+    metavar="NAME",
+    shown="as it was",
+)
 @with_json
-def command(*, training_name: str, step: int, output: Path | None, as_json: bool) -> int:
+def command(
+    *,
+    training_name: str,
+    step: int,
+    output: Path | None,
+    control: str | None,
+    as_json: bool,
+) -> int:
     """Train a step again from its recorded rollouts, and compare the result with the record.
 
     Starts from the newest saved state before the step, or from the fresh policy, and samples
-    nothing. On a CPU, loss, gradient and adapter are equal bit for bit: exit code 0, otherwise 4.
-    Changes neither the training nor the log.
+    nothing. Exits with 0 if loss, gradient, KL and checkpoint have the bits of the record, as they
+    do on the same CPU, otherwise with 4. Changes neither the training nor the log. A control is not
+    compared: evaluate its adapter with `cua-train run --load-checkpoint-path FOLDER
+    --baseline-only`.
     """
     name = given_training_name(training_name)
+    chosen = _control(control)
     if output is not None:
         check_new_output(output)
+    elif chosen != "none":
+        message = "--control: needs --output, the adapter is all that comes of it"
+        raise UsageError(message)
     from producer.training.redo import describe, redo
 
     with exit_when_stopped() as stop:
-        result = redo(read_installation(os.environ), name, step, output, stop)
+        installation = read_installation(os.environ)
+        result = redo(installation, name, step, output, stop, chosen)
     if as_json:
         click.echo(json.dumps(result.as_json()))
     else:
@@ -75,7 +100,9 @@ def command(*, training_name: str, step: int, output: Path | None, as_json: bool
                     f"{step.update.loss:.6f}",
                     f"{step.update.gradient_norm:.6f}",
                     f"{step.update.seconds:.1f}",
-                    describe(step.differences) or "equal",
+                    describe(step.differences) or "equal"
+                    if step is not result.steps[-1] or chosen == "none"
+                    else f"a control: {CONTROL_TEXTS[chosen]}",
                 ]
                 for step in result.steps
             ],
@@ -83,7 +110,18 @@ def command(*, training_name: str, step: int, output: Path | None, as_json: bool
         if result.is_checkpoint_equal is not None:
             word = "equal" if result.is_checkpoint_equal else "other weights"
             click.echo(f"the step's checkpoint: {word}")
-    return 0 if result.is_equal else MismatchError.exit_code
+    return MismatchError.exit_code if result.is_equal is False else 0
+
+
+def _control(given: str | None) -> ControlName:
+    """With hyphens or underscores, as for `run`. UsageError."""
+    if given is None:
+        return "none"
+    for name in CONTROL_TEXTS:
+        if name == given.replace("-", "_"):
+            return name
+    message = f"--control: {given!r} is not one of {', '.join(CONTROL_TEXTS)}"
+    raise UsageError(message)
 
 
 @click.command(name="rescore", epilog=RESCORE_EPILOG)

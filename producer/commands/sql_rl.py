@@ -60,7 +60,8 @@ FIELDS = (
 )
 @option(
     "--config config_file",
-    "RewardSQL's grpo_trainer.yaml as it is, or fields named as the flags; flags win.",
+    "A verl trainer file, such as RewardSQL's grpo_trainer.yaml, or a file of our own fields"
+    " (`cua-train convert` prints one). Flags override it.",
     FILE,
 )
 @option(
@@ -99,8 +100,8 @@ def rl(
 ) -> None:
     """Train a policy by reinforcement: the executed rows reward it, and the scores of its steps.
 
-    Unknown fields of the file are named on stderr, those without effect with --verbose. A value
-    that cannot be honoured is an error.
+    Fields of the file that are unknown or have no effect are named on stderr, all of them with
+    --verbose. A value that cannot be honoured is an error, unless a flag overrides it.
     """
     from producer.training.asked_config import read_asked
     from producer.training.preflight import check_folders
@@ -162,7 +163,8 @@ def _settings(
         for asked in ("algorithm", "epochs"):
             if asked in flags:
                 message = (
-                    f"--{asked}: training {name!r} exists; continue it without, or --num-steps"
+                    f"--{asked}: training {name!r} exists and would be continued; leave"
+                    f" --{asked} out, or give --num-steps to train longer"
                 )
                 raise UsageError(message)
         return continued({k: v for k, v in whole.items() if k not in COMMAND_FIELDS})

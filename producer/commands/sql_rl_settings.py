@@ -41,7 +41,7 @@ DEFAULTS: Final[dict[str, Any]] = {
 
 
 CORE: Final = ("core_function", "core_algos")
-OF_LEARNED: Final = {
+ADVANTAGE_OF_SETTING: Final = {
     field: name
     for name, advantage in ADVANTAGES.items()
     if advantage.learned is not None
@@ -82,9 +82,11 @@ def settings_of(flags: Mapping[str, Any], file: Converted | None = None) -> dict
         given.pop("train_type", None)
     given |= _questions(folder, own, given)
     given |= _advantages("grpo" if is_dapo else algorithm, own, flags, given)
-    for name in of_file.keys() & OF_LEARNED.keys():
-        if OF_LEARNED[name] != given.get("advantage"):
-            logger.debug("%s: without effect: only of %s", names[name], OF_LEARNED[name])
+    for name in of_file.keys() & ADVANTAGE_OF_SETTING.keys():
+        if ADVANTAGE_OF_SETTING[name] != given.get("advantage"):
+            logger.debug(
+                "%s: no effect without the advantage %s", names[name], ADVANTAGE_OF_SETTING[name]
+            )
             del given[name]
     given |= _length(given, own, flags)
     return with_absolute_paths(without_unset(given))
@@ -113,8 +115,8 @@ def _folder(named: str | None, file: Converted | None) -> Path:
     if path.suffix == ".json" and path.is_file():
         return path.parent
     message = (
-        f"{file.path}: {file.name_of('data_path')}: there is no {named}, a folder of questions"
-        " and databases or a Parquet file of prompts; name it with --data-path"
+        f"{file.path}: {file.name_of('data_path')}: there is no {named}, the folder of a data"
+        " set or a Parquet file of prompts; give one with --data-path"
     )
     raise UsageError(message)
 
@@ -150,16 +152,16 @@ def _advantages(
     configured = own["core_function"]
     if configured is not None and algorithm in OWN_ADVANTAGES:
         logger.warning(
-            "the file's core_function: without effect: %s has advantages of its own", algorithm
+            "the file's core_function has no effect: %s computes its own advantages", algorithm
         )
         configured = None
     algos = flags.get("core_algos") or own["core_algos"]
     named = flags.get("core_function") or configured
     if algorithm == "remax" and named is None:
         # Its baseline is a greedy rollout, which the trainer samples: no function of rewards alone.
-        return {"advantage": "remax"}
+        return {"advantage": "remax", "core_algos": None}
     if algorithm not in FOUR and named is None:
-        return {"core_function": f"compute_{algorithm}_outcome_advantage"}
+        return {"core_function": f"compute_{algorithm}_outcome_advantage", "core_algos": None}
     try:
         loaded = None if algos is None else load_user_module(algos)
         if loaded is not None and is_stand_in(loaded):
@@ -187,11 +189,11 @@ def _advantages(
                 f" {chosen.name}"
             )
             raise UsageError(message)
-        return {"advantage": chosen.name}
+        return {"advantage": chosen.name, "core_algos": None}
     logger.info("core function: %s (by the %s)", chosen.name, chosen.origin)
     is_own = module is not None and chosen.name in module
     if algos is not None and not is_own:
-        logger.warning("core_algos: without effect: %s is ours", chosen.name)
+        logger.warning("core_algos has no effect: %s is a built-in function", chosen.name)
     return {"core_function": chosen.name, "core_algos": algos if is_own else None}
 
 
@@ -215,7 +217,8 @@ def _length(given: dict[str, Any], own: dict[str, Any], flags: Mapping[str, Any]
         found["num_substeps"] = -(-groups // size)
         if groups > size and groups % size:
             logger.info(
-                "mini_batch_size: %d prompts in parts of %d are %d optimiser steps of one size",
-                *(groups, size, found["num_substeps"]),
+                "mini_batch_size %d does not divide the %d prompts of a step: %d optimiser steps of"
+                " about equal size",
+                *(size, groups, found["num_substeps"]),
             )
     return found

@@ -43,7 +43,8 @@ COMPLETIONS = click.IntRange(1, 1000)
 _flags = with_options(
     option(
         "--config config_file",
-        "RewardSQL's file as it is, or fields named as the flags; flags win.",
+        "A RewardSQL file, or a file of our own fields (`cua-train convert` prints one). Flags"
+        " override it.",
         FILE,
     ),
     option("--model-name", "Policy to start from.", metavar="NAME|FOLDER"),
@@ -131,7 +132,7 @@ _flags = with_options(
 def sft(**flags: Any) -> None:
     """Fine-tune a policy on prompts and answers; only the answers count in the loss.
 
-    Fields of the file that are unknown or without effect are named on stderr. A value that cannot
+    Fields of the file that are unknown or have no effect are named on stderr. A value that cannot
     be honoured is an error.
     """
     _train("sql sft", flags)

@@ -109,8 +109,8 @@ def _reads_token_rewards(c: "RunConfig") -> bool:
 
 
 def _reads_more_than_rewards(c: "RunConfig") -> bool:
-    """Whether something else than a rollout's reward decides its advantage."""
-    is_more = c.advantage in {"remax", "rejection"} or ADVANTAGES[c.advantage].learned
+    """Whether something decides a rollout's advantage that no control replaces."""
+    is_more = c.advantage == "remax" or ADVANTAGES[c.advantage].learned
     return bool(is_more or _reads_token_rewards(c) or c.step_completions or c.baseline == "moving")
 
 
@@ -197,8 +197,17 @@ CONFLICTS: Final = (
              lambda c: c.core_function and c.advantage not in {"mean_centered", "grpo"},
              "{c.advantage} has no effect beside a core_function; omit one of them"),
     Conflict("control", lambda c: c.control != "none" and _reads_more_than_rewards(c),
-             "replaces rewards of rollouts, and the advantages read more than those here; use"
-             " mean_centered, grpo or rloo, without a moving baseline and rewards of tokens"),
+             "replaces rewards of rollouts, and more than those decides the advantages here; use"
+             " mean_centered, grpo, rloo or rejection, without a moving baseline, rewards of tokens"
+             " and step_completions"),
+    Conflict("control", lambda c: c.control == "wrong_sign" and c.advantage == "rejection",
+             "wrong_sign has no effect with the advantage rejection, which reads whether a rollout"
+             " is right and not its reward; use shuffled_rewards or ignored_rewards"),
+    Conflict("control",
+             lambda c: c.control == "ignored_rewards"
+             and (ADVANTAGES[c.advantage].compares_group or c.baseline == "group"),
+             "ignored_rewards leaves nothing to learn where rollouts of a group are compared; use"
+             " the advantage rejection, reinforce without a baseline, or shuffled_rewards"),
     Conflict("dtype", lambda c: c.train_type == "full" and c.dtype == "bfloat16",
              "train_type full computes in float32, because bfloat16 rounds small updates away; omit"
              " it"),

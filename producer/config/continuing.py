@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 from pydantic import JsonValue
 
-from producer.config.training import UNREAD
+from producer.config.training import IGNORED_FIELDS
 from producer.errors import UsageError
 
 CHANGEABLE = frozenset(
@@ -15,7 +15,7 @@ CHANGEABLE = frozenset(
         *("wandb_project", "wandb_name", "behavior_if_log_dir_exists", "device"),
         *("gradient_checkpointing", "screen_cache_bytes", "kv_cache_bytes", "dbbench_database"),
         *("reward_port", "env_url", "base_url", "adapters_dir", "adb_serials", "adb_server"),
-        *UNREAD,
+        *IGNORED_FIELDS,
     }
 )
 """Fields that may differ when a training continues: its length, its folder, how it is observed,

@@ -25,8 +25,21 @@ TargetModules = Annotated[
 RendererName = Literal[
     "auto", "compact", "qwen_mobile", "qwen_computer", "qwen", "recipe", "openai"
 ]
-TinkerPath = Annotated[str, Field(pattern=r"^tinker://[^/\s]+/weights/[^/\s]+$")]
+TINKER_PATH = r"^tinker://[^/\s]+/weights/[^/\s]+$"
+TinkerPath = Annotated[str, Field(pattern=TINKER_PATH)]
 """Of weights that Tinker saved; those for sampling alone have no optimiser to train with."""
+
+
+def _check_tinker_path(given: object) -> object:
+    """ValueError for another path of Tinker's, which would be taken for a folder."""
+    is_tinkers = isinstance(given, str) and given.startswith("tinker://")
+    if is_tinkers and re.fullmatch(TINKER_PATH, str(given)) is None:
+        message = (
+            f"{given!r} is no path of weights to train; give tinker://RUN/weights/NAME of a run of"
+            " Tinker's: those below sampler_weights are for sampling alone"
+        )
+        raise ValueError(message)
+    return given
 
 
 def _normal_urls(urls: str) -> str:
@@ -61,9 +74,11 @@ class PolicyFields(SettingsGroup):
     target_modules: TargetModules | None = None
     """Adapted modules of the language model: all, attention, mlp, or a JSON list of names
     (["q_proj", "v_proj"]) or regular expressions. all and mlp include experts."""
-    load_checkpoint_path: Annotated[TinkerPath | Path | None, Field(union_mode="left_to_right")] = (
-        None
-    )
+    load_checkpoint_path: Annotated[
+        TinkerPath | Path | None,
+        Field(union_mode="left_to_right"),
+        BeforeValidator(_check_tinker_path),
+    ] = None
     """Start from this adapter (PEFT layout), with its own rank, alpha and target modules. With
     provider tinker the path of weights that it saved, tinker://RUN/weights/NAME."""
     renderer_name: RendererName = "auto"

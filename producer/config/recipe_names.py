@@ -1,8 +1,12 @@
-"""The CUA recipe's names of settings in our own: of flags, files and `RunConfig` alike.
+"""The CUA recipe's names of settings, and other spellings, in our own.
+
+Of flags, files and `RunConfig` alike.
 
 renderer_name: qwen3_vl         ->  renderer_name: recipe
 use_default_eval_tasks: True    ->  nothing, the default
 gbox_api_key: KEY               ->  refused, without the key; an empty key is none
+control: shuffled-rewards       ->  control: shuffled_rewards
+control: blank-screens          ->  ablate: blank-screenshots
 """
 
 from collections.abc import Mapping
@@ -32,6 +36,12 @@ def renderer_of(given: str) -> str:
     return RENDERERS.get(given.replace("-", "_"), given)
 
 
+def control_of(given: str) -> tuple[str, str]:
+    """The field and the value that a control's name means, with hyphens or underscores."""
+    name = given.replace("-", "_")
+    return ("ablate", "blank-screenshots") if name == "blank_screens" else ("control", name)
+
+
 def in_our_names(given: Mapping[str, Any]) -> dict[str, Any]:
     """The given fields with the recipe's names replaced by ours.
 
@@ -43,6 +53,13 @@ def in_our_names(given: Mapping[str, Any]) -> dict[str, Any]:
             raise ValueError(key_problem(name))
     if isinstance(renderer := fields.get("renderer_name"), str):
         fields["renderer_name"] = renderer_of(renderer)
+    if isinstance(control := fields.get("control"), str):
+        del fields["control"]
+        name, value = control_of(control)
+        if fields.get(name, value) not in {None, "none", value}:
+            message = f"control: {control} contradicts {name}: {fields[name]}; give one of them"
+            raise ValueError(message)
+        fields[name] = value
     if str(fields.pop(EVAL_TASKS, True)).lower() not in {"none", "true", "1"}:
         message = (
             f"{EVAL_TASKS}: a run always has evaluation tasks; leave it out, and set eval_every to"

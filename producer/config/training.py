@@ -20,7 +20,7 @@ from producer.training_name import check_training_name
 SAMPLED_TEMPERATURE = 1.0
 """Temperature of the second evaluation."""
 Name = Annotated[str, Field(min_length=1, max_length=128)]
-UNREAD = frozenset({"stream_minibatch", "num_minibatches"})
+IGNORED_FIELDS = frozenset({"stream_minibatch", "num_minibatches"})
 """Fields that tinker-cookbook has; they are accepted and change nothing."""
 
 
@@ -35,11 +35,11 @@ class BatchFields(SettingsGroup):
     """Rollouts per group: attempts at the same task, which are compared with each other."""
     max_steps_off_policy: PositiveInt | None = None
     """Collect rollouts of later steps during an update. A rollout may be this many policy versions
-    old when it is trained on. Fixed for a training."""
+    old when it is trained on. Cannot be changed when a training is continued."""
     stream_minibatch: bool = False
-    """No effect: the update comes after collection."""
+    """Ignored: an update begins when its rollouts are collected."""
     num_minibatches: PositiveInt | None = None
-    """No effect, as stream_minibatch."""
+    """Ignored, as stream_minibatch."""
     learning_rate_schedule: Literal["constant", "cosine"] = "constant"
     """After the warm-up: constant, or half a cosine down to min_learning_rate_ratio at the last
     step, which fixes num_steps."""
@@ -58,7 +58,9 @@ class BatchFields(SettingsGroup):
     """With the baseline moving: share of the old average that a step keeps."""
     control: ControlName = "none"
     """Train a control: compute advantages from the step's rewards permuted over its rollouts
-    (shuffled_rewards) or negated (wrong_sign). Recorded rewards are the true ones."""
+    (shuffled_rewards), as if every rollout were right (ignored_rewards), or negated (wrong_sign).
+    Recorded rewards are the true ones. (`--control blank-screens` is `--ablate
+    blank-screenshots`.)"""
     mask_truncated: bool = False
     """Do not train on rollouts with a completion that was cut at max_tokens. They still count in
     their group's advantages, and are recorded as dropped."""

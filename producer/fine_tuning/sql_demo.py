@@ -2,19 +2,16 @@
 
 Imitation, labelled steps, a process reward model, reinforcement by outcomes and by steps.
 
-Each stage is a training in the log with a name of its own. `stages.json` in the seed's folder has
-the figures of completed stages; the same command continues with the next one.
+Each stage is a training in the log with a name of its own; the same command continues with the next
+one.
 """
 
 import json
-import logging
 import shutil
 import threading
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
-from time import monotonic, process_time
 from typing import Any, Final
 
 from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
@@ -22,13 +19,14 @@ from producer.agents.text_to_sql.data.layouts import read_questions
 from producer.agents.text_to_sql.data.tasks import database_statements
 from producer.config import read_config
 from producer.durable import write_durably
-from producer.errors import UsageError
 from producer.fine_tuning.executed_accuracy import chosen_accuracy
+from producer.fine_tuning.greedy_gain import measured, measured_beside
 from producer.fine_tuning.named_policy import num_questions, policy_fields, questions_of
 from producer.fine_tuning.output import write_adapter
 from producer.fine_tuning.questions import read_answered, with_mistakes
 from producer.fine_tuning.run import FineTuningSummary, fine_tune
 from producer.fine_tuning.settings import Objective
+from producer.fine_tuning.stages import Figures, Stages
 from producer.fine_tuning.step_labels import label_steps
 from producer.process_rewards.best_of_n import Strategy
 from producer.process_rewards.best_of_n_plot import best_of_n_svg
@@ -37,19 +35,15 @@ from producer.training.run import run
 from schemas.ids import content_hash
 from schemas.installation import Installation
 
-logger = logging.getLogger(__name__)
-
-STAGES: Final = "stages.json"
 BEST: Final = "best of n,"
 """Begins the names of the stages that choose among completions."""
 IMITATED: Final = "imitated.json"
 """The answers that are imitated, some of them mistaken."""
 LABELLED: Final = "steps.json"
 PROCESS, OUTCOME = "compute_grpo_process_advantage_avg_unique", "compute_grpo_outcome_advantage"
-Figures = dict[str, Any]
 LABEL_TOKENS = ("+", "-")
 """Of the process reward model that is made from the network."""
-VERSION: Final = 4
+VERSION: Final = 5
 """Raised when a change of the code changes the figures of a recipe."""
 
 
@@ -143,41 +137,18 @@ class SqlDemo:
 
         StopRequestedError after `stop` was set; the same call goes on.
         """
-        done = self._done()
-        stages: dict[str, Callable[[], Figures]] = {
-            "data": self._data,
-            "sft": self._sft,
-            "step labels": self._labels,
-            "reward model": self._reward_model,
-            "grpo outcome": lambda: self._grpo("outcome"),
-            "grpo process": lambda: self._grpo("process"),
-            f"{BEST} sft": lambda: self._best_of_n("sft"),
-            f"{BEST} process": lambda: self._best_of_n("grpo-process"),
-        }
-        for name, stage in stages.items():
-            if name in done:
-                continue
-            begun_s, cpu_s = monotonic(), process_time()
-            logger.info("seed %d: %s", self.seed, name)
-            figures = stage()
-            figures["seconds"] = round(monotonic() - begun_s, 1)
-            figures["cpu_seconds"] = round(process_time() - cpu_s, 1)
-            done[name] = figures
-            whole = {"recipe": self.recipe.identity, "stages": done}
-            write_durably(self.folder / STAGES, json.dumps(whole, indent=1) + "\n")
-        return done
-
-    def _done(self) -> dict[str, Figures]:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / STAGES
-        if not path.is_file():
-            return {}
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        if kept["recipe"] != self.recipe.identity:
-            message = f"{self.folder} was made by another recipe; remove it, or use another --seed"
-            raise UsageError(message)
-        stages: dict[str, Figures] = kept["stages"]
-        return stages
+        return Stages(self.folder, self.recipe.identity, f"seed {self.seed}").run(
+            {
+                "data": self._data,
+                "sft": self._sft,
+                "step labels": self._labels,
+                "reward model": self._reward_model,
+                "grpo outcome": lambda: self._grpo("outcome"),
+                "grpo process": lambda: self._grpo("process"),
+                f"{BEST} sft": lambda: self._best_of_n("sft"),
+                f"{BEST} process": lambda: self._best_of_n("grpo-process"),
+            }
+        )
 
     def _named(self, stage: str) -> str:
         return f"sql-demo-{self.seed}-{stage}"
@@ -282,13 +253,16 @@ class SqlDemo:
             given |= {"process_reward_model": self.folder / "prm", "skip_baseline": True}
         summary = run(read_config(given), installation=self.installation, stop=self.stop)
         write_adapter(summary, self.folder / f"grpo-{reward}")
+        outcome = self._named("grpo-outcome")
+        gained = (
+            measured(self.installation, outcome)
+            if reward == "outcome"
+            else measured_beside(self.installation, outcome, self._named("grpo-process"))
+        )
         return {
             "steps": summary.steps,
-            "before": summary.success_before,
-            "before_standard_error": summary.standard_error_before,
-            "accuracy": summary.success_after,
-            "standard_error": summary.standard_error_after,
-            "questions": summary.episodes,
+            "eval_split": summary.eval_split,
+            **gained,
         }
 
     def _best_of_n(self, policy: str) -> Figures:

@@ -14,12 +14,17 @@ from producer.errors import UsageError
 from producer.foreign_files.agent_peft import is_agent_peft, read_agent_peft
 from producer.foreign_files.parsing import parse_file
 from producer.foreign_files.reading import Reading
-from producer.foreign_files.rewardsql_models import is_rewardsql, objective_of, read_original
+from producer.foreign_files.rewardsql_models import (
+    is_guessed,
+    is_rewardsql,
+    objective_of,
+    read_original,
+)
 from producer.foreign_files.verl_trainer import is_verl_trainer, read_verl_trainer
 
 logger = logging.getLogger(__name__)
 
-MOST_REASONS: Final = 8
+MAX_REASONS_SHOWN: Final = 8
 """Reasons that are each shown; of more only a summary."""
 
 
@@ -31,10 +36,10 @@ class Origin(NamedTuple):
     """Of cua-train, which takes such a file."""
 
 
-AGENT_PEFT: Final = Origin("Agent-PEFT's assignment", "run")
-VERL: Final = Origin("a file of verl's trainer", "sql rl")
-SFT: Final = Origin("RewardSQL's file", "sql sft")
-REWARD_MODEL: Final = Origin("RewardSQL's file", "sql reward-model")
+AGENT_PEFT: Final = Origin("an Agent-PEFT assignment", "run")
+VERL: Final = Origin("a verl trainer file", "sql rl")
+SFT: Final = Origin("a RewardSQL file", "sql sft")
+REWARD_MODEL: Final = Origin("a RewardSQL file", "sql reward-model")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,7 @@ class Converted:
     def log(self) -> None:
         """Name the fields that are not honoured as they stand, with the reasons."""
         reasons = self.read.reasons()
-        shown = reasons if len(reasons) <= MOST_REASONS else self.read.summary()
+        shown = reasons if len(reasons) <= MAX_REASONS_SHOWN else self.read.summary()
         for line in [*self.read.told, *shown, *self.read.unknown_line()]:
             logger.warning("%s: %s", self.path.name, line)
         for line in reasons if shown is not reasons else ():
@@ -95,14 +100,19 @@ def convert(
     elif is_rewardsql(fields, command):
         objective = objective_of(fields, command, kind)
         origin = SFT if objective == "sft" else REWARD_MODEL
+        if command is None and is_guessed(fields):
+            read.told.append(
+                "the file does not say what it trains; converted for `cua-train sql sft`. For a"
+                " reward model add input_key and label_key, or chosen_key and rejected_key"
+            )
         read_original(read, fields, objective, has_flash_attention=has_flash_attention)
     else:
         read.given |= fields
         return Converted(path, None, read)
     if command not in {None, origin.command}:
-        message = f"{path} is {origin.title}; give it to `cua-train {origin.command}`"
+        message = f"{path} is {origin.title}; use `cua-train {origin.command} --config {path}`"
         raise UsageError(message)
     if read.problems:
-        first = f"{path} cannot be honoured; correct these fields, or leave them out of it:"
+        first = f"{path} has values that cannot be honoured; change or remove these fields:"
         raise UsageError("\n  ".join([first, *read.problems]))
     return Converted(path, origin, read)

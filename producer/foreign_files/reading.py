@@ -203,7 +203,7 @@ class Reading:
         for name, why in self.without_effect.items():
             names_of.setdefault(why, []).append(name)
         return [
-            f"without effect here: {', '.join(names)}: {why}" for why, names in names_of.items()
+            f"no effect here: {', '.join(names)} (reason: {why})" for why, names in names_of.items()
         ]
 
     def unknown_line(self) -> list[str]:
@@ -218,7 +218,7 @@ class Reading:
             return []
         more = f" and {len(names) - NUM_NAMED} more" if len(names) > NUM_NAMED else ""
         shown = ", ".join(names[:NUM_NAMED])
-        return [f"without effect here: {shown}{more}; --verbose names all, with the reasons"]
+        return [f"no effect here: {shown}{more}; --verbose lists all, with the reasons"]
 
     def _read_field(self, name: str, value: Any, row: Row, unmet: Mapping[str, str]) -> None:
         why = row.why or unmet.get(row.when)

@@ -30,6 +30,10 @@ TITLES: Final[dict[Objective, str]] = {
 """Objective -> what is trained."""
 _OF_PAIRS: Final = frozenset({"chosen_key", "rejected_key"})
 _OF_STEPS: Final = frozenset({"input_key", "label_key", "placeholder_token", "reward_tokens"})
+_OF_OPENRLHF: Final = frozenset(
+    {"max_epochs", "train_batch_size", "micro_train_batch_size", "zero_stage", "load_checkpoint"}
+)
+"""OpenRLHF's names, which RewardSQL's reward models use; its fine-tunings use swift's."""
 KINDS: Final[dict[str, Objective]] = {
     "process": "process_reward",
     "pairwise": "pairwise_reward",
@@ -144,6 +148,11 @@ def objective_of(
     if command == "sql sft" or (command not in COMMANDS and not of_steps and not of_pairs):
         return "sft"
     return KINDS[kind or ("pairwise" if of_pairs and not of_steps else "process")]
+
+
+def is_guessed(fields: Mapping[str, Any]) -> bool:
+    """Whether the fields look like a reward model's, and nothing says that they are."""
+    return bool(_OF_OPENRLHF & fields.keys()) and not (_OF_STEPS | _OF_PAIRS) & fields.keys()
 
 
 def read_original(

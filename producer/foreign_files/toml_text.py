@@ -11,13 +11,15 @@ from producer.errors import UsageError
 BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 """What would end a comment, or act on a terminal."""
+SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
+"""JSON's `\\ud800` without its other half; no encoding has it."""
 COLUMNS: Final = 100
 
 
 def toml_text(fields: Mapping[str, Any], comments: Mapping[str, str]) -> str:
     """A line for each field, in the given order; `comments`: field -> its comment.
 
-    UsageError for a null, which TOML has not.
+    UsageError for a null and for an unpaired surrogate, which TOML has not.
     """
     lines = []
     for name, value in fields.items():
@@ -54,6 +56,11 @@ def _text(value: str) -> str:
 def _value(value: Any, field: str) -> str:
     match value:
         case str():
+            if SURROGATE.search(value):
+                message = (
+                    f"{field} contains an unpaired surrogate, which is no valid Unicode; remove it"
+                )
+                raise UsageError(message)
             return _text(value)
         case bool():
             return str(value).lower()
@@ -65,5 +72,5 @@ def _value(value: Any, field: str) -> str:
             pairs = (f"{_key(name)} = {_value(item, field)}" for name, item in value.items())
             return f"{{ {', '.join(pairs)} }}"
         case _:
-            message = f"{field}: has a null, which TOML cannot hold; remove it"
+            message = f"{field} contains null, which TOML cannot express; remove it"
             raise UsageError(message)

@@ -75,7 +75,8 @@ class Session:
         for pragma in (
             "temp_store = MEMORY",
             "recursive_triggers = OFF",
-            "trusted_schema = OFF",
+            # Of a file the schema is somebody's; our own uses functions that are registered here.
+            f"trusted_schema = {'OFF' if self._is_file else 'ON'}",
             "cell_size_check = ON",
             f"hard_heap_limit = {limits.memory_bytes}",
         ):

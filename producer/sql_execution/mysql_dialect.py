@@ -15,21 +15,18 @@ from sqlglot import expressions as exp
 from sqlglot.dialects.sqlite import SQLite
 from sqlglot.errors import SqlglotError
 
-from producer.sql_execution.mysql_functions import COLLATION, scale_of_type
+from producer.sql_execution.mysql_functions import COLLATION
+from producer.sql_execution.mysql_scales import COMPARISONS, Types, is_text_type, scale_of
 from producer.sql_execution.mysql_tested import untested
+from producer.sql_execution.mysql_typed import call, compare_times, show_floats, write_texts
 
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
-DIVISION_DIGITS: Final = 4
-"""That MySQL adds to the scale of a DECIMAL that is divided (div_precision_increment)."""
 MAX_NODES: Final = 2_000
 MAX_DEPTH: Final = 100
 CUT_OFF: Final = frozenset({"ORDER", "GROUP"})
 ROW_NUMBERS: Final = frozenset({"rowid", "oid", "_rowid_"})
 """Columns that every table of SQLite has and none of MySQL."""
-COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
-WHOLE: Final = (exp.Count, exp.Length, exp.Floor, exp.Ceil, exp.IntDiv, exp.Sign)
-PARTS_OF_SAME_SCALE: Final = (exp.Sum, exp.Min, exp.Max, exp.Neg, exp.Paren, exp.Abs, exp.Alias)
 
 CALLS: Final[dict[type[exp.Expr], str]] = {
     exp.IntDiv: "mysql_div",
@@ -42,7 +39,7 @@ CALLS: Final[dict[type[exp.Expr], str]] = {
 """Operator or function -> ours."""
 
 Tables = Mapping[str, Mapping[str, str]]
-"""Table -> column -> INT or TEXT."""
+"""Table -> column -> its type, as `mysql_scales.Types`."""
 
 
 class Embedded(SQLite):
@@ -85,9 +82,12 @@ def translate(sql: str, tables: Tables) -> str:
     types = {
         column.lower(): kind for columns in tables.values() for column, kind in columns.items()
     }
+    write_texts(tree, types)
+    compare_times(tree, types)
     _number_conversions(tree, types)
     _round_compared(tree, types)
     _round_results(tree, types)
+    show_floats(tree, types, tables)
     _texts(tree, types)
     _distinct_texts(tree)
     if isinstance(tree, exp.Update):
@@ -196,63 +196,20 @@ def _not_grouped(name: str) -> str:
     return f"'{name}' isn't in GROUP BY (sql_mode=only_full_group_by)"
 
 
-def _scale(node: exp.Expr, types: Mapping[str, str]) -> int | None:  # noqa: C901, PLR0911, PLR0912  # one per kind
-    """Digits after the point of an exact DECIMAL; None of a double, a text or an unknown."""
-    match node:
-        case exp.Column():
-            return scale_of_type(types.get(node.name.lower(), ""))
-        case exp.Literal():
-            if node.is_string or "e" in node.name.lower():
-                return None
-            return len(node.name.partition(".")[2])
-        case exp.Boolean():
-            return 0
-        case exp.Add() | exp.Sub() | exp.Mod():
-            scales = (_scale(node.left, types), _scale(node.right, types))
-            return None if None in scales else max(scale or 0 for scale in scales)
-        case exp.Mul():
-            left, right = _scale(node.left, types), _scale(node.right, types)
-            return None if left is None or right is None else left + right
-        case exp.Div():
-            left, right = _scale(node.left, types), _scale(node.right, types)
-            return None if left is None or right is None else left + DIVISION_DIGITS
-        case exp.Avg():
-            scale = _scale(node.this, types)
-            return None if scale is None else scale + DIVISION_DIGITS
-        case exp.Round():
-            places = node.args.get("decimals")
-            return 0 if places is None else int(places.name) if places.is_int else None
-        case exp.Coalesce():
-            parts = [_scale(part, types) for part in (node.this, *node.expressions)]
-            return None if None in parts else max(part or 0 for part in parts)
-        case exp.Distinct():
-            return _scale(node.expressions[0], types) if len(node.expressions) == 1 else None
-        case exp.Subquery():
-            select = node.this
-            is_one = isinstance(select, exp.Select) and len(select.expressions) == 1
-            return _scale(select.expressions[0], types) if is_one else None
-        case _ if isinstance(node, PARTS_OF_SAME_SCALE):
-            return _scale(node.this, types)
-        case _ if isinstance(node, WHOLE):
-            return 0
-        case _:
-            return None
-
-
-def _round_results(tree: exp.Expr, types: Mapping[str, str]) -> None:
+def _round_results(tree: exp.Expr, types: Types) -> None:
     """A DECIMAL that is shown has its scale; within an expression MySQL keeps more digits."""
     for select in tree.find_all(exp.Select):
         for column in list(select.expressions):
             value = column.this if isinstance(column, exp.Alias) else column
-            scale = _scale(value, types)
+            scale = scale_of(value, types)
             if not scale:
                 continue
-            call = _call("mysql_round", value, _number(scale))
+            rounded = call("mysql_round", value, _number(scale))
             if isinstance(column, exp.Alias):
-                column.set("this", call)
+                column.set("this", rounded)
             else:
                 # The name that MySQL gives the column, for those who sort by it.
-                column.replace(exp.alias_(call, column.sql("mysql"), quoted=True))
+                column.replace(exp.alias_(rounded, column.sql("mysql"), quoted=True))
 
 
 def _comparisons(tree: exp.Expr) -> list[exp.Binary]:
@@ -260,26 +217,26 @@ def _comparisons(tree: exp.Expr) -> list[exp.Binary]:
     return [it for it in tree.find_all(*COMPARISONS) if not isinstance(it.parent, exp.Update)]
 
 
-def _round_compared(tree: exp.Expr, types: Mapping[str, str]) -> None:
+def _round_compared(tree: exp.Expr, types: Types) -> None:
     """DECIMALs are compared exactly: 0.1 + 0.2 is 0.3."""
     for node in _comparisons(tree):
         for side in (node.left, node.right):
-            scale = _scale(side, types)
+            scale = scale_of(side, types)
             if scale and side.find(exp.Div, exp.Avg) is None:
-                side.replace(_call("mysql_round", side, _number(scale)))
+                side.replace(call("mysql_round", side, _number(scale)))
 
 
-def _is_text(node: exp.Expr, types: Mapping[str, str]) -> bool:
+def _is_text(node: exp.Expr, types: Types) -> bool:
     if isinstance(node, exp.Column):
-        return types.get(node.name.lower()) == "TEXT"
+        return is_text_type(types.get(node.name.lower()))
     return isinstance(node, exp.Literal) and node.is_string
 
 
-def _is_number(node: exp.Expr, types: Mapping[str, str]) -> bool:
-    return _scale(node, types) is not None
+def _is_number(node: exp.Expr, types: Types) -> bool:
+    return scale_of(node, types) is not None
 
 
-def _number_conversions(tree: exp.Expr, types: Mapping[str, str]) -> None:
+def _number_conversions(tree: exp.Expr, types: Types) -> None:
     """A text that is compared with a number is one."""
     for node in _comparisons(tree):
         for text, other in ((node.left, node.right), (node.right, node.left)):
@@ -287,7 +244,7 @@ def _number_conversions(tree: exp.Expr, types: Mapping[str, str]) -> None:
                 text.replace(exp.Anonymous(this="mysql_number", expressions=[text.copy()]))
 
 
-def _texts(tree: exp.Expr, types: Mapping[str, str]) -> None:
+def _texts(tree: exp.Expr, types: Types) -> None:
     """Literals are compared without case; a backslash escapes in LIKE."""
     for node in _comparisons(tree):
         for side in (node.left, node.right):
@@ -345,14 +302,14 @@ def _rewritten(node: exp.Expr) -> exp.Expr:
             by = exp.Paren(this=node.right.copy())
             new: exp.Expr = exp.Div(this=real, expression=by, typed=True, safe=True)
         case exp.Round():
-            new = _call("mysql_round", node.this, node.args.get("decimals") or _number(0))
+            new = call("mysql_round", node.this, node.args.get("decimals") or _number(0))
         case exp.Floor() | exp.Ceil():
             new = exp.Cast(this=node.copy(), to=whole)
         case exp.Length() if node.args.get("binary"):
-            new = _call("length", exp.Cast(this=node.this.copy(), to=exp.DataType.build("BLOB")))
+            new = call("length", exp.Cast(this=node.this.copy(), to=exp.DataType.build("BLOB")))
         case _:
             name = next((name for kind, name in CALLS.items() if type(node) is kind), None)
-            new = node if name is None else _call(name, *_arguments(node))
+            new = node if name is None else call(name, *_arguments(node))
     return new
 
 
@@ -374,10 +331,6 @@ def _functions(tree: exp.Expr) -> exp.Expr:
 
 def _number(value: int) -> exp.Expr:
     return exp.Literal.number(value)
-
-
-def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(this=name, expressions=[argument.copy() for argument in arguments])
 
 
 def _limited_change(tree: exp.Expr) -> exp.Expr:

@@ -11,6 +11,14 @@ from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Final
 
+from producer.sql_execution.mysql_values import (
+    as_text,
+    decimal_text,
+    shown_single,
+    single,
+    time_text,
+)
+
 COLLATION: Final = "mysql_general_ci"
 LEADING_NUMBER: Final = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")
 MAX_PATTERN: Final = 200
@@ -77,20 +85,20 @@ def concatenated(*values: Value) -> str | None:
     """CONCAT: NULL if any is."""
     if any(value is None for value in values):
         return None
-    return "".join(map(str, values))
+    return "".join(as_text(value) for value in values if value is not None)
 
 
 def joined(separator: Value, *values: Value) -> str | None:
     """CONCAT_WS: NULL is skipped."""
     if separator is None:
         return None
-    return str(separator).join(str(value) for value in values if value is not None)
+    return as_text(separator).join(as_text(value) for value in values if value is not None)
 
 
 def left(text: Value, length: Value) -> str | None:
     """LEFT."""
     count = as_number(length)
-    return None if text is None or count is None else str(text)[: max(int(count), 0)]
+    return None if text is None or count is None else as_text(text)[: max(int(count), 0)]
 
 
 def right(text: Value, length: Value) -> str | None:
@@ -98,33 +106,61 @@ def right(text: Value, length: Value) -> str | None:
     count = as_number(length)
     if text is None or count is None:
         return None
-    return str(text)[-int(count) :] if int(count) > 0 else ""
+    return as_text(text)[-int(count) :] if int(count) > 0 else ""
 
 
 def upper(text: Value) -> str | None:
     """UPPER, not of ASCII alone."""
-    return None if text is None else str(text).upper()
+    return None if text is None else as_text(text).upper()
 
 
 def lower(text: Value) -> str | None:
     """LOWER, not of ASCII alone."""
-    return None if text is None else str(text).lower()
+    return None if text is None else as_text(text).lower()
+
+
+def text_of(value: Value) -> str | None:
+    """A value as a text."""
+    return None if value is None else as_text(value)
+
+
+def decimal_as_text(value: Value, scale: Value) -> str | None:
+    """A DECIMAL as a text, with its digits after the point."""
+    number, digits = as_number(value), as_number(scale)
+    return None if number is None or digits is None else decimal_text(number, int(digits))
+
+
+def stored_single(value: Value) -> Value:
+    """As a column of FLOAT stores it."""
+    return single(value) if isinstance(value, int | float) else value
+
+
+def shown_float(value: Value) -> Value:
+    """As a column of FLOAT is shown."""
+    return shown_single(value) if isinstance(value, int | float) else value
+
+
+def stored_time(kind: Value, value: Value) -> str | None:
+    """As a column of DATE, DATETIME or TIME stores it; None: it does not."""
+    if value is None or kind not in {"DATE", "DATETIME", "TIME"}:
+        return None
+    return time_text(kind, as_text(value))  # type: ignore[arg-type]  # one of them
 
 
 def matches(pattern: Value, value: Value) -> int | None:
     """REGEXP, without case. ValueError for a pattern that is none or too long."""
     if pattern is None or value is None:
         return None
-    return int(_compiled(str(pattern)).search(str(value)) is not None)
+    return int(_compiled(as_text(pattern)).search(as_text(value)) is not None)
 
 
 def like(pattern: Value, value: Value, escape: Value = None) -> int | None:
     """LIKE, without case and accents. ValueError for a pattern that is too long."""
     if pattern is None or value is None:
         return None
-    wanted, mark = str(pattern), "" if escape is None else str(escape)
+    wanted, mark = as_text(pattern), "" if escape is None else as_text(escape)
     _check_length(wanted)
-    return int(_is_like(_like_parts(wanted, mark), [_folded(item) for item in str(value)]))
+    return int(_is_like(_like_parts(wanted, mark), [_folded(item) for item in as_text(value)]))
 
 
 def _folded(character: str) -> str:
@@ -178,6 +214,11 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 FUNCTIONS: Final[dict[str, tuple[Callable[..., Value], int]]] = {
     "mysql_number": (as_number, 1),
+    "mysql_text": (text_of, 1),
+    "mysql_decimal_text": (decimal_as_text, 2),
+    "mysql_time": (stored_time, 2),
+    "mysql_single": (stored_single, 1),
+    "mysql_shown_float": (shown_float, 1),
     "mysql_round": (rounded, 2),
     "mysql_mod": (remainder, 2),
     "mysql_div": (quotient, 2),
@@ -199,10 +240,3 @@ def register(connection: sqlite3.Connection) -> None:
         connection.create_function("like", num_arguments, like, deterministic=True)
     for name, (function, num_arguments) in FUNCTIONS.items():
         connection.create_function(name, num_arguments, function, deterministic=True)
-
-
-def scale_of_type(name: str) -> int | None:
-    """Digits after the point of a column of INT or DECIMAL(10,2); None of another."""
-    if name.startswith("DECIMAL"):
-        return int(name.rstrip(")").rpartition(",")[2])
-    return 0 if name == "INT" else None

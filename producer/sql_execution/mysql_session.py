@@ -6,7 +6,7 @@ time is killed and rolled back.
 
 import contextlib
 from collections.abc import Sequence
-from datetime import date, datetime, time, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from producer.sql_execution.database import (
 )
 from producer.sql_execution.guard import statement_problem
 from producer.sql_execution.mysql_admin import Access, Administrator, connect
+from producer.sql_execution.mysql_values import clock_text
 
 SQL_MODE: Final = (
     "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
@@ -147,8 +148,8 @@ def _cell(value: object) -> Cell:
             return int(value) if whole else float(value)
         case bytes():
             return f"X'{value.hex().upper()}'"
-        case datetime() | date() | time() | timedelta():
-            return str(value)
+        case timedelta():
+            return clock_text(value)
         case _:
             return str(value)
 

@@ -83,8 +83,8 @@ def open_throw_away(
 ) -> "SqliteDatabase":
     """A database in memory, built by `setup`. DatabaseFailedError.
 
-    `mysql_tables`: table -> column -> INT or TEXT; the agent's statements are then MySQL's. None:
-    they are SQLite's.
+    `mysql_tables`: as `mysql_dialect.Tables`; the agent's statements are then MySQL's. None: they
+    are SQLite's.
     """
     return SqliteDatabase(None, setup, limits or Limits(), mysql_tables)
 

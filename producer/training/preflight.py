@@ -13,7 +13,7 @@ from tempfile import TemporaryFile
 from producer.blobs import RemoteBlobs, local_folder
 from producer.config import DEMO_POLICY, RunConfig
 from producer.config.tinker import is_tinker
-from producer.config.training import UNREAD
+from producer.config.training import IGNORED_FIELDS
 from producer.errors import OUT_OF_SPACE, CuaTrainError, UsageError
 from producer.log.kafka_contact import wait_for_kafka
 from schemas.installation import Installation
@@ -102,9 +102,13 @@ def unused_keys(config: RunConfig, environ: Mapping[str, str]) -> str | None:
 
 
 def log_unread_fields(config: RunConfig) -> None:
-    """Warn of fields that were given and change nothing."""
-    for name in sorted(UNREAD & config.explicit):
-        logger.warning("%s has no effect here: the update comes after collection", name)
+    """Warn of fields that were given, or recorded when the training began, and change nothing."""
+    for name in sorted(IGNORED_FIELDS):
+        if name not in config.explicit and not getattr(config, name):
+            continue
+        logger.warning(
+            "%s is ignored: an update begins when all rollouts of its step are collected", name
+        )
 
 
 def log_unused_keys(config: RunConfig, environ: Mapping[str, str]) -> None:

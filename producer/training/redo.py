@@ -8,133 +8,35 @@ log and the run's states and changes neither.
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from uuid import UUID
 
 from pydantic import JsonValue
 
+from producer.algorithms.names import ControlName
 from producer.blobs import open_blobs
 from producer.config import RunConfig, read_config, with_later_fields
 from producer.emit import Emitter
 from producer.errors import MismatchError, NotFoundError, StopRequestedError, UsageError
-from producer.policy.learner import Learner, TokenNumbers, Trajectory, UpdateResult
+from producer.policy.learner import Learner
 from producer.policy.remote_checkpoint import SCHEME, RemoteCheckpoint, write_remote
 from producer.resume import resume_state
 from producer.resume.foreign_drops import fetch_drops
-from producer.resume.recorded_rollouts import recall
 from producer.resume.recorded_training import RecordedStep, RecordedTraining, read_recorded_training
 from producer.resume.resume_state import EvaluationSummary, Manifest, SavedState
 from producer.resume.run_folder import find_run_folder
 from producer.resume.training_history import TrainingHistory
-from producer.rollouts.plan import GroupPlan, RolloutSource, StatedTask
-from producer.task import Task
 from producer.training.evaluation import EvaluationPlan, evaluation_summary
 from producer.training.kept_trainings import check_known, unknown_training
 from producer.training.loaded import load_policy
-from producer.training.samples import NOT_IN_UPDATE, advantages_of_tokens
+from producer.training.recorded_updates import RedoneStep, redo_steps
 from producer.training.step import next_baseline
-from producer.training.updates import trajectory, update_settings
-from schemas import ids
 from schemas.installation import Installation
-from schemas.step import Sample
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class RedoneStep:
-    """A step that was trained again."""
-
-    recorded: RecordedStep
-    update: UpdateResult
-
-    @property
-    def differences(self) -> dict[str, tuple[float | None, float]]:
-        """Measurement -> (recorded, now) of those whose bits differ."""
-        update, finished = self.update, self.recorded.finished
-        now = {
-            "loss": update.loss,
-            "policy_gradient_norm": update.gradient_norm,
-            "kl_divergence": update.kl_sample_train_v1 if update.num_measured_tokens else 0.0,
-        }
-        compared = {name: (getattr(finished, name), value) for name, value in now.items()}
-        repeated = {} if update.learned is None else update.learned.repeated
-        for name, value in repeated.items():
-            was = finished.metrics.get(name)
-            compared[name] = (was if isinstance(was, float) else None, value)
-        return {name: both for name, both in compared.items() if both[0] != both[1]}
-
-
-def redo_steps(
-    recorded: RecordedTraining,
-    config: RunConfig,
-    learner: Learner,
-    steps: Sequence[RecordedStep],
-    read_blob: Callable[[str], bytes],
-) -> Iterator[RedoneStep]:
-    """Update `learner`, which has the state before them, on each of these steps in turn.
-
-    NotFoundError when the log or the blobs lack what a step was trained on.
-    """
-    for step in steps:
-        settings = update_settings(config, generation=step.generation, step=step.number)
-        trajectories = _trajectories(recorded, step, config, read_blob)
-        yield RedoneStep(step, learner.update(trajectories, settings))
-
-
-def _trajectories(
-    recorded: RecordedTraining,
-    step: RecordedStep,
-    config: RunConfig,
-    read_blob: Callable[[str], bytes],
-) -> list[Trajectory]:
-    """What the step was trained on, in the same order. NotFoundError when some is missing."""
-    number, generation = step.number, step.generation
-    step_id = ids.step_id(ids.training_id(recorded.run_name), generation, number)
-    subject = recorded.stream.subject
-    source = RolloutSource("step", step_id, f"step-{number}", generation, number - 1, subject)
-    samples = [sample for sample in step.samples if sample.drop_reason not in NOT_IN_UPDATE]
-    group_ids = {sample.group_id for sample in samples}
-    groups = [GroupPlan(0, group_id, _ANY_TASK, ()) for group_id in group_ids]
-    recalled = recall(recorded.history.streams, source, groups, read_blob)
-    results = {result.plan.id: result for result in recalled.results.values()}
-    missing = [sample for sample in samples if sample.rollout_id not in results]
-    if missing:
-        message = (
-            f"step {step.number} cannot be trained again: {len(missing)} of its"
-            f" {len(samples)} rollouts, or their screenshots, are not here any more"
-        )
-        raise NotFoundError(message)
-
-    def place(sample: Sample) -> tuple[int, int]:
-        plan = results[sample.rollout_id].plan
-        return plan.group_num, plan.env_index
-
-    ordered = sorted(samples, key=place)
-    tokens: dict[UUID, TokenNumbers] = {}
-    if config.core_function is not None:
-        own = [results[sample.rollout_id] for sample in ordered if sample.used]
-        found = advantages_of_tokens(config, own, [result.plan.group_num for result in own])
-        tokens = {result.plan.id: one for result, one in zip(own, found, strict=True)}
-    return [
-        trajectory(
-            config,
-            results[sample.rollout_id],
-            advantage=sample.advantage,
-            is_trained=sample.used,
-            token_advantages=tokens.get(sample.rollout_id),
-        )
-        for sample in ordered
-        if results[sample.rollout_id].turns
-    ]
-
-
-_ANY_TASK = StatedTask(Task("", "", "", None, None, 1, None, None), UUID(int=0), None)
-"""An update reads recorded tokens; it does not know their task."""
 
 
 def state_before(
@@ -281,14 +183,24 @@ class Redone:
     steps: tuple[RedoneStep, ...]
     adapter_sha256: str
     is_checkpoint_equal: bool | None
-    """None: the step has no checkpoint."""
+    """None: the step has no checkpoint, or was trained as a control."""
+    control: ControlName = "none"
+    """How the last step was trained; another than none is not compared with the record."""
 
     @property
-    def is_equal(self) -> bool:
-        """Whether every measurement, and the checkpoint if there is one, has the same bits."""
-        return self.is_checkpoint_equal is not False and not any(
-            step.differences for step in self.steps
-        )
+    def is_equal(self) -> bool | None:
+        """Whether every measurement, and the checkpoint if there is one, has the same bits.
+
+        None where a control was trained, after steps that were equal.
+        """
+        if self.is_checkpoint_equal is False or any(step.differences for step in self._compared):
+            return False
+        return True if self.control == "none" else None
+
+    @property
+    def _compared(self) -> tuple[RedoneStep, ...]:
+        """The steps that were trained as recorded."""
+        return self.steps if self.control == "none" else self.steps[:-1]
 
     def as_json(self) -> dict[str, JsonValue]:
         """The result for `--json`."""
@@ -296,13 +208,14 @@ class Redone:
             "step": self.steps[-1].recorded.number,
             "from_step": self.from_step,
             "equal": self.is_equal,
+            "control": self.control,
             "loss": self.steps[-1].update.loss,
             "policy_gradient_norm": self.steps[-1].update.gradient_norm,
             "adapter_sha256": self.adapter_sha256,
             "checkpoint_equal": self.is_checkpoint_equal,
             "differences": [
                 {"step": step.recorded.number, "field": name, "recorded": was, "redone": now}
-                for step in self.steps
+                for step in self._compared
                 for name, (was, now) in step.differences.items()
             ],
         }
@@ -314,11 +227,13 @@ def redo(
     step: int,
     output: Path | None,
     stop: threading.Event,
+    control: ControlName = "none",
 ) -> Redone:
     """Train the step again; `output`: where the adapter is saved, in PEFT's layout.
 
-    NotFoundError for an unknown training or step, and when something that it was trained on is not
-    here any more; StopRequestedError between two steps.
+    `control`: with the rewards of this control. UsageError where the training's advantages do not
+    take it. NotFoundError for an unknown training or step, and when something that it was trained
+    on is not here any more; StopRequestedError between two steps.
     """
     check_known(installation, training_name)
     run_folder = find_run_folder(installation, training_name)
@@ -339,6 +254,7 @@ def redo(
         raise UsageError(
             message, ways=("begin another training from a checkpoint with --load-checkpoint-path",)
         )
+    controlled = None if control == "none" else _with_control(config, control)
     policy = load_policy(config.sampled_here(), installation)
     if policy is None:
         message = "the demo policy is not on this machine; copy CUA_HOME/policies here"
@@ -349,7 +265,7 @@ def redo(
     read_blob = open_blobs(installation.blobs_url).get
     redone = []
     again = [steps[number] for number in range(begins_at + 1, step + 1)]
-    for redo_step in redo_steps(whole, config, learner, again, read_blob):
+    for redo_step in redo_steps(whole, config, learner, again, read_blob, controlled):
         redone.append(redo_step)
         if stop.is_set():
             raise StopRequestedError
@@ -362,5 +278,15 @@ def redo(
         for checkpoint in lineage.checkpoints
         if (checkpoint.generation, checkpoint.step) == (wanted.generation, wanted.number)
     ]
-    is_same = saved[-1] == sha256 if saved else None
-    return Redone(begins_at, tuple(redone), sha256, is_same)
+    is_same = saved[-1] == sha256 if saved and control == "none" else None
+    return Redone(begins_at, tuple(redone), sha256, is_same, control)
+
+
+def _with_control(config: RunConfig, control: ControlName) -> RunConfig:
+    if config.control != "none":
+        message = (
+            f"training {config.training_name!r} uses the control {config.control} already;"
+            " redo --control needs a training without one"
+        )
+        raise UsageError(message)
+    return read_config({**config.recorded(), "control": control})

@@ -17,7 +17,7 @@ from producer.algorithms.advantages import (
     has_signal,
     mean_centered_by_std,
 )
-from producer.algorithms.controls import controlled_rewards
+from producer.algorithms.controls import Judged, controlled
 from producer.config import RunConfig
 from producer.errors import UsageError
 from producer.policy.learner import LearnedAdvantages, TokenNumbers
@@ -25,6 +25,7 @@ from producer.process_rewards.cocte import TokenSpan
 from producer.process_rewards.step_and_outcome import RewardWeights, ScoredSteps, token_rewards
 from producer.process_rewards.user_module import load_user_module
 from producer.rollouts.plan import GroupOutcome, RolloutResult
+from producer.seeds import derived_seed
 from producer.training.session import Session
 from schemas.group import GroupDropped
 from schemas.step import Sample, SamplesChosen
@@ -159,6 +160,11 @@ def select_samples(
     ]
 
 
+def control_seed(config: RunConfig, *, generation: int, step: int) -> int:
+    """Of the permutation of a step's rewards."""
+    return derived_seed(config.seed, "control", generation, step)
+
+
 def _used(config: RunConfig, item: SelectedSample, result: RolloutResult) -> SelectedSample:
     """The sample of the rollout as it was scored, left out if one of its completions was cut."""
     is_cut = any(
@@ -173,7 +179,7 @@ def _used(config: RunConfig, item: SelectedSample, result: RolloutResult) -> Sel
 def _controlled(
     config: RunConfig, outcomes: Sequence[GroupOutcome], seed: int
 ) -> Sequence[GroupOutcome]:
-    """The outcomes with the rewards of the control; those of groups that are left out stay."""
+    """The outcomes as the control judges them; those of groups that are left out stay."""
     if config.control == "none":
         return outcomes
     trained = [
@@ -181,11 +187,16 @@ def _controlled(
         for num, outcome in enumerate(outcomes)
         if _drop_reason(config, outcome) not in NOT_IN_UPDATE
     ]
-    true_B = [result.reward for num in trained for result in outcomes[num].results]
-    rewards = iter(controlled_rewards(config.control, true_B, seed=seed))
+    true_B = [
+        Judged(result.reward, result.success) for num in trained for result in outcomes[num].results
+    ]
+    judged = iter(controlled(config.control, true_B, seed=seed))
     seen = list(outcomes)
     for num in trained:
-        results = [replace(result, reward=next(rewards)) for result in outcomes[num].results]
+        results = [
+            replace(result, reward=one.reward, success=one.is_right)
+            for result, one in zip(outcomes[num].results, judged, strict=False)
+        ]
         seen[num] = replace(outcomes[num], results=tuple(results))
     return seen
 

@@ -26,6 +26,7 @@ from producer.training.metrics import staleness_metrics, step_metrics
 from producer.training.progress import Unit
 from producer.training.samples import (
     SelectedSample,
+    control_seed,
     emit_samples,
     measured_samples,
     select_samples,
@@ -100,7 +101,7 @@ def train_step(
         session.config,
         outcomes,
         moving_baseline=session.moving_baseline,
-        control_seed=derived_seed(session.config.seed, "control", session.generation, plan.number),
+        control_seed=control_seed(session.config, generation=session.generation, step=plan.number),
     )
 
     def record(groups: Sequence[Sequence[SelectedSample]]) -> None:

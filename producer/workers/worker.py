@@ -123,7 +123,7 @@ class Worker:
             try:
                 taken = member.poll(free, POLL_S)
             except UnreachableError as error:
-                logger.warning("%s Waiting for it.", error)
+                logger.warning("waiting for Kafka: %s", error)
                 self._stop.wait(1.0)
                 continue
             if not is_ready and member.partitions:
@@ -187,7 +187,7 @@ def read_assignment(value: bytes) -> Assignment | None:
         return Assignment.model_validate_json(value)
     except ValidationError:
         if b'"training_id"' not in value:
-            logger.warning("skipped a record of topic %s that is no assignment", TOPIC)
+            logger.warning("skipped a record of the %s topic that is not an assignment", TOPIC)
             return None
         message = (
             "cannot read an assignment: its trainer runs another release of cua-train; install"
@@ -288,7 +288,7 @@ class AssignmentRunner:
             try:
                 return self._emitter.log.read_back(rollout, since, timeout_s=READ_BACK_S).exists
             except UnreachableError as error:
-                logger.warning("%s Trying again.", error)
+                logger.warning("retrying: %s", error)
 
     def _engine(self, assignment: Assignment) -> RolloutEngine:
         config = read_continued({}, assignment.config, overwrite=False)

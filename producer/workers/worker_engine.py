@@ -219,7 +219,7 @@ class WorkerEngine:
             try:
                 return ask()
             except UnreachableError as error:
-                logger.warning("%s Trying again.", error)
+                logger.warning("retrying: %s", error)
                 sleep(RETRY_S)
 
     def _sources(self) -> dict[str, str]:
@@ -273,7 +273,7 @@ class WorkerEngine:
         try:
             sender.send(assigned.partition, assigned.plan.name, assignment.value)
         except UnreachableError as error:
-            logger.warning("%s Trying again.", error)
+            logger.warning("retrying: %s", error)
             return False
         return True
 
@@ -295,7 +295,7 @@ class WorkerEngine:
         try:
             records = followed.poll(POLL_S)
         except UnreachableError as error:
-            logger.warning("%s Waiting for it.", error)
+            logger.warning("waiting for Kafka: %s", error)
             return True
         is_any = False
         for key, value in records:

@@ -157,7 +157,7 @@ def make_plain_tables(url: str) -> None:
     with connected(url, "bench") as connection, connection, connection.cursor() as cursor:
         cursor.execute("DROP SCHEMA IF EXISTS plain CASCADE")
     make_tables(url, "plain", "into")
-    side = SideSchema("plain", "into", is_finished=True, details={})
+    side = SideSchema("plain", "into", is_finished=True)
     finish_tables(url, side)
 
 

@@ -21,6 +21,7 @@ from consumers.rebuild.rebuild import rebuild
 from consumers.rebuild.replay import Replay
 from schemas.catalogue import topic_of
 from tests.reference_fold.writers import LoggedEvent
+from tests.support.held import list_held
 from tests.support.memory_log import MemoryLog, MemoryReader
 
 BY = {"made_by": "tester", "reason": "a property"}
@@ -133,7 +134,7 @@ def drop_record(home: Installation) -> None:
     """The operator gives up a parked record, or its stream from there on."""
 
     def decide(operator: Operator) -> None:
-        if parked := operator.list_held("parked"):
+        if parked := list_held(operator, "parked"):
             rest = home.random.random() < 0.5
             chosen = home.random.choice(
                 [item for item in parked if item.kind != "behind"] or parked
@@ -148,8 +149,8 @@ def drop_gap(home: Installation) -> None:
     """The operator gives up what a stream waits for."""
 
     def decide(operator: Operator) -> None:
-        parked = {item.stream for item in operator.list_held("parked")}
-        waiting = {str(item.stream) for item in operator.list_held("waiting")}
+        parked = {item.stream for item in list_held(operator, "parked")}
+        waiting = {str(item.stream) for item in list_held(operator, "waiting")}
         if streams := sorted(waiting - parked):
             operator.drop_gap(home.random.choice(streams), **BY)
             home.num_drops += 1

@@ -54,6 +54,13 @@ class Measured:
         if not self.losses:
             self.first_logprobs += logprobs
 
+    def measure_still(self, logprobs: list[Tensor]) -> None:
+        """Add log-probs of micro-batches that are trained on with a loss of 0."""
+        self.measure(logprobs)
+        for trained_N, sampled_N in logprobs:
+            largest = float((trained_N - sampled_N).max())
+            self.largest_log_ratio = max(self.largest_log_ratio, largest)
+
     def add(self, current: BackwardPass, *, is_first: bool) -> float:
         """Add what this micro-batch measured; log-probs in the first pass over the batch alone.
 
@@ -189,7 +196,10 @@ def _take_step(
     loss = 0.0
     joint_sums = []
     dropout_seed = derived_seed(settings.seed, "dropout", len(done.losses))
-    for item in passes.backward(_share(ranks, trained), size, dropout_seed, lend):
+    pulling, still = _with_gradient(settings, trained, is_learned=learned is not None)
+    if is_first and still:
+        done.measure_still(passes.measure(_share(ranks, still), lend))
+    for item in passes.backward(_share(ranks, pulling), size, dropout_seed, lend):
         add_gradients(passes.parameters, item.gradients)
         loss += done.add(item, is_first=is_first)
         if is_first and item.joint_sums:
@@ -203,6 +213,24 @@ def _take_step(
     )
     if learned is not None:
         learned.end_step(max_norm, joint_sums)
+
+
+def _with_gradient(
+    settings: UpdateSettings, trained: Sequence[TrainingSequence], *, is_learned: bool
+) -> tuple[Sequence[TrainingSequence], Sequence[TrainingSequence]]:
+    """The sequences whose loss has a gradient, and those whose loss is 0 whatever the weights are.
+
+    Where all are of the second kind they count as the first: a step is taken in any case.
+    """
+    has_other_terms = settings.entropy_coef or (
+        settings.kl_in == "loss" and settings.kl_penalty_coef
+    )
+    if settings.loss_fn != "reinforce" or has_other_terms or is_learned:
+        return trained, ()
+    pulling = [item for item in trained if item.advantages_N.any()]
+    if not pulling:
+        return trained, ()
+    return pulling, [item for item in trained if not item.advantages_N.any()]
 
 
 def _share(

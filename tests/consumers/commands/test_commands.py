@@ -286,6 +286,9 @@ def test_the_database_being_away_is_exit_5_and_a_usage_error_exit_2(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert call("rebuild", "--check", "--drop", "x")[0] == 2
+    for flag in ("--adopt-log", "--from-shorter-log"):
+        code, _, error = call("rebuild", "--check", flag)
+        assert (code, f"{flag} belongs to a rebuild of the live tables" in error) == (2, True)
     monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/nothing")
     code, output, error = call("verify")
     assert (code, output) == (5, None)

@@ -67,7 +67,7 @@ def test_a_migrated_and_a_rebuilt_schema_have_every_comment(
     migrated_url: str, cursor: Cursor
 ) -> None:
     make_tables(migrated_url, "beside", "into")
-    finish_tables(migrated_url, SideSchema("beside", "into", is_finished=True, details={}))
+    finish_tables(migrated_url, SideSchema("beside", "into", is_finished=True))
     ours = (["cua", "cua_ops", "beside"],)
     for query in (UNCOMMENTED, UNCOMMENTED_TABLES):
         cursor.execute(query, ours)

@@ -18,6 +18,7 @@ from tests.consumers.projection.test_projection import assert_equal_to_reference
 from tests.consumers.projection.test_redrive import BY, CALM, project, unknown
 from tests.reference_fold.comparison import database_tables
 from tests.reference_fold.histories import LoggedEvent
+from tests.support.held import list_held
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
 
@@ -55,7 +56,7 @@ def test_a_projector_whose_tables_are_rebuilt_from_another_log_ends_and_adds_not
             while read_status(MemoryReader(ours), migrated_url).lag_events:
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
-            rebuild(MemoryReader(other), migrated_url)
+            rebuild(MemoryReader(other), migrated_url, adopt_log=True)
             before = database_tables(migrated_url)
 
             memory_log(events[200:], ours)
@@ -113,13 +114,13 @@ def test_parked_waiting_and_nameless_records_are_held_once_where_an_adopted_log_
     project(memory_log_with_noise(spoilt, MemoryLog("old")), migrated_url)
     connection = connect(migrated_url, "test")
     operator = Operator(connection, "cua")
-    before = operator.list_held()
+    before = list_held(operator)
     assert {held.held_as for held in before} == {"parked", "waiting"}
     new = memory_log_with_noise(spoilt, MemoryLog("new", num_partitions=7))
 
     ProjectionLoop(MemoryReader(new), migrated_url, adopt=True).run_once()
 
-    after = operator.list_held()
+    after = list_held(operator)
     assert sorted(held[4:10] for held in after) == sorted(held[4:10] for held in before)
     at = {(record.topic, record.partition, record.offset): record.value for record in new.records}
     for held in after:
@@ -128,7 +129,7 @@ def test_parked_waiting_and_nameless_records_are_held_once_where_an_adopted_log_
     operator.drop_record(culprit.id, rest=True, **BY)
     new.append(late.subject, late.value, "cua.rollouts")
     project(new, migrated_url)
-    assert [held.kind for held in operator.list_held()] == ["unreadable"]
+    assert [held.kind for held in list_held(operator)] == ["unreadable"]
     connection.close()
     assert verify(MemoryReader(new), migrated_url).equal
 
@@ -148,14 +149,14 @@ def test_behind_a_gap_that_was_given_up_the_same_is_parked_live_and_in_an_adopte
 
     operator.drop_gap(own, **BY)
 
-    live = Counter((held.held_as, held.kind) for held in operator.list_held())
+    live = Counter((held.held_as, held.kind) for held in list_held(operator))
     num_behind = len(of_training) - 4
     assert live == {("parked", "unknown_schema"): 1, ("parked", "behind"): num_behind}
     new = memory_log(spoilt, MemoryLog("new", num_partitions=5))
     ProjectionLoop(MemoryReader(new), migrated_url, adopt=True).run_once()
-    assert Counter((held.held_as, held.kind) for held in operator.list_held()) == live
+    assert Counter((held.held_as, held.kind) for held in list_held(operator)) == live
 
-    culprit = next(held for held in operator.list_held() if held.kind == "unknown_schema")
+    culprit = next(held for held in list_held(operator) if held.kind == "unknown_schema")
     operator.drop_record(culprit.id, rest=False, **BY)
     connection.close()
     assert verify(MemoryReader(new), migrated_url).equal

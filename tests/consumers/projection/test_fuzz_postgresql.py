@@ -14,6 +14,7 @@ from consumers.rebuild.rebuild import rebuild
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
 from tests.reference_fold.reference import fold
 from tests.support.fuzzed_log import FuzzedLog, fuzzed_log
+from tests.support.held import list_held
 from tests.support.memory_log import MemoryLog, MemoryReader
 
 SEED = int(os.environ.get("CUA_TEST_SEED", "20261122"))
@@ -71,9 +72,9 @@ def test_mutated_records_are_applied_or_held_in_postgresql_and_the_rest_equals_t
     assert found == {name: [last, None, 0] for name, last in fuzzed.untouched.items()}
     with connected(migrated_url, "test") as connection:
         operator = Operator(connection, "cua")
-        assert len(operator.list_held()) == held.total()
+        assert len(list_held(operator)) == held.total()
         operator.redrive()
-        assert len(operator.list_held()) == held.total()
+        assert len(list_held(operator)) == held.total()
     report = rebuild(MemoryReader(log), migrated_url)
     assert (report.equal, report.changed) == (True, 0)
     assert whole_streams_equal(fuzzed, log, migrated_url) == []

@@ -11,6 +11,7 @@ from consumers.projection.held_filter import HeldFilter
 from consumers.projection.held_records import PART_RECORDS
 from consumers.projection.redrive import Operator
 from tests.support.command import Call, call
+from tests.support.held import list_held
 from tests.support.postgres import execute
 
 __all__ = ["call"]
@@ -31,7 +32,7 @@ def test_every_record_is_listed_in_order_and_no_page_has_them_all(migrated_url: 
     with connected(migrated_url, "parked") as connection:
         operator = Operator(connection, "cua")
         pages = list(operator.held_pages(HeldFilter()))
-        waiting = operator.list_held("waiting")
+        waiting = list_held(operator, "waiting")
         assert connection.get_transaction_status() == TRANSACTION_STATUS_IDLE
     assert [len(page) for page in pages] == [PART_RECORDS, PART_RECORDS, 1]
     assert [(item.partition, item.offset) for page in pages for item in page] == sorted(

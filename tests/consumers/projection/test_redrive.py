@@ -15,6 +15,7 @@ from consumers.rebuild.verify import verify
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
 from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.reference_fold.reference import fold
+from tests.support.held import list_held
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
 
@@ -40,13 +41,8 @@ def project(log: MemoryLog, url: str) -> None:
 
 def expect(url: str, events: list[LoggedEvent]) -> None:
     """The tables are the reference fold of these events."""
-    assert (
-        differences(
-            plain_tables(fold((event.subject, event.value) for event in events).tables),
-            database_tables(url),
-        )
-        == []
-    )
+    expected = fold((event.subject, event.value) for event in events)
+    assert differences(plain_tables(expected.tables), database_tables(url)) == []
 
 
 def index_of(events: list[LoggedEvent], type_: str, number: int = 0) -> int:
@@ -73,7 +69,7 @@ def test_everything_behind_a_parked_record_is_parked_in_order_and_other_streams_
 
     project(memory_log(unknown(events, index)), migrated_url)
 
-    held = operator.list_held()
+    held = list_held(operator)
     behind = len(stream) - stream.index(events[index]) - 1
     assert [record.kind for record in held] == ["unknown_schema"] + ["behind"] * behind
     assert {record.stream for record in held} == {events[index].subject}
@@ -93,12 +89,12 @@ def test_a_record_whose_value_and_key_name_no_stream_is_parked_alone(
 
     project(log, migrated_url)
 
-    (held,) = operator.list_held()
+    (held,) = list_held(operator)
     assert (held.id, held.kind, held.stream) == ("cua.rollouts/0@0", "unreadable", None)
     assert operator.show("cua.rollouts/0@0")[1] == b"garbage"
     expect(migrated_url, events)
     assert operator.drop_record("cua.rollouts/0@0", rest=False, **BY).still_parked == 0
-    assert operator.list_held() == []
+    assert list_held(operator) == []
     assert verify(MemoryReader(log), migrated_url).equal
 
 
@@ -107,12 +103,12 @@ def test_trying_again_with_the_same_code_parks_the_same(
 ) -> None:
     events = logged_events("a", shape=CALM)
     project(memory_log(unknown(events, index_of(events, "cua.step.created"))), migrated_url)
-    before = operator.list_held()
+    before = list_held(operator)
 
     result = operator.redrive()
 
     assert (result.streams, result.events, result.still_parked) == (1, 0, len(before))
-    assert operator.list_held() == before
+    assert list_held(operator) == before
 
 
 def of_another_value(events: list[LoggedEvent], index: int) -> list[LoggedEvent]:
@@ -171,16 +167,16 @@ def test_a_dropped_record_is_passed_over_or_leaves_a_gap_and_a_rebuild_does_the_
     index = index_of(events, "cua.training.heartbeat_sent")
     log = memory_log(spoil(events, index))
     project(log, migrated_url)
-    (culprit,) = [held for held in operator.list_held() if held.kind != "behind"]
+    (culprit,) = [held for held in list_held(operator) if held.kind != "behind"]
 
     operator.drop_record(culprit.id, rest=False, **BY)
 
     if spoil is garbled:
         # Nobody knows which place in the stream it had: what follows waits, until that is given up
         # too.
-        assert {held.held_as for held in operator.list_held()} == {"waiting"}
+        assert {held.held_as for held in list_held(operator)} == {"waiting"}
         operator.drop_gap(events[index].subject, **BY)
-    assert operator.list_held() == []
+    assert list_held(operator) == []
     found = database_tables(migrated_url)
     assert len(found["step"]) == 1
     assert {row["status"] for row in found["training"].values()} == {"completed"}
@@ -196,11 +192,11 @@ def test_the_rest_of_a_stream_can_be_given_up_for_good(
     log = memory_log(unknown(events, index))
     project(log, migrated_url)
 
-    operator.drop_record(operator.list_held()[0].id, rest=True, **BY)
+    operator.drop_record(list_held(operator)[0].id, rest=True, **BY)
     log.append(events[index].subject, events[index].value, "cua.rollouts")
     project(log, migrated_url)
 
-    assert operator.list_held() == []
+    assert list_held(operator) == []
     with connected(migrated_url, "test") as connection, connection.cursor() as cursor:
         cursor.execute(
             "SELECT sequence FROM cua.stream_position WHERE stream = %s", (events[index].subject,)
@@ -228,14 +224,14 @@ def test_a_gap_is_given_up_where_it_stood_even_when_it_fills_later(
     project(log, migrated_url)
     log.append(events[first].subject, events[first].value, "cua.training")
     project(log, migrated_url)
-    assert {held.held_as for held in operator.list_held()} == {"waiting"}
+    assert {held.held_as for held in list_held(operator)} == {"waiting"}
 
     result = operator.drop_gap(events[second].subject, **BY)
     log.append(events[second].subject, events[second].value, "cua.training")
     project(log, migrated_url)
 
     assert result.events > 0
-    assert operator.list_held() == []
+    assert list_held(operator) == []
     assert [
         row.get("last_heartbeat") for row in database_tables(migrated_url)["training"].values()
     ] == [None]
@@ -250,12 +246,12 @@ def test_a_gap_that_fills_releases_what_waited(migrated_url: str, operator: Oper
     index = index_of(events, "cua.training.started")
     log = memory_log(events[:index] + events[index + 1 :])
     project(log, migrated_url)
-    assert {held.held_as for held in operator.list_held()} == {"waiting"}
+    assert {held.held_as for held in list_held(operator)} == {"waiting"}
 
     log.append(events[index].subject, events[index].value, "cua.training")
     project(log, migrated_url)
 
-    assert operator.list_held() == []
+    assert list_held(operator) == []
     expect(migrated_url, events)
 
 
@@ -275,7 +271,7 @@ def test_a_projector_notices_what_an_operator_decided_meanwhile(
     with connected(migrated_url, "projector") as working:
         schema = ProjectedSchema(working, "cua", reader.log_id)
         schema.load()
-        operator.drop_record(operator.list_held()[0].id, rest=False, **BY)
+        operator.drop_record(list_held(operator)[0].id, rest=False, **BY)
         memory_log(spoilt[index + 1 :], log)
         later = [parse_record(record) for record in log.records[index + 1 :]]
 
@@ -284,7 +280,7 @@ def test_a_projector_notices_what_an_operator_decided_meanwhile(
         schema.load()
         schema.apply(later)
 
-    assert operator.list_held() == []
+    assert list_held(operator) == []
     assert verify(reader, migrated_url).equal
 
 
@@ -333,7 +329,7 @@ def test_a_long_stream_is_redriven_in_batches_and_goes_on_where_it_was_interrupt
     with pytest.raises(KeyboardInterrupt):
         operator.redrive(after_batch=interrupt)
 
-    assert len(operator.list_held()) == num_beats - 3 * 300
+    assert len(list_held(operator)) == num_beats - 3 * 300
     assert verify(MemoryReader(healed), migrated_url).redrivable == [stream]
     assert verify(MemoryReader(healed), migrated_url).differences == []
     # What comes meanwhile waits behind the rest.
@@ -341,11 +337,11 @@ def test_a_long_stream_is_redriven_in_batches_and_goes_on_where_it_was_interrupt
     for item in (log, healed):
         item.append(stream, last, "cua.training")
     project(log, migrated_url)
-    assert {held.held_as for held in operator.list_held()} == {"parked"}
+    assert {held.held_as for held in list_held(operator)} == {"parked"}
 
     assert operator.redrive() == (1, num_beats - 3 * 300 + 1, 0)
 
-    assert operator.list_held() == []
+    assert list_held(operator) == []
     expect(migrated_url, [*events, LoggedEvent(stream, last)])
     assert verify(MemoryReader(healed), migrated_url).equal
 
@@ -358,12 +354,12 @@ def test_the_rest_of_a_long_stream_is_given_up_in_batches(
     log = memory_log(unknown(events, index))
     project(log, migrated_url)
     operator = Operator(connection, "cua", batch_records=5)
-    held = operator.list_held()
+    held = list_held(operator)
     assert len(held) > 20
 
     assert operator.drop_record(held[0].id, rest=True, **BY) == (1, 0, 0)
 
-    assert operator.list_held() == []
+    assert list_held(operator) == []
     assert verify(MemoryReader(log), migrated_url).equal
 
 
@@ -374,11 +370,11 @@ def test_a_record_that_cannot_be_applied_stops_a_redrive_and_the_rest_is_left_al
     index = index_of(events, "cua.training.heartbeat_sent")
     project(memory_log(unknown(events, index)), migrated_url)
     operator = Operator(connection, "cua", batch_records=5)
-    before = operator.list_held()
+    before = list_held(operator)
 
     assert operator.redrive() == (1, 0, len(before))
 
-    assert operator.list_held() == before
+    assert list_held(operator) == before
 
 
 def test_a_redrive_waits_for_no_lock_for_ever_and_names_its_holder(migrated_url: str) -> None:

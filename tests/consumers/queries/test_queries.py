@@ -197,6 +197,7 @@ def test_status_history_is_newest_first_across_epochs(session: Session) -> None:
         (1, 9, "initializing"),
         (1, 1, "pending"),
     ]
+    assert q.get_status_history(session, "training", named("demo"), limit=2) == history[:2]
 
 
 def test_the_orm_leads_from_a_training_to_its_turns(session: Session) -> None:

@@ -11,8 +11,8 @@ from consumers.database.shape import type_name
 from consumers.rebuild.rebuild import compare, rebuild
 from consumers.rebuild.verify import verify
 from consumers.tables import ROW_TABLES, Base
-from tests.reference_fold.histories import LoggedEvent
-from tests.support.logs import memory_log
+from tests.reference_fold.histories import LoggedEvent, Shape
+from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
 from tests.support.postgres import execute, one
 from tests.support.rebuilding import project, run
@@ -90,6 +90,62 @@ def test_rows_that_stand_in_each_others_way_are_put_right(
         " IN (1001, 1002); UPDATE cua.turn SET turn = turn - 1000 WHERE turn > 1000",
     )
     run(log, migrated_url)
+    assert verify(MemoryReader(log), migrated_url).equal
+
+
+def test_a_row_whose_natural_key_was_edited_stays_the_same_row(
+    migrated_url: str, log: MemoryLog
+) -> None:
+    execute(
+        migrated_url,
+        "CREATE TABLE public.notes (id uuid REFERENCES cua.turn ON DELETE CASCADE); INSERT INTO"
+        " public.notes SELECT id FROM cua.turn; CREATE TABLE public.plain (id uuid REFERENCES"
+        " cua.turn); INSERT INTO public.plain SELECT id FROM cua.turn; ALTER TABLE cua.turn ADD"
+        " COLUMN mine text; UPDATE cua.turn SET mine = id::text, turn = turn + 100",
+    )
+    num_turns = one(migrated_url, "SELECT count(*) FROM cua.turn")
+
+    assert run(log, migrated_url).changed_rows == {"turn": num_turns}
+
+    assert verify(MemoryReader(log), migrated_url).equal
+    kept = "SELECT count(*), bool_and(mine = cua.turn.id::text) FROM public.notes JOIN cua.turn"
+    assert one(migrated_url, f"{kept} USING (id)") == (num_turns, True)
+
+
+def test_numbers_that_moved_on_by_one_are_put_right(migrated_url: str, log: MemoryLog) -> None:
+    """The last row's number is free, all the others' are another row's."""
+    statuses = "SELECT count(*) FROM cua.status_history"
+    before = one(migrated_url, statuses)
+    execute(
+        migrated_url,
+        "UPDATE cua.status_history SET sequence = sequence + 1000; UPDATE cua.status_history SET"
+        " sequence = sequence - 999",
+    )
+
+    assert run(log, migrated_url).changed_rows == {"status_history": before}
+
+    assert verify(MemoryReader(log), migrated_url).equal
+
+
+def test_a_row_that_left_a_partial_unique_key_comes_back_after_the_one_that_took_its_place(
+    migrated_url: str,
+) -> None:
+    shape = Shape(steps=2, groups=1, group_size=1, turns=1)
+    log = memory_log(logged_events("a", "b", shape=shape))
+    project(log, migrated_url)
+    ids = one(migrated_url, "SELECT array_agg(id::text ORDER BY id) FROM cua.eval")
+    assert isinstance(ids, list)
+    first, second, *_ = ids
+    execute(
+        migrated_url,
+        f"UPDATE cua.eval SET kind = 'manual' WHERE id = '{first}'; UPDATE cua.eval AS other SET"
+        " (training_id, generation, step, temperature, kind) = (SELECT training_id, generation,"
+        f" step, temperature, 'scheduled' FROM cua.eval WHERE id = '{first}') WHERE id ="
+        f" '{second}'",
+    )
+
+    run(log, migrated_url)
+
     assert verify(MemoryReader(log), migrated_url).equal
 
 

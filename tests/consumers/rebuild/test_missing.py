@@ -45,10 +45,10 @@ WHOLE = {
     "the column cua.rollout.status is missing": (
         "ALTER TABLE cua.rollout RENAME COLUMN status TO state"
     ),
-    "the column cua.turn.reward may be NULL": (
+    "the column cua.turn.reward allows NULL but must be NOT NULL": (
         "ALTER TABLE cua.turn ALTER COLUMN reward DROP NOT NULL"
     ),
-    "the column cua.rollout.reward must not be NULL": (
+    "the column cua.rollout.reward is NOT NULL but must allow NULL": (
         "UPDATE cua.rollout SET reward = 0 WHERE reward IS NULL; ALTER TABLE cua.rollout ALTER"
         " COLUMN reward SET NOT NULL"
     ),
@@ -189,9 +189,7 @@ def test_commands_that_cannot_work_without_it_name_it_and_say_rebuild(
         cursor.execute((WHOLE | PARTS)[text])
 
     for embedded in (False, True):
-        with pytest.raises(
-            MismatchError, match="`cua-project rebuild` makes the tables again"
-        ) as e:
+        with pytest.raises(MismatchError, match="`cua-project rebuild` repairs the tables") as e:
             make_ready(migrated_url, embedded=embedded)
         assert text.replace("the schema cua_ops is missing", "cua_ops") in str(e.value)
 
@@ -255,8 +253,12 @@ def test_an_index_and_a_key_that_have_our_name_and_other_columns_are_made_again(
         ' cua."group" (step_id, group_num)',
     )
     found = problems(migrated_url)
+    checked = compare(MemoryReader(log), migrated_url)
+    assert (checked.equal, checked.changed, checked.missing) == (False, 0, found)
     assert len(found) == 3
-    assert all(text.endswith(" is another one") for text in found), found
+    assert all(
+        text.endswith(" differs from ours in kind, columns or uniqueness") for text in found
+    ), found
 
     rebuild_whole(migrated_url, log)
 
@@ -348,5 +350,5 @@ def test_a_column_of_a_stranger_that_needs_a_value_is_named(migrated_url: str) -
     with connected(migrated_url, "test") as connection, connection, connection.cursor() as cursor:
         cursor.execute("ALTER TABLE cua.turn ADD COLUMN mine text NOT NULL")
 
-    with pytest.raises(CuaProjectError, match=r"cua\.turn\.mine, which is not ours, needs a def"):
+    with pytest.raises(CuaProjectError, match=r"cua\.turn\.mine, which a user added, is NOT NULL"):
         make_ready(migrated_url, embedded=False)

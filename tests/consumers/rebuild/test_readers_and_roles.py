@@ -117,7 +117,7 @@ def test_a_lock_that_nobody_gives_up_ends_the_waiting_with_exit_6(migrated_url: 
 
     with connected(migrated_url, "user") as user, user.cursor() as cursor:
         cursor.execute("LOCK TABLE cua.turn IN ROW EXCLUSIVE MODE")
-        with pytest.raises(LimitExceededError, match="could not be put right within 0 s") as late:
+        with pytest.raises(LimitExceededError, match="kept the tables locked for 0 s") as late:
             while_paused(migrated_url, lock, locked_s=0)
 
     assert late.value.exit_code == 6

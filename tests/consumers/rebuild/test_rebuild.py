@@ -61,6 +61,7 @@ def test_tables_that_nobody_touched_are_equal_and_no_row_of_them_is_written_agai
     result = run(log, migrated_url)
 
     assert (result.equal, result.changed, result.events) == (True, 0, len(events))
+    assert (result.was_empty, result.missing) == (False, [])
     assert rows(migrated_url, written) == by
     assert verify(MemoryReader(log), migrated_url) == before
     assert before.equal
@@ -77,7 +78,7 @@ def test_an_empty_database_is_filled_with_the_same_hashes(
     make_ready(database_url, embedded=False)
     result = run(log, database_url)
 
-    assert (result.equal, result.changed) == (True, 0)
+    assert (result.equal, result.changed, result.was_empty) == (True, 0, True)
     assert (
         verify(MemoryReader(log), database_url).tables
         == verify(MemoryReader(log), migrated_url).tables

@@ -51,6 +51,36 @@ def test_filled_tables_are_not_replaced_by_an_empty_log_of_another_name(
     assert one(migrated_url, left) == 0
 
 
+def test_tables_of_another_log_get_this_ones_rows_only_when_told_to(
+    migrated_url: str, events: list[LoggedEvent]
+) -> None:
+    """A mistyped CUA_TOPIC_PREFIX or KAFKA_BOOTSTRAP_SERVERS that names somebody else's log."""
+    ours, other = memory_log(events), memory_log(logged_events("b"), MemoryLog("another"))
+    project(ours, migrated_url)
+    before = verify(MemoryReader(ours), migrated_url)
+
+    told = r"from another log, memory, .* log is another; nothing was changed.*`cua-project rebuild"
+    for build in (rebuild, compare):
+        with pytest.raises(MismatchError, match=f"{told} --adopt-log`"):
+            build(MemoryReader(other), migrated_url)
+    with pytest.raises(MismatchError, match=f"{told} --adopt-log`"):
+        rebuild(MemoryReader(other), migrated_url, from_shorter_log=True)
+    assert verify(MemoryReader(ours), migrated_url) == before
+
+    result = rebuild(MemoryReader(other), migrated_url, adopt_log=True)
+
+    assert (result.equal, result.was_empty, result.events) == (False, False, len(other.records))
+    assert verify(MemoryReader(other), migrated_url).equal
+    assert rebuild(MemoryReader(other), migrated_url, adopt_log=True).equal
+
+
+def test_an_empty_log_is_not_adopted(migrated_url: str, events: list[LoggedEvent]) -> None:
+    project(memory_log(events), migrated_url)
+
+    with pytest.raises(MismatchError, match="the configured log is empty; nothing was changed"):
+        rebuild(MemoryReader(MemoryLog("another")), migrated_url, adopt_log=True)
+
+
 def test_a_log_that_was_restored_from_an_older_state_replaces_tables_only_when_told_to(
     migrated_url: str, events: list[LoggedEvent]
 ) -> None:

@@ -29,6 +29,7 @@ from tests.reference_fold.disturbances import (
 )
 from tests.reference_fold.histories import LoggedEvent, Shape, history
 from tests.reference_fold.test_one_hash import empty
+from tests.support.held import list_held
 from tests.support.memory_log import MemoryLog, MemoryReader
 from tests.support.postgres import execute, one
 from tests.support.profiles import examples_of_part, in_parts
@@ -150,7 +151,7 @@ def dropped_rest(log: MemoryLog, events: list[LoggedEvent], url: str) -> None:
 def _drop(url: str, *, rest: bool) -> None:
     with connected(url, "test") as connection:
         operator = Operator(connection, "cua")
-        (culprit,) = [held for held in operator.list_held("parked") if held.kind == "unreadable"]
+        (culprit,) = [held for held in list_held(operator, "parked") if held.kind == "unreadable"]
         operator.drop_record(culprit.id, rest=rest, **BY)
 
 

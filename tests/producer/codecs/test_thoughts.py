@@ -51,6 +51,10 @@ def test_every_codec_is_listed() -> None:
         "<reasoning>{draft}</reasoning>\n",
         "<think >{draft}</think >",
         '<think type="plan">{draft}</think>',
+        "<think budget=3 type='a b' >{draft}</think>",
+        "<seed:think>{draft}</seed:think>",
+        "<longcat_think>\n{draft}\n</longcat_think>\n",
+        "<|START_THINKING|>{draft}<|END_THINKING|>",
         "<analysis>{draft}</analysis>",
         "<scratchpad>{draft}</scratchpad>\n",
         "[THINK]{draft}[/THINK]",
@@ -133,6 +137,11 @@ def test_an_action_that_would_read_as_a_thought_is_not_written(
         ("With the shops:\n```sql\nSELECT 1\n```", "SELECT 1"),
         ("SELECT 1\n```\n3\n```", "SELECT 1"),
         ("```\nno sql\n```", "no sql"),
+        ("SELECT 1 FROM t WHERE a <think AND b> 3", "SELECT 1 FROM t WHERE a <think AND b> 3"),
+        (
+            "```sql\nSELECT 1 WHERE a <analysis OR b >= 3\n```",
+            "SELECT 1 WHERE a <analysis OR b >= 3",
+        ),
     ],
 )
 def test_the_query_is_not_what_was_drafted_or_what_came_of_it(completion: str, sql: str) -> None:

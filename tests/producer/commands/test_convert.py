@@ -17,7 +17,6 @@ from producer.commands.convert import converted_text
 from producer.commands.given_fields import given_fields, read_config_file
 from producer.commands.sql_rl_settings import settings_of
 from producer.config import read_config
-from producer.errors import UsageError
 from producer.fine_tuning.settings import read_fine_tuning
 from producer.foreign_files.rewardsql_models import objective_of
 from tests.support.cua_train import CuaTrain
@@ -117,9 +116,9 @@ def values(text: str) -> list[str]:
 
 def is_same(path: Path, command: str) -> None:
     target = converted(path)
-    first = target.read_text().splitlines()[0]
-    assert first.startswith(f"# {path.name}, ")
-    assert first.endswith(f", for: cua-train {command} --config THIS_FILE")
+    first, second = target.read_text().splitlines()[:2]
+    assert first.startswith(f"# converted from {path.name}, ")
+    assert second == f"# use it with: cua-train {command} --config THIS_FILE"
     assert meaning(target, command) == meaning(path, command)
     again = converted_text(read_config_file(target))
     assert values(again) == values(target.read_text())
@@ -212,15 +211,19 @@ def test_a_field_says_what_it_was_called_and_comments_say_what_was_left_out(
     done = cua_train("convert", str(path))
     lines = done.stdout.splitlines()
     assert "learning_rate = 1e-06  # actor_rollout_ref.actor.optim.lr" in lines
-    assert "gae_gamma = 1.0  # algorithm.gamma, of gae alone" in lines
-    adapter = "actor_rollout_ref.model.lora_rank, not in the file"
+    assert "gae_gamma = 1.0  # algorithm.gamma, only with advantage gae" in lines
+    adapter = "actor_rollout_ref.model.lora_rank, the default of the original, not in the file"
     assert f'train_type = "full"  # {adapter}' in lines
-    decay = "actor_rollout_ref.actor.optim.weight_decay, not in the file"
-    assert f"weight_decay = 0.01  # {decay}" in lines
-    assert "# left out, unknown: trainer.colour" in lines
+    decay = "actor_rollout_ref.actor.optim.weight_decay"
+    default = f"weight_decay = 0.01  # {decay}, the default of the original, not in the file"
+    assert default in lines
+    assert "# unknown fields, left out: trainer.colour" in lines
     text = " ".join(line.removeprefix("#").strip() for line in lines)
     assert "'/your/folder' is a placeholder, ignored; name a folder of your own" in text
-    assert "trainer.nnodes, trainer.n_gpus_per_node: one process computes on one device" in text
+    assert (
+        "trainer.nnodes, trainer.n_gpus_per_node (reason: one process computes on one device"
+        in text
+    )
     assert tomllib.loads(done.stdout)["groups_per_batch"] == 48
     assert "unknown fields, ignored: trainer.colour" in done.stderr
 
@@ -246,6 +249,17 @@ def test_a_field_says_what_it_was_called_and_comments_say_what_was_left_out(
             "run.yaml",
             "tasks: [{source_type: demo_all, auth: {password: sk-K3Y}}]",
             ["tasks[0].auth.password"],
+        ),
+        (
+            "run.json",
+            '{"tasks": [{"source_type": "demo_all", "apiKey": "sk-K3Y", "a": {"Authorization":'
+            ' "Bearer K3Y", "x-api-key": "K3Y"}}]}',
+            ["tasks[0].apiKey", "tasks[0].a.Authorization", "tasks[0].a.x-api-key"],
+        ),
+        (
+            "run.json",
+            '{"model_name": "https://me:p/K3Y@hub.example/m", "seed": 1}',
+            ["model_name"],
         ),
         (
             "run.json",
@@ -279,14 +293,14 @@ def test_a_secret_is_left_out_named_and_never_shown(
         ("a.json", '{"colour": 1, "shape": 2}', "unknown fields: colour, shape. Expected fields"),
         ("a.json", '{"lr": 1, "seed": 2}', "unknown fields: lr. Did you mean 'learning_rate'?"),
         ("a.json", '{"learning_rate": "fast"}', 'learning_rate: "fast" is not a number'),
-        ("a.json", '{"tasks": {"limit": null}}', "tasks: has a null, which TOML cannot hold"),
+        ("a.json", '{"tasks": {"limit": null}}', "tasks contains null, which TOML cannot express"),
         ("a.json", '{"use_default_eval_tasks": false}', "use_default_eval_tasks: a run always"),
         ("a.json", '{"dataset": "d", "num_train_epochs": 0}', "num_train_epochs: 0 is out of"),
         ("a.yaml", "trainer: {total_epochs: x}", 'trainer.total_epochs: "x" is not an integer'),
         (
             "a.yaml",
             "actor_rollout_ref: {rollout: {top_k: 5, do_sample: false}}",
-            "a.yaml cannot be honoured; correct these fields, or leave them out of it:\n"
+            "a.yaml has values that cannot be honoured; change or remove these fields:\n"
             "  actor_rollout_ref.rollout.top_k: 5 cannot be honoured",
         ),
         ("a.yaml", "assignment_config: {task: os}", "assignment_config.task: 'os' cannot be"),
@@ -343,12 +357,16 @@ def test_a_pipes_imports_are_relative_to_the_working_folder(
 @pytest.mark.parametrize(
     ("words", "name", "message"),
     [
-        (("run",), TRAINER, "is a file of verl's trainer; give it to `cua-train sql rl`"),
-        (("evaluate",), TRAINER, "is a file of verl's trainer; give it to `cua-train sql rl`"),
-        (("run",), "rewardsql/sft_config.json", "RewardSQL's file; give it to `cua-train sql sft`"),
-        (("sql", "rl"), ASSIGNMENT, "is Agent-PEFT's assignment; give it to `cua-train run`"),
-        (("sql", "rl"), "rewardsql/rm_config.json", "give it to `cua-train sql reward-model`"),
-        (("sql", "sft"), TRAINER, "is a file of verl's trainer; give it to `cua-train sql rl`"),
+        (("run",), TRAINER, "is a verl trainer file; use `cua-train sql rl --config"),
+        (("evaluate",), TRAINER, "is a verl trainer file; use `cua-train sql rl --config"),
+        (
+            ("run",),
+            "rewardsql/sft_config.json",
+            "is a RewardSQL file; use `cua-train sql sft --config",
+        ),
+        (("sql", "rl"), ASSIGNMENT, "is an Agent-PEFT assignment; use `cua-train run --config"),
+        (("sql", "rl"), "rewardsql/rm_config.json", "use `cua-train sql reward-model --config"),
+        (("sql", "sft"), TRAINER, "is a verl trainer file; use `cua-train sql rl --config"),
     ],
 )
 @pytest.mark.usefixtures("work")
@@ -368,22 +386,14 @@ def test_doctor_says_which_command_a_converted_file_is_for(work: Path, cua_train
         assert done["checks"][0]["found"] == found
 
 
-def test_a_null_is_refused_with_its_field() -> None:
-    from producer.foreign_files.toml_text import toml_text
-
-    with pytest.raises(UsageError, match="tasks: has a null"):
-        toml_text({"tasks": [None]}, {})
-
-
-def test_whatever_a_text_holds_is_read_back_and_no_comment_ends_early() -> None:
-    from producer.foreign_files.toml_text import toml_comment, toml_text
-
-    odd = "a\"b\\c\n\t\r\x00\x1f\x7f\u2028 é 😀 # [x] = 'y'"
-    fields = {
-        "a": odd,
-        "b": [odd, {"c d": odd, "e": [1, -2.5, True, 1e-30, 1e300]}],
-        "f.g": {"h": {}},
-        "i": [],
-    }
-    text = toml_comment([odd, "seed = 1\nseed = 2"]) + toml_text(fields, dict.fromkeys(fields, odd))
-    assert tomllib.loads(text) == fields
+def test_a_file_that_may_be_a_reward_models_says_how_to_tell(
+    cua_train: CuaTrain, tmp_path: Path
+) -> None:
+    fields = {"model_id_or_path": "m", "dataset": "d", "max_epochs": 2, "train_batch_size": 4}
+    path = tmp_path / "rm.json"
+    path.write_text(json.dumps(fields))
+    assert "For a reward model add input_key" in cua_train("convert", str(path)).stderr
+    path.write_text(json.dumps(fields | {"input_key": "x", "label_key": "y"}))
+    done = cua_train("convert", str(path))
+    assert "use it with: cua-train sql reward-model" in done.stdout
+    assert "does not say what it trains" not in done.stderr

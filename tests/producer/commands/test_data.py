@@ -1,6 +1,7 @@
 """`cua-train data`: what it writes, reports and refuses."""
 
 import json
+from hashlib import md5
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,9 @@ def test_entries_are_generated_imported_and_prepared(tmp_path: Path, cua_train: 
         *("data", "prepare", str(imported), "--single-skill", "--target-skill"),
         *("--min-per-skill", "1", "--output", str(grouped), "--json"),
     )
-    counts = json.loads(prepared.stdout)["skills"]
+    summary = json.loads(prepared.stdout)
+    assert summary["solved_by_gold"] == summary["grouped"]
+    counts = summary["skills"]
     assert counts["having_aggregate_calculation"] == 1
     assert {path.name for path in grouped.iterdir()} == set(counts)
 
@@ -105,6 +108,35 @@ def test_a_table_that_cannot_be_built_is_named_with_its_entry(
     (tmp_path / "entry_dict.json").write_text(json.dumps({"big": entry}))
     done = cua_train("data", "import", str(tmp_path), "--output", str(tmp_path / "o"), expected=2)
     assert f"{tmp_path}: entry 'big': table_info: the database cannot be opened" in done.stderr
+
+
+def test_prepare_names_the_golds_that_their_sql_does_not_give(
+    tmp_path: Path, cua_train: CuaTrain
+) -> None:
+    """Agent-PEFT's generator writes the MD5 of the SQL's text where it reaches no MySQL."""
+    sql = "INSERT INTO `t` (`a`) VALUES (2);"
+    entry = {
+        "instruction": "Add 2.",
+        "table_info": {
+            "name": "t",
+            "column_info_list": [{"name": "a", "type": "INT"}],
+            "row_list": [[1]],
+        },
+        "answer_info": {
+            "direct": None,
+            "md5": md5(sql.encode(), usedforsecurity=False).hexdigest(),
+            "sql": sql,
+        },
+        "skill_list": ["insert"],
+    }
+    given = tmp_path / "entry_dict.json"
+    given.write_text(json.dumps({"0": entry}))
+    done = cua_train(
+        *("data", "prepare", "--input_data_path", str(given)),
+        *("--output_path", str(tmp_path / "single_skill_tasks.json")),
+    )
+    assert "entry 0: its SQL gives another table" in done.stderr
+    assert "0 of 1 golds equal the result of their SQL" in done.stderr
 
 
 BEFORE = ("a-file", "held", "held/entry_dict.json")

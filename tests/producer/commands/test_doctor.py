@@ -94,7 +94,7 @@ def test_the_recipes_own_files_are_read(tmp_path: Path, cua_train: CuaTrain) -> 
     sft = looked(cua_train("doctor", str(recipes / "sft_config.json"), "--json", expected=1).stdout)
     assert sft["recipe"] == (
         "ok",
-        "RewardSQL's file for cua-train sql sft: every field can be honoured",
+        "a RewardSQL file for cua-train sql sft: every field can be honoured",
     )
     assert sft["data"][0] == "failed"
     rm = looked(cua_train("doctor", str(recipes / "rm_config.json"), "--json", expected=1).stdout)

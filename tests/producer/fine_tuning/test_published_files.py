@@ -61,7 +61,9 @@ def test_a_published_file_trains_all_weights_and_names_what_is_for_a_cluster_onc
     assert (summary["status"], summary["steps"]) == ("completed", steps)
     lines = [record.getMessage() for record in caplog.records]
     assert [speed in line for line in lines].count(True) == 1
-    assert any(line.endswith(": not used on one device; the result is the same") for line in lines)
+    assert any(
+        line.endswith("(reason: not used on one device; the result is the same)") for line in lines
+    )
     written = Path(output)
     assert summary["output_dir"] == str(written.absolute())
     assert (written / "model.safetensors").is_file()

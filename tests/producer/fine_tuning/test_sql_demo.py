@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from producer.commands.sql import accuracies
+from producer.commands.sql_demo import accuracies
 from producer.errors import StopRequestedError, UsageError
-from producer.fine_tuning.sql_demo import STAGES, SqlDemo, SqlDemoRecipe
+from producer.fine_tuning.sql_demo import SqlDemo, SqlDemoRecipe
+from producer.fine_tuning.stages import STAGES
 from schemas.installation import Installation
 
 RECIPE = SqlDemoRecipe(
@@ -55,7 +56,7 @@ def test_every_stage_is_a_training_of_the_log_and_done_stages_are_not_done_again
     assert demo.run() == found
     assert len(read_log()) == len(events)
     other = SqlDemo(0, installation, SqlDemoRecipe(), threading.Event())
-    with pytest.raises(UsageError, match="was made by another recipe"):
+    with pytest.raises(UsageError, match="was made by another version"):
         other.run()
 
 

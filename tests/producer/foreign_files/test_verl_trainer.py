@@ -91,9 +91,12 @@ def test_the_published_file_is_read_as_it_is(tmp_path: Path) -> None:
     named = "\n".join(file.reasons())
     assert (file.told, file.unknown_line()) == ([], [])
     (line,) = file.summary()
-    assert line.startswith("without effect here: actor_rollout_ref.actor.fsdp_config")
-    assert line.endswith(" more; --verbose names all, with the reasons")
-    assert "reward_model.rm_coef, reward_model.enable_EXreward: reward_model.enable is not" in named
+    assert line.startswith("no effect here: actor_rollout_ref.actor.fsdp_config")
+    assert line.endswith(" more; --verbose lists all, with the reasons")
+    assert (
+        "reward_model.rm_coef, reward_model.enable_EXreward (reason: reward_model.enable is not"
+        in named
+    )
     assert "entropy" not in named
 
 
@@ -199,7 +202,7 @@ def test_a_value_that_cannot_be_honoured_names_file_and_field(
 ) -> None:
     with pytest.raises(UsageError, match=message) as raised:
         read(tmp_path, with_field(name, value))
-    assert "grpo_trainer.yaml cannot be honoured" in str(raised.value)
+    assert "grpo_trainer.yaml has values that cannot be honoured" in str(raised.value)
 
 
 def test_a_value_does_not_matter_where_a_flag_wins(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -112,6 +113,36 @@ def test_the_report_counts_tokens_and_measures_entropy_as_sampled(
         0.0, abs=rounding_of_forward(network.base, max(map(abs, logprobs)))
     )
     assert result.gradient_norm > 0
+
+
+def test_rollouts_without_a_loss_are_measured_and_have_no_backward_pass(
+    policy: InProcessPolicy,
+    play: Play,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As rejection sampling gives them: advantage 0 for what was not right."""
+    plays = [play(1, 2), play(2, 3), play(3, 1)]
+    batch = [trajectory(turns, float(at == 1)) for at, turns in enumerate(plays)]
+    settings = changed(SETTINGS, loss_fn="reinforce", learning_rate=0.0)
+    backward: list[int] = []
+    original = update_passes.UpdatePasses._backward
+
+    def counted(self: update_passes.UpdatePasses, *given: Any) -> update_passes.BackwardPass:
+        backward.append(sum(len(row) for row in given[1]))
+        return original(self, *given)
+
+    monkeypatch.setattr(update_passes.UpdatePasses, "_backward", counted)
+    found = policy.update(batch, settings)
+    assert sum(backward) == 1
+    everything = changed(settings, entropy_coef=1e-30)
+    whole = policy.update(batch, everything)
+    assert sum(backward) == 1 + 3
+    assert (found.num_tokens, found.num_measured_tokens) == (
+        whole.num_tokens,
+        whole.num_measured_tokens,
+    )
+    for name in ("loss", "gradient_norm", "entropy", "kl_sample_train_v1", "largest_ratio"):
+        assert getattr(found, name) == pytest.approx(getattr(whole, name), rel=1e-4, abs=1e-6), name
 
 
 def test_the_gradient_is_reported_before_it_is_clipped(

@@ -60,6 +60,14 @@ def test_only_tinker_loads_its_paths() -> None:
         read_config({**ASKED, "provider": "in_process", "load_checkpoint_path": path})
 
 
+@pytest.mark.parametrize("provider", ["tinker", "in_process"])
+def test_weights_for_sampling_alone_are_no_folder(provider: str) -> None:
+    """The CUA recipe's own example."""
+    given = {**ASKED, "provider": provider}
+    with pytest.raises(UsageError, match=r"sampler_weights/000080' is no path of weights to train"):
+        read_config({**given, "load_checkpoint_path": "tinker://run/sampler_weights/000080"})
+
+
 @pytest.fixture(scope="module")
 def server(small_policy: Path) -> Iterator[TinkerServer]:
     with TinkerServer([str(small_policy)], refuses=frozenset({"create_model"})) as started:

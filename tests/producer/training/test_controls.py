@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from producer.algorithms.advantages import ADVANTAGES, Rewards
-from producer.algorithms.controls import controlled_rewards
+from producer.algorithms.controls import Judged, controlled
+from producer.commands.flags import from_recipe
 from producer.config import RunConfig, check_effects, read_config
 from producer.errors import UsageError
 from producer.training.metrics import passes_of_tasks
@@ -57,10 +58,45 @@ def test_shuffled_rewards_cross_groups_and_decide_which_of_them_teach() -> None:
 
 
 def test_shuffling_is_a_permutation_by_the_seed() -> None:
-    rewards = [0.0, 1.0, 2.0, 3.0, 4.0]
-    shuffled = [controlled_rewards("shuffled_rewards", rewards, seed=seed) for seed in (1, 1, 2)]
+    judged = [Judged(reward, reward > 1) for reward in (0.0, 1.0, 2.0, 3.0, 4.0)]
+    shuffled = [controlled("shuffled_rewards", judged, seed=seed) for seed in (1, 1, 2)]
     assert shuffled[0] == shuffled[1] != shuffled[2]
-    assert sorted(shuffled[0]) == rewards
+    assert sorted(shuffled[0]) == judged
+
+
+def test_rejection_with_shuffled_rewards_imitates_as_many_rollouts_whatever_they_did() -> None:
+    config = read_config({"advantage": "rejection", "control": "shuffled_rewards"})
+    # Three of the four rollouts that did not fail are right: (1, 0), (1, 1).
+    found = {tuple(item.advantage for item in selected(config, seed)[:4]) for seed in range(40)}
+    assert found == {tuple(float(at != wrong) for at in range(4)) for wrong in range(4)}
+    assert all(item.result.success == (item.result.reward == 1.0) for item in selected(config))
+
+
+def test_rejection_with_ignored_rewards_imitates_every_rollout() -> None:
+    samples = selected(read_config({"advantage": "rejection", "control": "ignored_rewards"}))
+    assert [item.advantage for item in samples] == [1.0] * 4 + [None] * 2
+    assert [item.result.success for item in samples[:2]] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("given", "control", "ablate"),
+    [
+        ("shuffled-rewards", "shuffled_rewards", "none"),
+        ("ignored-rewards", "ignored_rewards", "none"),
+        ("blank-screens", "none", "blank-screenshots"),
+        ("blank_screens", "none", "blank-screenshots"),
+    ],
+)
+def test_controls_have_one_name_with_hyphens_or_underscores(
+    given: str, control: str, ablate: str
+) -> None:
+    config = read_config({"advantage": "rejection", "control": given})
+    assert (config.control, config.ablate) == (control, ablate)
+    assert [*from_recipe(["--control", given])] in (
+        ["--control", control],
+        ["--ablate", ablate],
+    )
+    assert [*from_recipe([f"--control={given}"])] == [*from_recipe(["--control", given])]
 
 
 def test_a_control_is_recorded_kept_when_the_training_continues_and_said_at_its_end(
@@ -102,11 +138,19 @@ def test_a_control_is_recorded_kept_when_the_training_continues_and_said_at_its_
     [
         ({"advantage": "gae"}, "control: replaces rewards of rollouts"),
         ({"advantage": "remax"}, "control: replaces rewards of rollouts"),
-        ({"advantage": "rejection"}, "control: replaces rewards of rollouts"),
+        (
+            {"advantage": "rejection"},
+            "control: wrong_sign has no effect with the advantage rejection",
+        ),
         ({"advantage": "reinforce", "baseline": "moving"}, "control: replaces rewards of rollouts"),
+        ({"control": "ignored_rewards"}, "ignored_rewards leaves nothing to learn"),
+        (
+            {"control": "ignored_rewards", "advantage": "reinforce", "baseline": "group"},
+            "ignored_rewards leaves nothing to learn",
+        ),
     ],
 )
-def test_a_control_is_refused_where_more_than_rewards_decide(
+def test_a_control_is_refused_where_it_does_not_decide_the_advantages(
     given: dict[str, Any], problem: str
 ) -> None:
     with pytest.raises(UsageError, match=problem):

@@ -101,7 +101,7 @@ def test_a_changed_value_setting_is_found_by_redo(
 ) -> None:
     installation = trained(**SETTINGS, model_name=policy, num_steps=2)
     monkeypatch.setattr(
-        "producer.training.redo.update_settings",
+        "producer.training.recorded_updates.update_settings",
         lambda config, **at: changed(update_settings(config, **at), value_learning_rate=0.2),
     )
     assert not redo(installation, "small", 2, None, threading.Event()).is_equal

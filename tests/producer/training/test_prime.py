@@ -14,7 +14,7 @@ from producer.config import read_config
 from producer.errors import UsageError
 from producer.policy.learner import RolloutOutcome
 from producer.resume.resume_state import checkpoint_folder
-from producer.training import redo as redo_module
+from producer.training import recorded_updates
 from producer.training.redo import redo
 from producer.training.run import run
 from producer.training.updates import trajectory, update_settings
@@ -133,7 +133,7 @@ def test_every_step_is_trained_again_with_the_same_bits_and_another_setting_is_f
     for name, value in GIVEN.items():
         with monkeypatch.context() as patch:
             patch.setattr(
-                redo_module,
+                recorded_updates,
                 "update_settings",
                 lambda config, name=name, value=value, **at: changed(
                     update_settings(config, **at), **{name: value}

@@ -11,7 +11,7 @@ import pytest
 
 from producer.algorithms.settings import UpdateSettings
 from producer.config import RunConfig
-from producer.errors import NotFoundError
+from producer.errors import NotFoundError, UsageError
 from producer.training.redo import redo
 from producer.training.run import run
 from producer.training.updates import update_settings
@@ -49,6 +49,32 @@ def test_every_step_is_trained_again_with_the_same_bits(
     name = "adapter_model.safetensors"
     assert (output / name).read_bytes() == (recorded / name).read_bytes()
     assert read_log() == before
+
+
+def test_a_step_trained_again_as_a_control_has_the_bits_of_a_training_with_that_control(
+    trained: Trained, read_log: ReadLog, policy: str, tmp_path: Path
+) -> None:
+    settings: dict[str, Any] = {**SETTINGS, "model_name": policy, "num_steps": 1, "save_every": 1}
+    settings |= {"advantage": "rejection"}
+    installation = trained(**settings)
+    before = read_log()
+    output = tmp_path / "control"
+    result = redo(installation, "small", 1, output, threading.Event(), "ignored_rewards")
+    assert (result.is_equal, result.as_json()["differences"]) == (None, [])
+    assert result.steps[-1].differences, "nothing was trained in place of nothing"
+    assert read_log() == before
+    other = installation_at(tmp_path / "other")
+    run(small(**settings, control="ignored_rewards"), installation=other)
+    files = [
+        next((home.runs_dir / "small").glob("checkpoints/**/adapter_model.safetensors"))
+        for home in (installation, other)
+    ]
+    ours, same = (path.read_bytes() for path in files)
+    assert (output / files[0].name).read_bytes() == same != ours
+    with pytest.raises(
+        UsageError, match="training 'small' uses the control ignored_rewards already"
+    ):
+        redo(other, "small", 1, None, threading.Event(), "wrong_sign")
 
 
 def test_steps_that_were_collected_ahead_are_trained_again_with_the_same_bits(
@@ -103,7 +129,7 @@ def test_other_bits_begin_a_new_generation(
         settings = update_settings(config, generation=generation, step=step)
         return changed(settings, temperature=2 * settings.temperature)
 
-    monkeypatch.setattr("producer.training.redo.update_settings", other_temperature)
+    monkeypatch.setattr("producer.training.recorded_updates.update_settings", other_temperature)
     with caplog.at_level(logging.WARNING):
         summary = run(small(**SETTINGS, model_name=policy, num_steps=3), installation=installation)
     assert summary.generation == 1

@@ -1,7 +1,7 @@
 """An entry's table: its rows by the types of its columns, what builds it, and its state's hash."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, assert_never
 
 from pydantic import JsonValue
@@ -10,6 +10,7 @@ from producer.agents.dbbench.data.column_types import ColumnType, Value, column_
 from producer.sql_execution import Database, Limits, Setup, open_throw_away
 from producer.sql_execution.mysql_functions import COLLATION
 from producer.sql_execution.mysql_session import backticked
+from producer.sql_execution.mysql_values import as_text
 from producer.sql_execution.sqlite import quoted
 from schemas.entry import TableInfo
 
@@ -57,7 +58,7 @@ def table_hash(rows: Iterable[Iterable[int | float | str | None]]) -> str:
 
 def row_hash(row: Iterable[int | float | str | None]) -> str:
     """Five hex digits."""
-    return _md5(",".join(_text(value) for value in row if value is not None))[:ROW_DIGITS]
+    return _md5(",".join(as_text(value) for value in row if value is not None))[:ROW_DIGITS]
 
 
 def state_hash(database: Database, table: TableInfo) -> str:
@@ -69,11 +70,8 @@ def state_hash(database: Database, table: TableInfo) -> str:
     )
 
 
-def _text(value: float | str) -> str:
-    """As MySQL writes it: a whole number without a point."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
+SINGLE_LIMIT: Final = 3.4028235677973366e38
+"""What is rounded to more than the largest number of single precision."""
 
 
 def _md5(text: str) -> str:
@@ -108,15 +106,15 @@ def table_setup(table: TableInfo) -> tuple[Setup, ...]:
     name = quoted(table.name)
     columns = ", ".join(_column(column.name, column_type(column.type)) for column in table.columns)
     places = ", ".join("?" * len(table.columns))
-    rounded = [
-        (quoted(column.name), kind.scale)
+    kinds = {
+        quoted(column.name): kind
         for column, kind in zip(table.columns, _types(table), strict=True)
-        if kind.kind in {"INT", "DECIMAL"}
-    ]
+        if _stored("", kind) is not None
+    }
     return (
         Setup(f"CREATE TABLE {name} ({columns})"),
         Setup(f"INSERT INTO {name} VALUES ({places})", table_rows(table)),
-        *(_rounding(name, rounded, event) for event in ("INSERT", "UPDATE") if rounded),
+        *(_storing(name, kinds, event) for event in ("INSERT", "UPDATE") if kinds),
     )
 
 
@@ -127,40 +125,62 @@ def _column(name: str, kind: ColumnType) -> str:
         case "INT":
             is_within = f"{column} > {kind.low}.0 - 0.5 AND {column} < {kind.high}.0 + 0.5"
             return f"{column} INTEGER CHECK ({column} IS NULL OR ({is_number} AND {is_within}))"
-        case "DECIMAL":
-            limit = 10 ** (kind.digits - kind.scale)
-            is_within = f"abs(round({column}, {kind.scale})) < {limit}.0"
-            return f"{column} REAL CHECK ({column} IS NULL OR ({is_number} AND {is_within}))"
-        case "DOUBLE":
-            return f"{column} REAL CHECK ({column} IS NULL OR {is_number})"
+        case "DECIMAL" | "DOUBLE":
+            rules = [is_number]
+            if kind.scale is not None:
+                limit = 10 ** (kind.digits - kind.scale)
+                rules.append(f"abs(round({column}, {kind.scale})) < {limit}.0")
+            if kind.is_unsigned:
+                rules.append(f"{column} >= 0")
+            if kind.is_single:
+                rules.append(f"abs({column}) < {SINGLE_LIMIT}")
+            affinity = "INTEGER" if kind.kind == "DECIMAL" and not kind.scale else "REAL"
+            return f"{column} {affinity} CHECK ({column} IS NULL OR ({' AND '.join(rules)}))"
         case "TEXT":
             text = f"{column} TEXT COLLATE {COLLATION}"
-            if kind.form is not None:
-                pattern = kind.form.replace("0", "[0-9]")
-                return f"{text} CHECK ({column} GLOB '{pattern}')"
+            if kind.time is not None:
+                is_time = f"mysql_time('{kind.time}', {column}) IS NOT NULL"
+                return f"{text} CHECK ({column} IS NULL OR {is_time})"
             if kind.max_characters is not None:
-                return f"{text} CHECK (length({column}) <= {kind.max_characters})"
+                return f"{text} CHECK (length(rtrim({column}, ' ')) <= {kind.max_characters})"
             return text
         case _:
             assert_never(kind.kind)
 
 
-def _rounding(name: str, numbers: Sequence[tuple[str, int]], event: str) -> Setup:
-    """A number that is stored in an INT or a DECIMAL is rounded, halves away from zero."""
-    rounded = ", ".join(
-        f"{number} = "
-        + (f"round({number}, {scale})" if scale else f"CAST(round({number}) AS INTEGER)")
-        for number, scale in numbers
-    )
-    is_fraction = " OR ".join(
-        f"NEW.{number} <> round(NEW.{number}, {scale})"
-        if scale
-        else f"typeof(NEW.{number}) = 'real'"
-        for number, scale in numbers
+def _stored(value: str, kind: ColumnType) -> str | None:
+    """What a column stores of a value, as an expression; None: the value.
+
+    A number in an INT or a DECIMAL is rounded, halves away from zero.
+    """
+    if kind.kind == "INT" or (kind.kind == "DECIMAL" and not kind.scale):
+        # A whole number of 64 bits would lose digits.
+        rounded = f"CAST(round({value}) AS INTEGER)"
+        return f"CASE typeof({value}) WHEN 'real' THEN {rounded} ELSE {value} END"
+    if kind.kind in {"DECIMAL", "DOUBLE"}:
+        rounded = value if kind.scale is None else f"round({value}, {kind.scale})"
+        stored = f"mysql_single({rounded})" if kind.is_single else rounded
+        return None if stored == value else stored
+    if kind.time is not None:
+        return f"mysql_time('{kind.time}', {value})"
+    if kind.is_padded:
+        return f"rtrim({value}, ' ')"
+    if kind.max_characters is not None:
+        return f"substr({value}, 1, {kind.max_characters})"
+    return None
+
+
+def _storing(name: str, kinds: Mapping[str, ColumnType], event: str) -> Setup:
+    """The trigger that replaces values by what their columns store of them."""
+    stored = ", ".join(f"{column} = {_stored(column, kind)}" for column, kind in kinds.items())
+    is_other = " OR ".join(
+        # By their characters: the collation ignores spaces at the end.
+        f"NEW.{column} COLLATE BINARY IS NOT {_stored(f'NEW.{column}', kind)}"
+        for column, kind in kinds.items()
     )
     return Setup(
-        f"CREATE TRIGGER {quoted('round on ' + event.lower())} AFTER {event} ON {name}"
-        f" WHEN {is_fraction} BEGIN UPDATE {name} SET {rounded} WHERE rowid = NEW.rowid; END"
+        f"CREATE TRIGGER {quoted('stored on ' + event.lower())} AFTER {event} ON {name}"
+        f" WHEN {is_other} BEGIN UPDATE {name} SET {stored} WHERE rowid = NEW.rowid; END"
     )
 
 

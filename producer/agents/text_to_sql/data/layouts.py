@@ -22,7 +22,8 @@ from producer.agents.text_to_sql.data.verl_prompts import (
     ENDING,
     Place,
     prompt_database,
-    prompt_records,
+    prompt_record,
+    prompt_rows,
 )
 from producer.errors import NotFoundError, UsageError
 from producer.sql_data.data_files import read_strict_file
@@ -79,10 +80,9 @@ def read_questions(
     questions: list[Question] = []
     num_records, seen = 0, set[int]()
     for file in files:
-        records: Sequence[object] = (
-            prompt_records(file) if file.suffix == ENDING else _records(file)
-        )
-        gold = _gold_field(file, records)
+        is_verl = file.suffix == ENDING
+        records: Sequence[object] = prompt_rows(file) if is_verl else _records(file)
+        gold = BIRD_GOLD if is_verl else _gold_field(file, records)
         for index, record in enumerate(records):
             try:
                 found = _question(Place(file, index), record, gold, split, num_records)
@@ -131,7 +131,7 @@ def database_folders(file: Path, split: DataSplit) -> tuple[Path, ...]:
 
 
 def database_file(file: Path, split: DataSplit, db_id: str) -> Path | None:
-    """The file of a database; None: there is none. UsageError for one of verl's that is wrong."""
+    """The file of a database; None: there is none."""
     if file.suffix == ENDING and (named := prompt_database(file, db_id)) is not None:
         return named
     for folder in database_folders(file, split):
@@ -181,6 +181,9 @@ def _question(
     if not isinstance(record, dict):
         message = f"{place.file}[{place.number}]: expected an object; found {_shown(record)}"
         raise UsageError(message)
+    is_verl = place.file.suffix == ENDING
+    if is_verl:
+        record = prompt_record(place, record)
     db_id = _text(place, record, "db_id")
     is_plain = db_id not in {".", ".."} and not any(mark in db_id for mark in "/\\:")
     if not is_plain or len(db_id.encode()) > FILE_NAME_BYTES:
@@ -201,7 +204,7 @@ def _question(
         sql=_text(place, record, gold),
         difficulty=_optional_text(place, record, "difficulty"),
         cocte=_optional_text(place, record, "cocte"),
-        prompt=_optional_text(place, record, "prompt") if place.file.suffix == ENDING else None,
+        prompt=_optional_text(place, record, "prompt") if is_verl else None,
     )
 
 

@@ -6,6 +6,7 @@ A row has `prompt` (messages), `reward_model.ground_truth` (the gold) and, in it
 or Spider would, next to the file.
 """
 
+import contextlib
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
@@ -31,32 +32,52 @@ class Place(NamedTuple):
         raise UsageError(message)
 
 
-def prompt_records(file: Path) -> list[dict[str, Any]]:
-    """One record per row. UsageError names file, row and field."""
-    return [_record(Place(file, number), row) for number, row in enumerate(parquet_rows(file))]
+def prompt_rows(file: Path) -> list[dict[str, Any]]:
+    """The rows as they stand. UsageError for a file without any."""
+    rows = parquet_rows(file)
+    if not rows:
+        message = f"{file}: it has no rows; expected prompts"
+        raise UsageError(message)
+    return rows
 
 
 def prompt_database(file: Path, db_id: str) -> Path | None:
-    """The database file that the rows name for `db_id`; None: they name none."""
+    """The database file that the rows name for `db_id`; None: they name none that is there."""
     return _databases(file, file_state(file)).get(db_id)
 
 
 @lru_cache(maxsize=16)
 def _databases(file: Path, _state: FileState) -> dict[str, Path]:
+    """The first file that is there, of each name. A row that is wrong names none."""
     found: dict[str, Path] = {}
-    for number, record in enumerate(prompt_records(file)):
-        if record["database"] is None:
-            continue
-        path = file.parent / Path(record["database"]).expanduser()
-        if found.setdefault(record["db_id"], path) != path:
-            what = f"{record['db_id']!r} has two files, {found[record['db_id']]} and {path}"
-            Place(file, number).refuse("database", what)
-        if not path.is_file():
-            Place(file, number).refuse("database", f"there is no file {path}")
+    for number, row in enumerate(prompt_rows(file)):
+        with contextlib.suppress(UsageError):
+            record = _fields(Place(file, number), row)
+            path = _path(file, record["database"])
+            if path is not None and path.is_file():
+                found.setdefault(record["db_id"], path)
     return found
 
 
-def _record(place: Place, row: dict[str, Any]) -> dict[str, Any]:
+def _path(file: Path, database: str | None) -> Path | None:
+    return None if database is None else file.parent / Path(database).expanduser()
+
+
+def prompt_record(place: Place, row: dict[str, Any]) -> dict[str, Any]:
+    """A row's record. UsageError names file, row and field, also for a database that is missing."""
+    record = _fields(place, row)
+    path = _path(place.file, record["database"])
+    if path is None:
+        return record
+    if not path.is_file():
+        place.refuse("database", f"there is no file {path}")
+    first = prompt_database(place.file, record["db_id"])
+    if first != path:
+        place.refuse("database", f"{record['db_id']!r} has two files, {first} and {path}")
+    return record
+
+
+def _fields(place: Place, row: dict[str, Any]) -> dict[str, Any]:
     extra = row.get("extra_info") or {}
     reward_model = row.get("reward_model") or {}
     for name, value in (("extra_info", extra), ("reward_model", reward_model)):
@@ -99,4 +120,9 @@ def _prompt(place: Place, given: object) -> str:
     if roles not in (["user"], ["system", "user"]):
         what = f"expected a text, or messages of system and user; found roles {roles}"
         place.refuse("prompt", what)
-    return "\n\n".join(str(message["content"]) for message in messages)
+    contents = [message.get("content") for message in messages]
+    texts = [content for content in contents if isinstance(content, str)]
+    if len(texts) < len(contents):
+        other = next(content for content in contents if not isinstance(content, str))
+        place.refuse("prompt", f"expected messages of text; found the content {other!r:.80}")
+    return "\n\n".join(texts)

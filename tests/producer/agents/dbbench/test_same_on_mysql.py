@@ -12,7 +12,7 @@ from producer.agents.dbbench.agent import PASSWORD
 from producer.agents.dbbench.codec import DbBenchCodec
 from producer.agents.dbbench.data.generate import generate
 from producer.agents.dbbench.data.skills import SKILLS, is_ordered
-from producer.agents.dbbench.data.table import open_embedded, table_hash
+from producer.agents.dbbench.data.table import open_embedded, state_hash
 from producer.agents.dbbench.data.tasks import task_of
 from producer.agents.dbbench.environment import DbBenchEnvironment, OpenDatabase, open_on_server
 from producer.config import RunConfig
@@ -27,6 +27,7 @@ from schemas.turn import TakenAction
 from tests.support.mariadb import MariaDbServer
 
 STATEMENTS = Path(__file__).with_name("statements.sql").read_text().splitlines()
+TYPED_STATEMENTS = Path(__file__).with_name("typed_statements.sql").read_text().splitlines()
 PEOPLE = TableInfo(
     name="people",
     columns=(
@@ -46,6 +47,44 @@ PEOPLE = TableInfo(
         (7, None, "Rome", 22, 7),
     ),
 )
+PRODUCTS = TableInfo(
+    name="products",
+    columns=(
+        Column(name="name", type="VARCHAR(50)"),
+        Column(name="price", type="DECIMAL(10,2)"),
+        Column(name="quantity", type="INT"),
+        Column(name="sold", type="DATETIME"),
+        Column(name="day", type="DATE"),
+        Column(name="at", type="TIME"),
+        Column(name="weight", type="DOUBLE"),
+        Column(name="pieces", type="DECIMAL(6,0)"),
+        Column(name="code", type="CHAR(4)"),
+        Column(name="tiny", type="TINYINT"),
+        Column(name="f", type="FLOAT"),
+    ),
+    rows=(
+        (
+            *("Laptop", 999.99, 10, "2024-01-31 10:00:00", "2024-01-31", "09:05:00"),
+            *(1.5, "3", "ab", 1, 0.1),
+        ),
+        (
+            *("Desk", 300, 5, "2023-12-01", "2023-12-01", "23:59:59"),
+            *(20, "12", "abcd", -5, 123456.789),
+        ),
+        ("Pen", -0.5, None, None, None, None, None, None, None, None, None),
+        (
+            *(None, "1.005", -3, "1999-09-09 09:09:09", "1999-9-9", "00:00:00"),
+            *(-1e20, "-7", "x y", 127, 16777217),
+        ),
+        (
+            *("chair ", 99.995, 0, "2024-02-29 23:00:01", "2024-02-29", "12:00:00"),
+            *(1e-7, 0, "", 0, 1e10),
+        ),
+        ("near", None, None, None, None, None, None, None, None, None, 8537673),
+        ("nearer", None, None, None, None, None, None, None, None, None, 8537674),
+    ),
+)
+"""Of every kind of type, with NULL, negative and rounded values."""
 CODEC = DbBenchCodec()
 Found = tuple[object, str]
 """The rows (None: refused), and the table's hash afterwards."""
@@ -65,8 +104,7 @@ def found(open_database: OpenDatabase, table: TableInfo, statements: Sequence[st
                 rows: object = comparable(database.execute(sql).rows, sql)
             except SqlRefusedError:
                 rows = None
-            names = [column.name for column in table.columns]
-            results.append((rows, table_hash(database.table_rows(table.name, names))))
+            results.append((rows, state_hash(database, table)))
     finally:
         database.close()
     return results
@@ -81,9 +119,9 @@ def comparable(rows: Sequence[Sequence[Cell]], sql: str) -> list[str]:
     return shown if is_ordered(sql) else sorted(shown)
 
 
-def sessions() -> list[list[str]]:
+def sessions(statements: Sequence[str]) -> list[list[str]]:
     """Reading statements share a session, each changing one has its own."""
-    grouped = groupby(filter(None, STATEMENTS), lambda sql: sql.split()[0] in {"SELECT", "WITH"})
+    grouped = groupby(filter(None, statements), lambda sql: sql.split()[0] in {"SELECT", "WITH"})
     return [
         batch
         for is_reading, group in grouped
@@ -91,12 +129,19 @@ def sessions() -> list[list[str]]:
     ]
 
 
-def test_statements_of_every_kind_give_the_same_rows_and_tables(open_server: OpenDatabase) -> None:
-    assert len(STATEMENTS) > 170
+@pytest.mark.parametrize(
+    ("table", "listed", "at_least"),
+    [(PEOPLE, STATEMENTS, 190), (PRODUCTS, TYPED_STATEMENTS, 125)],
+    ids=["plain", "typed"],
+)
+def test_statements_of_every_kind_give_the_same_rows_and_tables(
+    open_server: OpenDatabase, table: TableInfo, listed: list[str], at_least: int
+) -> None:
+    assert len(listed) > at_least
     different = []
-    for statements in sessions():
-        here = found(open_embedded, PEOPLE, statements)
-        there = found(open_server, PEOPLE, statements)
+    for statements in sessions(listed):
+        here = found(open_embedded, table, statements)
+        there = found(open_server, table, statements)
         different += [
             (sql, one, other)
             for sql, one, other in zip(statements, here, there, strict=True)

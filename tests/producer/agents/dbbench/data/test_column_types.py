@@ -37,6 +37,25 @@ from schemas.entry import Column, TableInfo
         ("DATE", "2024-01-31", "2024-01-31", "2024-01-31"),
         ("DATETIME", "2024-01-31 10:00:00", "2024-01-31 10:00:00", "2024-01-31 10:00:00"),
         ("DECIMAL(10,2)", None, None, None),
+        ("DECIMAL(6,0)", "2.5", 3.0, "3"),
+        ("DECIMAL(10,2) UNSIGNED", 0.5, 0.5, "0.50"),
+        ("DOUBLE", 1e-7, 1e-7, "0.0000001"),
+        ("DOUBLE", 1e20, 1e20, "1e20"),
+        ("DOUBLE(10,2)", 1.005, 1.01, "1.01"),
+        ("FLOAT", 0.1, 0.10000000149011612, "0.1"),
+        ("FLOAT", 123456.789, 123456.7890625, "123457"),
+        ("FLOAT(10,2)", 123456.785, 123456.7890625, "123456.79"),
+        ("FLOAT(53)", 123456.789, 123456.789, "123456.789"),
+        ("YEAR", "2024", 2024, "2024"),
+        ("CHAR(3)", "ab ", "ab", "ab"),
+        ("VARCHAR(3)", "abc  ", "abc", "abc"),
+        ("DATE", "2024-1-5", "2024-01-05", "2024-01-05"),
+        ("DATE", "20240105", "2024-01-05", "2024-01-05"),
+        ("DATETIME", "2024-01-31", "2024-01-31 00:00:00", "2024-01-31 00:00:00"),
+        ("TIMESTAMP", "2024-01-31T10:00", "2024-01-31 10:00:00", "2024-01-31 10:00:00"),
+        ("DATETIME", "2024-12-31 23:59:59.5", "2025-01-01 00:00:00", "2025-01-01 00:00:00"),
+        ("TIME", "9:05:00", "09:05:00", "09:05:00"),
+        ("TIME", "-120:00", "-120:00:00", "-120:00:00"),
     ],
 )
 def test_a_value_is_stored_and_written_as_in_mysql(
@@ -57,8 +76,20 @@ def test_a_value_is_stored_and_written_as_in_mysql(
         ("DOUBLE", "1e999", "out of range of a DOUBLE"),
         ("DECIMAL(10,2)", "x", "'x' is no number"),
         ("VARCHAR(3)", "four", "'four' has 4 characters, too many for VARCHAR(3)"),
-        ("DATE", "31.1.2024", "'31.1.2024' is no DATE; write it as 0000-00-00"),
+        ("DATE", "31.1.2024", "'31.1.2024' is not a valid DATE; write it as 2024-01-31"),
         ("TEXT", True, "True is no text"),
+        ("DATE", "2023-02-29", "'2023-02-29' is not a valid DATE; write it as 2024-01-31"),
+        (
+            "DATETIME",
+            "2024-13-01 10:00:00",
+            "is not a valid DATETIME; write it as 2024-01-31 10:00:00",
+        ),
+        ("TIME", "23:61:00", "'23:61:00' is no TIME; write it as 10:00:00"),
+        ("YEAR", 1900, "1900 is out of range of a YEAR"),
+        ("FLOAT", 1e39, "1e+39 is out of range of a FLOAT"),
+        ("DOUBLE UNSIGNED", -1, "-1 is out of range of a DOUBLE UNSIGNED"),
+        ("DECIMAL(10,2) UNSIGNED", "-0.01", "-0.01' is out of range of a DECIMAL(10,2) UNSIGNED"),
+        ("DOUBLE(4,2)", 100, "100 is out of range of a DOUBLE(4,2)"),
     ],
 )
 def test_a_value_that_mysql_would_refuse_is_refused(
@@ -71,7 +102,10 @@ def test_a_value_that_mysql_would_refuse_is_refused(
 
 @pytest.mark.parametrize(
     "declared",
-    ["BLOB", "VARCHAR", "TEXT(3,1)", "DECIMAL(2,3)", "DECIMAL(40,2)", "INT(1,2)", "INT;"],
+    [
+        *("BLOB", "VARCHAR", "TEXT(3,1)", "DECIMAL(2,3)", "DECIMAL(40,2)", "INT(1,2)", "INT;"),
+        *("ENUM('a','b')", "DATETIME(6)", "DOUBLE(20,2)", "DOUBLE(5)", "YEAR(2)", "JSON", "BIT(1)"),
+    ],
 )
 def test_another_type_is_refused_with_those_that_there_are(declared: str) -> None:
     with pytest.raises(ValueError, match=r"is no type of DB Bench; .*VARCHAR\(50\)"):
@@ -127,6 +161,68 @@ def test_decimals_are_computed_exactly() -> None:
     try:
         asked = "SELECT SUM(price), AVG(price) FROM products WHERE price > '299.99'"
         assert database.execute(asked).rows == ((1299.99, 649.995),)
+    finally:
+        database.close()
+
+
+VISITS = TableInfo(
+    name="visits",
+    columns=(
+        Column(name="day", type="DATE"),
+        Column(name="begin", type="DATETIME"),
+        Column(name="fee", type="DECIMAL(8,2)"),
+        Column(name="rate", type="FLOAT"),
+        Column(name="id", type="BIGINT"),
+    ),
+    rows=(
+        ("2024-01-05", "2024-01-05 00:00:00", 300, 99.99, 2**53 + 1),
+        ("2024-02-10", "2024-02-10 09:30:00", 0.5, 123456.789, 2),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "row"),
+    [
+        ("SELECT COUNT(*) FROM visits WHERE day > '2024-1-9'", (1,)),
+        ("SELECT COUNT(*) FROM visits WHERE day = 20240105", (1,)),
+        ("SELECT COUNT(*) FROM visits WHERE begin = '2024-01-05'", (1,)),
+        ("SELECT COUNT(*) FROM visits WHERE begin BETWEEN '2024-01-01' AND '2024-01-05'", (1,)),
+        ("SELECT COUNT(*) FROM visits WHERE day IN ('2024-1-5', '2024-2-10')", (2,)),
+        ("SELECT COUNT(*) FROM visits WHERE day < '2024-01-05 10:00:00'", (1,)),
+        ("SELECT COUNT(*) FROM visits WHERE day = begin", (1,)),
+        ("SELECT CONCAT(fee, '/', rate) FROM visits WHERE id = 2", ("0.50/123457",)),
+        ("SELECT LENGTH(fee), CAST(fee AS CHAR) FROM visits WHERE fee = 300", (6, "300.00")),
+        ("SELECT MAX(rate) FROM visits", (123457.0,)),
+        ("SELECT COUNT(*) FROM visits WHERE rate = 99.99", (0,)),
+        ("SELECT MAX(id) FROM visits", (2**53 + 1,)),
+    ],
+)
+def test_types_count_in_statements(sql: str, row: tuple[object, ...]) -> None:
+    database = open_embedded(VISITS)
+    try:
+        assert database.execute(sql).rows == (row,)
+    finally:
+        database.close()
+
+
+def test_what_is_written_is_stored_by_its_type() -> None:
+    written = (
+        "INSERT INTO visits VALUES ('2024-3-1', '2024-03-01 08:00:00.7', 1.005, 0.1, 2.5)",
+        "UPDATE visits SET fee = fee + 1 WHERE id > 3",
+        "UPDATE visits SET begin = '2024-12-24', day = '20241224' WHERE id = 2",
+    )
+    database = open_embedded(VISITS)
+    try:
+        for sql in written:
+            database.execute(sql)
+        assert {*database.table_rows("visits", ["day", "begin", "fee", "id"])} == {
+            ("2024-03-01", "2024-03-01 08:00:01", 1.01, 3),
+            ("2024-01-05", "2024-01-05 00:00:00", 301.0, 2**53 + 1),
+            ("2024-12-24", "2024-12-24 00:00:00", 0.5, 2),
+        }
+        with pytest.raises(SqlRefusedError):
+            database.execute("UPDATE visits SET day = '2024-02-30'")
     finally:
         database.close()
 

@@ -2,7 +2,14 @@
 
 import pytest
 
-from producer.agents.dbbench.data.table import LIMITS, row_hash, server_setup, table_hash
+from producer.agents.dbbench.data.table import (
+    LIMITS,
+    open_embedded,
+    row_hash,
+    server_setup,
+    state_hash,
+    table_hash,
+)
 from producer.sql_execution.mysql_admin import administrator, parse_server_url
 from producer.sql_execution.mysql_session import MysqlDatabase
 from schemas.entry import Column, TableInfo
@@ -65,3 +72,32 @@ def test_the_server_computes_the_same(
     ((expected,),) = admin.run(database._named().name, BY_THE_SERVER)
     assert table_hash(database.table_rows("t", ["id", "name"])) == str(expected)
     database.close()
+
+
+def test_the_server_computes_the_same_of_every_type(mariadb: MariaDbServer) -> None:
+    columns = (
+        Column(name="id", type="DECIMAL(10,2)"),
+        Column(name="name", type="TIME"),
+        *(
+            Column(name=f"c{number}", type=type_)
+            for number, type_ in enumerate(
+                ("DOUBLE", "FLOAT", "FLOAT(10,2)", "DOUBLE(10,3)", "DATETIME", "DATE", "YEAR"), 1
+            )
+        ),
+    )
+    rows = (
+        (300, "9:05:00", 1e-7, 123456.789, 123456.785, 2, "2024-01-31", "2024-1-31", 2024),
+        (-0.5, "-01:00:00", 1e20, 16777217, 0.1, -1.0005, "1999-12-31 23:59:59", None, 1901),
+        (None, "120:00:00", 0.1, 1e10, None, None, None, "2024-02-29", None),
+        (0, "00:00:00", 1e15, 1e-5, 99.999, 12345.6789, "2024-06-01 00:00:00", "2000-01-01", 2155),
+    )
+    table = TableInfo(name="t", columns=columns, rows=rows)
+    admin = administrator(parse_server_url(mariadb.url))
+    server = MysqlDatabase(admin, server_setup(table), LIMITS)
+    embedded = open_embedded(table)
+    listed = ", ".join(column.name for column in columns)
+    asked = BY_THE_SERVER.replace("id, name", listed)
+    ((expected,),) = admin.run(server._named().name, asked)
+    for database in (server, embedded):
+        assert state_hash(database, table) == str(expected)
+        database.close()

@@ -98,6 +98,14 @@ def test_a_row_without_a_name_or_a_number_has_those_of_its_file_and_place(folder
         ({"extra_info": {"index": "a"}}, r"\[0\].db_id: database 'shop' has no file shop.sqlite"),
         ({"db_id": None, "extra_info": {"index": 1}}, r"\[0\].db_id: expected the database: db_id"),
         ({"extra_info": "x"}, r"\[0\].extra_info: expected fields with values"),
+        (
+            {"prompt": [{"role": "user", "content": None}]},
+            r"\[0\].prompt: expected messages of text; found the content None",
+        ),
+        (
+            {"prompt": [{"role": "user"}]},
+            r"\[0\].prompt: expected messages of text; found the content None",
+        ),
     ],
 )
 def test_a_row_that_cannot_be_read_names_file_row_and_field(
@@ -113,6 +121,38 @@ def test_two_files_of_one_database_name_are_refused(folder: Path) -> None:
     other = {**ROW, "extra_info": {"index": 8, "db_path": "files/other.sqlite"}}
     with pytest.raises(UsageError, match=r"\[1\].database: 'shop' has two files"):
         read_questions(write(folder / "train.parquet", ROW, other), "train")
+
+
+def test_a_row_that_is_wrong_is_left_out_and_the_others_stay(folder: Path) -> None:
+    def row(index: int, path: str = "files/shop.sqlite", **change: Any) -> dict[str, Any]:
+        return {**ROW, "extra_info": {"index": index, "db_path": path}, **change}
+
+    create(folder / "files/other.sqlite")
+    rows = [
+        row(0, "files/gone.sqlite"),
+        row(1),
+        row(2, "files/other.sqlite"),
+        row(3, reward_model={"style": "rule", "ground_truth": None}),
+        row(4, "files/gone.sqlite", db_id="gone"),
+        row(5),
+    ]
+    file = write(folder / "train.parquet", *rows)
+    left_out: list[str] = []
+    questions = read_questions(file, "train", left_out)
+    assert [question.question_id for question in questions] == [1, 5]
+    assert {question.database for question in questions} == {folder / "files/shop.sqlite"}
+    reasons = ("no file", "'shop' has two files", "ground_truth: expected SQL", "no file")
+    assert [reason in line for reason, line in zip(reasons, left_out, strict=True)] == [True] * 4
+    assert len(load_text_to_sql(file, "train", "tasks", skip_invalid=True)) == 2
+
+
+def test_a_file_without_rows_is_refused(folder: Path) -> None:
+    from pyarrow import Table, parquet
+
+    empty = Table.from_pylist([ROW])[:0]
+    parquet.write_table(empty, folder / "train.parquet")
+    with pytest.raises(UsageError, match=r"train\.parquet: it has no rows"):
+        read_questions(folder, "train")
 
 
 def test_what_is_no_parquet_is_refused(folder: Path) -> None:
