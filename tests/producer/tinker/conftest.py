@@ -1,5 +1,7 @@
 """A small policy, and a stand-in for Tinker that trains it in a process of its own."""
 
+import asyncio
+import faulthandler
 import gc
 import shutil
 import subprocess
@@ -21,6 +23,26 @@ from tests.producer.policy.conftest import TEXTS
 from tests.support.small_size import SIZE
 
 
+async def closed(holder: InternalClientHolder) -> None:
+    """Close it; cancel what it runs until that ends.
+
+    The SDK cancels once and waits without a limit. A task whose request ends in that moment can
+    miss it, and its loop goes on.
+    """
+    closing = asyncio.ensure_future(holder.aclose())
+    while not closing.done():
+        await asyncio.wait([closing], timeout=1)
+        for task in (
+            holder._session_heartbeat_task,
+            holder._client_dynamic_config_refresh_task,
+            holder._cancel_drain_task,
+            *holder._futures_poller_tasks,
+        ):
+            if task is not None:
+                task.cancel()
+    await closing
+
+
 @pytest.fixture(scope="module")
 def sdk_connections() -> Iterator[None]:
     """End the SDK's sessions with the module, which would otherwise live as long as the process.
@@ -35,7 +57,12 @@ def sdk_connections() -> Iterator[None]:
     holders = [found for found in gc.get_objects() if type(found) is InternalClientHolder]
     sessionless_holder_cache._holders.clear()
     for holder in holders:
-        holder.run_coroutine_threadsafe(holder.aclose()).result(30)
+        try:
+            holder.run_coroutine_threadsafe(closed(holder)).result(30)
+        except TimeoutError:
+            running = "\n".join(str(task) for task in asyncio.all_tasks(holder.get_loop()))
+            faulthandler.dump_traceback()
+            pytest.fail(f"a session of the SDK does not close; what it still runs:\n{running}")
     del holders
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
