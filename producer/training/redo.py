@@ -286,7 +286,7 @@ def _with_control(config: RunConfig, control: ControlName) -> RunConfig:
     if config.control != "none":
         message = (
             f"training {config.training_name!r} uses the control {config.control} already;"
-            " redo --control needs a training without one"
+            " choose a training without a control"
         )
         raise UsageError(message)
     return read_config({**config.recorded(), "control": control})

@@ -188,14 +188,14 @@ REFUSED = {
     "index cua.pk_turn of cua.turn_old": "ALTER TABLE cua.turn RENAME TO turn_old",
     "view cua.turn": "ALTER TABLE cua.turn RENAME TO turn_old; CREATE VIEW cua.turn AS TABLE"
     " cua.turn_old",
-    "taken: view cua.turn;": f"{APART}CREATE VIEW cua.turn AS TABLE public.turn",
-    "materialized view cua.turn;": f"{APART}CREATE MATERIALIZED VIEW cua.turn AS SELECT 1",
-    "partitioned table cua.turn;": f"{APART}CREATE TABLE cua.turn (LIKE public.turn) PARTITION BY"
+    "needs: view cua.turn.": f"{APART}CREATE VIEW cua.turn AS TABLE public.turn",
+    "materialized view cua.turn.": f"{APART}CREATE MATERIALIZED VIEW cua.turn AS SELECT 1",
+    "partitioned table cua.turn.": f"{APART}CREATE TABLE cua.turn (LIKE public.turn) PARTITION BY"
     " HASH (id)",
-    "type cua.turn;": f"{APART}CREATE TYPE cua.turn AS ENUM ('a')",
-    "sequence cua.ix_rollout_task_id;": "DROP INDEX cua.ix_rollout_task_id; CREATE SEQUENCE"
+    "type cua.turn.": f"{APART}CREATE TYPE cua.turn AS ENUM ('a')",
+    "sequence cua.ix_rollout_task_id.": "DROP INDEX cua.ix_rollout_task_id; CREATE SEQUENCE"
     " cua.ix_rollout_task_id",
-    "index cua.ix_rollout_task_id of cua.turn;": "DROP INDEX cua.ix_rollout_task_id; CREATE INDEX"
+    "index cua.ix_rollout_task_id of cua.turn.": "DROP INDEX cua.ix_rollout_task_id; CREATE INDEX"
     " ix_rollout_task_id ON cua.turn (reward)",
     "of cua_ops.mine": "ALTER TABLE cua_ops.operator_drop RENAME TO mine",
     "view cua_ops.mine": "CREATE VIEW cua_ops.mine AS SELECT id FROM cua_ops.operator_drop; ALTER"

@@ -130,7 +130,7 @@ DELETE FROM products ORDER BY sold LIMIT 2
 SELECT name, f FROM products ORDER BY f DESC, name
 SELECT f AS g FROM products ORDER BY g
 SELECT name, f FROM products WHERE f < 9000000 ORDER BY f DESC LIMIT 1
-SELECT f FROM products UNION SELECT f FROM products
+SELECT f FROM products WHERE f < 1e6 UNION SELECT f FROM products WHERE f < 1
 INSERT INTO products (name, sold) VALUES ('zero', '0000-00-00')
 INSERT INTO products (name, day) VALUES ('zero', '0000-00-00')
 INSERT INTO products (name, sold) VALUES ('zero', '0000-00-00 00:00:00')

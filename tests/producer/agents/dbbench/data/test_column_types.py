@@ -84,7 +84,7 @@ def test_a_value_is_stored_and_written_as_in_mysql(
             "2024-13-01 10:00:00",
             "is not a valid DATETIME; write it as 2024-01-31 10:00:00",
         ),
-        ("TIME", "23:61:00", "'23:61:00' is no TIME; write it as 10:00:00"),
+        ("TIME", "23:61:00", "'23:61:00' is not a valid TIME; write it as 10:00:00"),
         ("YEAR", 1900, "1900 is out of range of a YEAR"),
         ("FLOAT", 1e39, "1e+39 is out of range of a FLOAT"),
         ("DOUBLE UNSIGNED", -1, "-1 is out of range of a DOUBLE UNSIGNED"),
