@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import torch
 
 from producer.policy.memory_demand import (
-    TOKENS_PER_MICRO_BATCH,
     NetworkSize,
     Term,
     fitting_demand,
@@ -30,9 +29,12 @@ class FittingMemory:
     @property
     def pass_tokens(self) -> int:
         """Padded tokens of one pass; a longer example is a pass of its own."""
-        if self.device.type != "cpu":
-            return TOKENS_PER_MICRO_BATCH
-        return pass_tokens(self.size, has_logits=self.has_logits, checkpointed=self.checkpointed)
+        return pass_tokens(
+            self.size,
+            self.device.type,
+            has_logits=self.has_logits,
+            checkpointed=self.checkpointed,
+        )
 
     def check_weights(self) -> None:
         """UsageError unless weights and passes fit; before any weight is read."""

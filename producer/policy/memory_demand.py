@@ -13,10 +13,10 @@ FLOAT32_BYTES: Final = 4
 BYTES_PER_TRAINED: Final = 4 * FLOAT32_BYTES
 """Of an adapter's weight: itself, its gradient, and two moments of Adam."""
 TOKENS_PER_MICRO_BATCH: Final = 4096
-"""Padded tokens of one forward pass of an update; a longer sequence is a pass of its own."""
+"""Most padded tokens of one forward pass of an update; a longer sequence is a pass of its own."""
 PASS_BYTES: Final = 2**30
-"""Of activations and logits of one pass of a supervised training on a processor. Fixed, so that
-bits do not depend on the memory that a machine has left."""
+"""Of one pass of a training on a processor: activations, in a supervised training also logits.
+Fixed, so that bits do not depend on the memory that a machine has left."""
 LOGIT_BYTES: Final = 2**26
 """Of the logits that exist at a time in an update."""
 PREFILL_BYTES: Final = 2**30
@@ -131,6 +131,8 @@ class Workload:
     """Passes that run at the same time."""
     screen_cache_bytes: int | None
     kv_cache_bytes: int | None
+    pass_tokens: int = TOKENS_PER_MICRO_BATCH
+    """Of an update, padded."""
 
     @property
     def turn_tokens(self) -> int:
@@ -177,8 +179,20 @@ def memory_demand(network: NetworkSize, work: Workload, *, checkpointed: bool) -
     return fixed + max(phases, key=total_bytes)
 
 
-def pass_tokens(network: NetworkSize, *, has_logits: bool, checkpointed: bool) -> int:
-    """Padded tokens of one pass of a supervised training, by what it keeps of a token."""
+def pass_tokens(
+    network: NetworkSize,
+    device_type: str,
+    *,
+    has_logits: bool = False,
+    checkpointed: bool = False,
+) -> int:
+    """Padded tokens of one pass of a training, by what it keeps of a token on a processor.
+
+    `has_logits`: of the whole vocabulary at once, in a supervised training. An update computes them
+    in chunks; its bits do not depend on whether it is checkpointed.
+    """
+    if device_type != "cpu":
+        return TOKENS_PER_MICRO_BATCH
     each = network.activation_bytes(1, checkpointed=checkpointed)
     each += _fitted_logit_bytes(network, has_logits=has_logits)
     return max(1, min(TOKENS_PER_MICRO_BATCH, PASS_BYTES // each))
@@ -290,7 +304,7 @@ def _sampling(network: NetworkSize, work: Workload) -> list[Term]:
 def _updating(network: NetworkSize, work: Workload, *, checkpointed: bool) -> list[Term]:
     tokens = max(
         work.episode_tokens,
-        min(TOKENS_PER_MICRO_BATCH, work.extent.batch_size * work.episode_tokens),
+        min(work.pass_tokens, work.extent.batch_size * work.episode_tokens),
     )
     chunk = min(LOGIT_BYTES, tokens * network.vocabulary * FLOAT32_BYTES)
     chunk = max(chunk, network.vocabulary * FLOAT32_BYTES)

@@ -13,11 +13,12 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from producer.policy.memory_demand import FLOAT32_BYTES, LOGIT_BYTES, TOKENS_PER_MICRO_BATCH
+from producer.policy.memory_demand import FLOAT32_BYTES, LOGIT_BYTES
 from producer.policy.sequences import TokenSequence
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.prefix_sharing import (
     TokenRow,
+    max_pass_tokens,
     sampling_states,
     share_rows,
 )
@@ -81,13 +82,15 @@ def _in_chunks(
 
 
 def micro_batches(
-    network: Network, sequences: Sequence[TokenSequence], max_tokens: int = TOKENS_PER_MICRO_BATCH
+    network: Network, sequences: Sequence[TokenSequence], max_tokens: int | None = None
 ) -> list[list[list[int]]]:
     """Batches of rows of indices of `sequences`, each of at most `max_tokens` padded tokens.
 
-    Rows of similar length share a batch, longest first. A longer row is a batch of its own.
+    Rows of similar length share a batch, longest first. A longer row is a batch of its own. Without
+    `max_tokens` as many as `max_pass_tokens` gives.
     """
-    rows = share_rows(network, sequences)
+    max_tokens = max_tokens or max_pass_tokens(network)
+    rows = share_rows(network, sequences, max_tokens)
     batches = length_batches([row.num_tokens for row in rows], max_tokens)
     return [[rows[at].indices for at in batch] for batch in batches]
 

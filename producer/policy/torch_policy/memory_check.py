@@ -26,6 +26,7 @@ from producer.policy.memory_demand import (
     Workload,
     format_bytes,
     memory_demand,
+    pass_tokens,
     total_bytes,
 )
 from producer.policy.torch_policy.architectures import CHOICES, architecture_of
@@ -141,6 +142,7 @@ def check_memory(
         ),
         screen_cache_bytes=compute.screen_cache_bytes,
         kv_cache_bytes=compute.kv_cache_bytes,
+        pass_tokens=pass_tokens(size, placement.device.type),
     )
     demands = [
         memory_demand(size, work, checkpointed=checkpointed)

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from producer.policy.memory_demand import TOKENS_PER_MICRO_BATCH
+from producer.policy.memory_demand import pass_tokens
 from producer.policy.sequences import TokenSequence
 from producer.policy.torch_policy.forward import NetworkInput, hidden_states
 from producer.policy.torch_policy.memory_check import size_of_network
@@ -48,8 +48,16 @@ class PackedSequence(NamedTuple):
     """Of each of its tokens in the row."""
 
 
-def share_rows(network: Network, sequences: Sequence[TokenSequence]) -> list[SharedRow]:
-    """The sequences in rows of at most TOKENS_PER_MICRO_BATCH tokens; a longer one has its own.
+def max_pass_tokens(network: Network) -> int:
+    """Padded tokens of one pass of an update."""
+    size = size_of_network(network.base.config, network.base.dtype)
+    return pass_tokens(size, network.device.type)
+
+
+def share_rows(
+    network: Network, sequences: Sequence[TokenSequence], max_tokens: int
+) -> list[SharedRow]:
+    """The sequences in rows of at most `max_tokens` tokens; a longer one has its own.
 
     In the order of their content, a sequence joins the row of the one before it if that is cheaper
     than a row of its own.
@@ -64,7 +72,7 @@ def share_rows(network: Network, sequences: Sequence[TokenSequence]) -> list[Sha
             together = num_tokens + length - _common_prefix_length(keys[indices[-1]], keys[index])
             apart = _cost(num_tokens, len(indices), break_even) + _cost(length, 1, break_even)
             is_cheaper = _cost(together, len(indices) + 1, break_even) < apart
-            if is_cheaper and together <= TOKENS_PER_MICRO_BATCH:
+            if is_cheaper and together <= max_tokens:
                 rows[-1] = SharedRow([*indices, index], together)
                 continue
         rows.append(SharedRow([index], length))

@@ -36,18 +36,22 @@ LOGITS = 3 * 49_152 * 4
 
 
 def test_a_pass_has_as_many_tokens_as_take_a_gibibyte() -> None:
-    assert pass_tokens(SMOLLM2, has_logits=True, checkpointed=False) == 2**30 // (KEPT + LOGITS)
-    assert pass_tokens(SMOLLM2, has_logits=True, checkpointed=False) == 571
-    assert pass_tokens(SMOLLM2, has_logits=False, checkpointed=False) == 2**30 // KEPT == 832
+    assert pass_tokens(SMOLLM2, "cpu", has_logits=True, checkpointed=False) == 2**30 // (
+        KEPT + LOGITS
+    )
+    assert pass_tokens(SMOLLM2, "cpu", has_logits=True, checkpointed=False) == 571
+    assert pass_tokens(SMOLLM2, "cpu", has_logits=False, checkpointed=False) == 2**30 // KEPT == 832
     # With checkpointing the inputs of 30 layers and one layer: 30 x 576 x 4 + 43,008 bytes.
-    assert pass_tokens(SMOLLM2, has_logits=True, checkpointed=True) == 2**30 // (112_128 + LOGITS)
+    assert pass_tokens(SMOLLM2, "cpu", has_logits=True, checkpointed=True) == 2**30 // (
+        112_128 + LOGITS
+    )
 
 
 def test_small_policies_have_4096_tokens_as_before_and_the_largest_one() -> None:
     small = replace(SMOLLM2, layers=4, hidden=128, feed_forward=384, query=128, vocabulary=1000)
-    assert pass_tokens(small, has_logits=True, checkpointed=False) == 4096
+    assert pass_tokens(small, "cpu", has_logits=True, checkpointed=False) == 4096
     giant = replace(SMOLLM2, hidden=10**7)
-    assert pass_tokens(giant, has_logits=True, checkpointed=False) == 1
+    assert pass_tokens(giant, "cpu", has_logits=True, checkpointed=False) == 1
 
 
 def test_the_terms_are_weights_optimiser_activations_and_logits() -> None:

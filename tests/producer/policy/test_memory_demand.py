@@ -17,6 +17,7 @@ from producer.policy.memory_demand import (
     RunExtent,
     Workload,
     memory_demand,
+    pass_tokens,
     total_bytes,
 )
 from producer.policy.torch_policy.memory_check import check_memory, size_of_network
@@ -127,6 +128,17 @@ def test_the_larger_of_sampling_and_updating_counts() -> None:
         60_000 * 28 * 167_936
     )
     assert terms["logits of an update"] == 3 * 2**26
+
+
+def test_an_update_has_passes_of_as_many_tokens_as_fit_into_the_bound() -> None:
+    # A rollout has 3,000 tokens; of more at a time a pass takes 5,000.
+    short = replace(PHONE, max_turns=1, concurrent_rollouts=1)
+    work = replace(WORK, extent=short, pass_tokens=5_000)
+    terms = by_name(QWEN_2B, work, checkpointed=False)
+    kept = 28 * 167_936
+    assert terms["activations of an update without gradient checkpointing"] == 5_000 * kept
+    assert pass_tokens(QWEN_2B, "cpu") == 2**30 // kept == 228
+    assert pass_tokens(QWEN_2B, "cuda") == 4096
 
 
 def test_checkpointing_keeps_each_layer_s_input_and_one_layer() -> None:

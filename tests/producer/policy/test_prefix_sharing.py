@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from producer.policy import memory_demand
 from producer.policy.sequences import TokenSequence
 from producer.policy.torch_policy import prefix_sharing
 from producer.policy.torch_policy.logprobs import (
@@ -17,6 +18,7 @@ from producer.policy.torch_policy.logprobs import (
     micro_batches,
     state_logprobs,
 )
+from producer.policy.torch_policy.memory_check import size_of_network
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.prefix_sharing import (
     TokenRow,
@@ -101,7 +103,7 @@ def test_text_is_shared_too(network: Network, encoder: ScreenEncoder) -> None:
 
 def test_a_group_computes_its_prompt_once(network: Network, encoder: ScreenEncoder) -> None:
     group = [sequence(network, encoder, [(0, [7, 8, 7 + n % 2, 9])]) for n in range(8)]
-    (row,) = share_rows(network, group)
+    (row,) = share_rows(network, group, 4096)
     # Of eight, two are different: they share 7 and 8, and each has two tokens of its own.
     assert row.num_tokens == len(group[0].tokens) - 4 + 2 + 2 * 2
     assert sorted(row.indices) == list(range(8))
@@ -135,7 +137,7 @@ def test_a_row_is_left_alone_where_attention_would_cost_more_than_sharing_saves(
     # + 3 * 32 * 48 = 8,704 products; attention to one token: 2 * 32 = 64. Even at 136 tokens.
     # 10 own tokens: together 80 + 80² / 136 = 127; apart 2 * (70 + 70² / 272) = 176.
     # 200 own: together 460 + 460² / 136 = 2,016; apart 2 * (260 + 260² / 272) = 1,017.
-    assert [len(share_rows(network, pair(num_own))) for num_own in (10, 200)] == [1, 2]
+    assert [len(share_rows(network, pair(num_own), 4096)) for num_own in (10, 200)] == [1, 2]
 
 
 def test_a_row_has_at_most_the_tokens_of_a_micro_batch(
@@ -144,10 +146,20 @@ def test_a_row_has_at_most_the_tokens_of_a_micro_batch(
     monkeypatch.setattr(prefix_sharing, "_break_even_tokens", lambda _network: 1e9)
     alike = [TokenSequence(tokens=[*[1] * 2000, *[own] * 1000]) for own in (2, 3, 4)]
     # Two together have 4,000 of the 4,096 tokens.
-    assert share_rows(network, alike) == [([0, 1], 4000), ([2], 3000)]
+    assert share_rows(network, alike, 4096) == [([0, 1], 4000), ([2], 3000)]
 
 
 def test_a_micro_batch_holds_rows_of_similar_length_and_at_least_one(network: Network) -> None:
     sequences = [TokenSequence(tokens=[length] * length) for length in (5, 100, 6, 40)]
     # Longest first: 100 alone is over 50; 40 + another of up to 40 would be 80; 6 and 5 take 12.
     assert micro_batches(network, sequences, max_tokens=50) == [[[1]], [[3]], [[2], [0]]]
+
+
+def test_a_micro_batch_holds_what_a_pass_may_keep_of_its_tokens(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = size_of_network(network.base.config, network.base.dtype)
+    kept = size.activation_bytes(50, checkpointed=False)
+    monkeypatch.setattr(memory_demand, "PASS_BYTES", kept)
+    sequences = [TokenSequence(tokens=[length] * length) for length in (5, 100, 6, 40)]
+    assert micro_batches(network, sequences) == [[[1]], [[3]], [[2], [0]]]
