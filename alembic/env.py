@@ -12,8 +12,8 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, pool, text
 
 from consumers.database.dependants import create_schema
+from consumers.database.known_revisions import newest_revision
 from consumers.database.location import open_watched, resolve_database
-from consumers.database.migrate import newest_revision
 from consumers.database.repeatable import WITHOUT_COMMENTS, write_repeatable
 from consumers.tables import OPS_SCHEMA, SCHEMA
 from consumers.tables.comments import commented_metadata

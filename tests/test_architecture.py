@@ -126,6 +126,12 @@ def test_openai_is_loaded_only_where_a_server_is_used() -> None:
     assert "openai" in modules_loaded_by(f"{trainings}, producer.policy.served")
 
 
+def test_alembic_is_loaded_only_where_a_migration_is_made() -> None:
+    projector = "import consumers.projection.loop, consumers.database.readiness"
+    assert "alembic" not in modules_loaded_by(f"{projector}, consumers.monitor.pages")
+    assert "alembic" in modules_loaded_by(f"{projector}, consumers.database.migrate")
+
+
 def imports_in_strings(path: Path) -> Iterator[str]:
     """Modules of ours that a program in a string imports."""
     for node in ast.walk(ast.parse(path.read_text())):

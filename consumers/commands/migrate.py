@@ -36,17 +36,12 @@ def command(*, revision: str, check: bool, as_json: bool) -> None:
         cua-project migrate --check
         cua-project migrate --to -1
     """
+    from consumers.database.known_revisions import newest_revision
     from consumers.database.location import resolve_database
-    from consumers.database.migrate import (
-        look,
-        migrate,
-        missing,
-        newest_revision,
-        schema_differences,
-    )
+    from consumers.database.migrate import migrate, schema_differences
     from consumers.database.repeatable import mending_command
-    from consumers.database.revision import Age
-    from consumers.database.shape import describe
+    from consumers.database.revision import Age, look
+    from consumers.database.shape import describe, missing
     from consumers.errors import MismatchError
     from consumers.home import open_installation
 

@@ -26,7 +26,7 @@ def command(*, port: int | None, host: str, refresh_s: int, as_json: bool) -> No
         cua-project monitor --host 0.0.0.0 --refresh 10
     """
     from consumers.database.location import resolve_database
-    from consumers.database.migrate import look
+    from consumers.database.revision import look
     from consumers.errors import UnreachableError
     from consumers.home import open_installation
     from consumers.monitor.start import Listening, open_monitor

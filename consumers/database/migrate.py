@@ -7,7 +7,6 @@ checkout's `alembic` folder or, when installed, in `consumers/migrations`.
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import psycopg2
 import sqlalchemy as sa
@@ -23,6 +22,7 @@ from sqlalchemy.exc import OperationalError
 from consumers.database.blockers import advisory_lock_holders
 from consumers.database.connection import Connection, Cursor, connected, schema_engine
 from consumers.database.forbidden import forbidden
+from consumers.database.known_revisions import newest_revision, scripts_folder
 from consumers.database.lease import current_holder
 from consumers.database.location import unreachable
 from consumers.database.lost_session import lost_session
@@ -33,7 +33,7 @@ from consumers.database.repeatable import (
     missing_views,
     write_repeatable,
 )
-from consumers.database.revision import Age, Revision, read_revision
+from consumers.database.revision import Age, Revision, inspect_revision
 from consumers.database.shape import find_problems
 from consumers.database.side_schemas import drop_debris
 from consumers.errors import (
@@ -44,7 +44,6 @@ from consumers.errors import (
 )
 from consumers.tables import OPS_SCHEMA, PROJECTION_VERSION, SCHEMA
 from consumers.tables.comments import commented_metadata
-from schemas.distribution import install_command
 
 logger = logging.getLogger(__name__)
 
@@ -55,20 +54,9 @@ LOCK_TIMEOUT_S = 15
 """How long to wait for another migration or rebuild."""
 
 
-def _scripts() -> Path:
-    package = Path(__file__).parents[1]
-    places = (package / "migrations", package.parent / "alembic")
-    for place in places:
-        if (place / "env.py").is_file():
-            return place
-    folders = " or ".join(str(place) for place in places)
-    message = f"no migrations in {folders}; run {install_command('project')}"
-    raise CuaProjectError(message)
-
-
 def _config(connection: sa.Connection) -> Config:
     config = Config()
-    config.set_main_option("script_location", str(_scripts()).replace("%", "%%"))
+    config.set_main_option("script_location", str(scripts_folder()).replace("%", "%%"))
     config.attributes["connection"] = connection
     return config
 
@@ -115,30 +103,6 @@ def database_revision(connection: sa.Connection) -> Revision:
     driver_connection: Connection = connection.connection.driver_connection
     with driver_connection.cursor() as cursor:
         return inspect_revision(cursor)
-
-
-def inspect_revision(cursor: Cursor) -> Revision:
-    """As `database_revision`."""
-    script = _script_directory()
-    known = tuple(revision.revision for revision in script.walk_revisions())
-    return read_revision(cursor, known, _head(script))
-
-
-def newest_revision() -> str:
-    """The newest revision that this code has."""
-    return _head(_script_directory())
-
-
-def _script_directory() -> ScriptDirectory:
-    config = Config()
-    config.set_main_option("script_location", str(_scripts()).replace("%", "%%"))
-    return ScriptDirectory.from_config(config)
-
-
-def _head(script: ScriptDirectory) -> str:
-    head = script.get_current_head()
-    assert head is not None  # noqa: S101  # there is a first migration
-    return head
 
 
 def migrate(
@@ -206,12 +170,13 @@ def _upgrade(
         command.upgrade(config, to)
     except (sa.exc.DBAPIError, psycopg2.Error) as error:
         attempt.rollback()
-        is_newest = to in {"head", "heads", _head(script)}
+        newest = newest_revision()
+        is_newest = to in {"head", "heads", newest}
         if before is None or not is_newest or not is_applied_already(error):
             raise
         later = [
             iterate_revision.revision
-            for iterate_revision in script.iterate_revisions(_head(script), before)
+            for iterate_revision in script.iterate_revisions(newest, before)
         ]
 
         def upgrade() -> None:
@@ -350,15 +315,3 @@ def _describe(difference: object) -> str:
     return f"{kind}: " + " ".join(
         str(getattr(part, "name", part)) for part in rest if part is not None
     )
-
-
-def look(url: str) -> Revision:
-    """The database's revision, read without a lock. UnreachableError."""
-    with connected(url, "check") as connection, connection, connection.cursor() as cursor:
-        return inspect_revision(cursor)
-
-
-def missing(url: str) -> list[str]:
-    """What a database at this code's revision lacks, in words. UnreachableError."""
-    with connected(url, "check") as connection, connection, connection.cursor() as cursor:
-        return [problem.text for problem in find_problems(cursor)]

@@ -11,9 +11,7 @@ from contextlib import contextmanager
 import psycopg2
 
 from consumers.database.connection import connected
-from consumers.database.migrate import look
-from consumers.database.migrate import migrate as migrate_database
-from consumers.database.revision import Age
+from consumers.database.revision import Age, look
 from consumers.database.shape import describe, find_problems, require_whole
 from consumers.database.side_schemas import drop_debris
 
@@ -37,6 +35,8 @@ def make_ready(
     revision.refuse(mends=mends)
     if revision.age in {Age.OLDER, Age.EMPTY}:
         if migrate or (migrate is None and (embedded or is_empty(url))):
+            from consumers.database.migrate import migrate as migrate_database
+
             migrate_database(url)
         else:
             revision.require_current()

@@ -3,7 +3,8 @@
 from enum import Enum, auto
 from typing import NamedTuple
 
-from consumers.database.connection import Cursor
+from consumers.database.connection import Cursor, connected
+from consumers.database.known_revisions import known_revisions
 from consumers.errors import MismatchError
 from consumers.tables import OPS_SCHEMA, PROJECTION_VERSION, SCHEMA
 
@@ -81,6 +82,18 @@ class Revision(NamedTuple):
 
     def _named(self) -> str:
         return f"revision {', '.join(self.found)}"
+
+
+def look(url: str) -> Revision:
+    """The database's revision, read without a lock. UnreachableError."""
+    with connected(url, "check") as connection, connection, connection.cursor() as cursor:
+        return inspect_revision(cursor)
+
+
+def inspect_revision(cursor: Cursor) -> Revision:
+    """As `look`."""
+    known = known_revisions()
+    return read_revision(cursor, known, known[-1])
 
 
 def read_revision(cursor: Cursor, known: tuple[str, ...], newest: str) -> Revision:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-from consumers.database.connection import Cursor
+from consumers.database.connection import Cursor, connected
 from consumers.errors import MismatchError
 from consumers.tables import OPS_SCHEMA, SCHEMA, Base
 
@@ -79,6 +79,12 @@ def find_problems(cursor: Cursor, schemas: Sequence[str] = (SCHEMA, OPS_SCHEMA))
             if table.schema == schema:
                 found += _problems(schema, table, columns, parts)
     return found
+
+
+def missing(url: str) -> list[str]:
+    """What a database at this code's revision lacks, in words. UnreachableError."""
+    with connected(url, "check") as connection, connection, connection.cursor() as cursor:
+        return [problem.text for problem in find_problems(cursor)]
 
 
 def require_whole(problems: Iterable[Problem]) -> None:

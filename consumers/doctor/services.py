@@ -8,9 +8,9 @@ from consumers.blobs import local_folder
 from consumers.console import format_bytes
 from consumers.database.connection import connected
 from consumers.database.location import is_embedded, resolve_database, without_password
-from consumers.database.migrate import look, schema_differences
+from consumers.database.migrate import schema_differences
 from consumers.database.repeatable import mending_command
-from consumers.database.revision import Age
+from consumers.database.revision import Age, look
 from consumers.doctor.finding import Finding, failed, ok, warning
 from consumers.errors import CuaProjectError
 from consumers.garbage.stores import open_store

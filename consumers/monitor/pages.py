@@ -11,9 +11,8 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError, ProgrammingError
 from sqlalchemy.orm import Session
 
-from consumers.database.migrate import look, missing
-from consumers.database.revision import Age
-from consumers.database.shape import describe
+from consumers.database.revision import Age, look
+from consumers.database.shape import describe, missing
 from consumers.errors import CuaProjectError, MismatchError, UnreachableError
 from consumers.monitor import layout
 from consumers.monitor.blobs import NoScreenshotError, ScreenshotStore

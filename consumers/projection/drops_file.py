@@ -90,9 +90,8 @@ def fetch_drops(url: str, path: Path) -> int:
         if row is not None and row[0]:
             return copy_drops(cursor, path)
     # Imports SQLAlchemy, which an answer does without.
-    from consumers.database.migrate import look, missing
-    from consumers.database.revision import Age
-    from consumers.database.shape import describe
+    from consumers.database.revision import Age, look
+    from consumers.database.shape import describe, missing
 
     revision = look(url)
     if revision.age is Age.EMPTY:

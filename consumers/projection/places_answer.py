@@ -47,8 +47,7 @@ def _refuse_tables(url: str) -> None:
     """Say what is wrong with tables that cannot be read. NotFoundError, MismatchError."""
     # Imports SQLAlchemy, which an answer does without.
     from consumers.database.connection import connected
-    from consumers.database.migrate import look
-    from consumers.database.revision import Age
+    from consumers.database.revision import Age, look
     from consumers.database.shape import find_problems, require_whole
 
     revision = look(url)

@@ -7,16 +7,11 @@ from contextlib import contextmanager, suppress
 import psycopg2
 
 from consumers.database.connection import Connection, Cursor, connected, schema_engine
-from consumers.database.migrate import (
-    SCHEMA_LOCK,
-    inspect_revision,
-    newest_revision,
-    refuse_during_older_projection,
-    schema_busy,
-)
+from consumers.database.known_revisions import newest_revision
+from consumers.database.migrate import SCHEMA_LOCK, refuse_during_older_projection, schema_busy
 from consumers.database.operations import mend_operations
 from consumers.database.own_views import refuse_users_own
-from consumers.database.revision import Age
+from consumers.database.revision import Age, inspect_revision
 from consumers.database.shape import find_problems
 from consumers.errors import CuaProjectError
 from consumers.rebuild.obstacles import require_mendable

@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from consumers.database.connection import Connection, Cursor, connected
-from consumers.database.migrate import inspect_revision
 from consumers.database.readiness import remove_debris
+from consumers.database.revision import inspect_revision
 from consumers.database.shape import Problem, find_problems
 from consumers.errors import MismatchError
 from consumers.fold.fold import ReplayFilter

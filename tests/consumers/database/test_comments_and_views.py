@@ -18,8 +18,10 @@ from psycopg2.extensions import cursor as Cursor  # noqa: N812
 
 from consumers.cli import cli
 from consumers.database.connection import connect, schema_engine
-from consumers.database.migrate import migrate, missing, newest_revision, schema_differences
+from consumers.database.known_revisions import newest_revision
+from consumers.database.migrate import migrate, schema_differences
 from consumers.database.repeatable import mending_command, write_repeatable
+from consumers.database.shape import missing
 from consumers.database.side_schemas import SideSchema
 from consumers.errors import CuaProjectError
 from consumers.rebuild.side_schema import finish_tables, make_tables

@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from consumers.database.connection import connected
 from consumers.database.location import database_engine
 from consumers.database.lost_session import lost_session
-from consumers.database.migrate import look, migrate
+from consumers.database.migrate import migrate
+from consumers.database.revision import look
 from consumers.diagnostics import configure_logging
 from consumers.errors import UnreachableError
 from tests.support.forked_command import run_command

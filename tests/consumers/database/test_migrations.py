@@ -3,22 +3,31 @@
 import psycopg2
 import pytest
 import sqlalchemy as sa
+from alembic.config import Config
+from alembic.script import ScriptDirectory
 
 from consumers.database.connection import connected
+from consumers.database.known_revisions import (
+    known_revisions,
+    newest_revision,
+    scripts_folder,
+)
 from consumers.database.lease import acquire
 from consumers.database.location import libpq_url
-from consumers.database.migrate import (
-    SCHEMA_LOCK,
-    look,
-    migrate,
-    newest_revision,
-    schema_connection,
-    schema_differences,
-)
+from consumers.database.migrate import SCHEMA_LOCK, migrate, schema_connection, schema_differences
+from consumers.database.revision import look
 from consumers.errors import CuaProjectError, NotFoundError, UnreachableError
 from tests.support.postgres import execute
 
 pytestmark = pytest.mark.services
+
+
+def test_the_known_revisions_are_those_that_alembic_finds_in_its_order() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(scripts_folder()))
+    scripts = ScriptDirectory.from_config(config)
+    assert known_revisions() == tuple(one.revision for one in scripts.walk_revisions())[::-1]
+    assert newest_revision() == scripts.get_current_head()
 
 
 def test_autogenerate_finds_no_difference_after_the_last_migration(database_url: str) -> None:

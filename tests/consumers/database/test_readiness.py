@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from consumers.database.connection import connected
-from consumers.database.migrate import SCHEMA_LOCK, migrate, newest_revision, schema_differences
+from consumers.database.known_revisions import newest_revision
+from consumers.database.migrate import SCHEMA_LOCK, migrate, schema_differences
 from consumers.database.readiness import make_ready, naming_what_is_missing
 from consumers.errors import CuaProjectError, MismatchError
 from consumers.queries.session import get_session, init_database

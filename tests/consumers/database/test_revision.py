@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from consumers.database.connection import connected
+from consumers.database.known_revisions import newest_revision
 from consumers.database.lease import acquire
-from consumers.database.migrate import look, migrate, newest_revision, schema_differences
+from consumers.database.migrate import migrate, schema_differences
 from consumers.database.readiness import make_ready
-from consumers.database.revision import Age, read_revision
+from consumers.database.revision import Age, look, read_revision
 from consumers.errors import CuaProjectError, MismatchError
 from consumers.projection.drops_file import fetch_drops
 from consumers.projection.loop import OutdatedTablesError, ProjectionLoop

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from consumers.database.migrate import look, migrate, schema_differences
+from consumers.database.migrate import migrate, schema_differences
 from consumers.database.readiness import make_ready
+from consumers.database.revision import look
 from consumers.errors import CuaProjectError
 from consumers.projection.loop import OutdatedTablesError, ProjectionLoop
 from consumers.rebuild.rebuild import rebuild

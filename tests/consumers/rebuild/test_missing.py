@@ -7,7 +7,8 @@ import pytest
 import sqlalchemy as sa
 
 from consumers.database.connection import connected
-from consumers.database.migrate import migrate, newest_revision, schema_differences
+from consumers.database.known_revisions import newest_revision
+from consumers.database.migrate import migrate, schema_differences
 from consumers.database.readiness import make_ready
 from consumers.database.shape import find_problems
 from consumers.errors import CuaProjectError, MismatchError
