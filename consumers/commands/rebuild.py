@@ -120,7 +120,7 @@ def command(
         raise UsageError(message)
     installation = open_installation(os.environ)
     url = resolve_database(os.environ, installation)
-    make_ready(url, embedded=is_embedded(os.environ), mends=not (is_partial or check))
+    make_ready(url, embedded=is_embedded(os.environ), mends=not is_partial)
     if dropped is not None:
         drop_built(url, dropped)
         _print_dropped(dropped, as_json=as_json)
@@ -174,10 +174,9 @@ def _difference(report: "RebuildReport") -> str:
         rows = [f"rows of {', '.join(report.changed_rows)} differ"] if report.changed else []
         found = "; ".join([*report.missing, *rows])
         return f"{found}; `cua-project rebuild` repairs the tables"
-    return (
-        f"the tables {', '.join(report.different)} differ from the log; `cua-project verify` lists"
-        " the rows"
-    )
+    names = ", ".join(report.different)
+    differ = f"tables {names} differ" if len(report.different) > 1 else f"table {names} differs"
+    return f"the {differ} from the log; `cua-project verify` lists the rows"
 
 
 def _build_into(
@@ -242,7 +241,7 @@ def print_report(report: "RebuildReport", url: str, *, check: bool, as_json: boo
 
 
 def _outcome(report: "RebuildReport", num_rows: int) -> list[str]:
-    repaired = [f"repaired: {'; '.join(report.missing)}"] if report.missing else []
+    repaired = [f"found and repaired: {'; '.join(report.missing)}"] if report.missing else []
     if report.was_empty:
         return [*repaired, f"the tables were empty; {num_rows:,} rows of the log are in them now"]
     if report.changed:

@@ -79,8 +79,8 @@ def is_of_log(
     """
     if not live.has_state:
         logger.warning(
-            "the tables do not say how far they have read the log, so they cannot be compared with"
-            " it; they get all of its rows"
+            "the tables do not say how far they have read the log, so their rows cannot be compared"
+            " with it; a rebuild gives them all of its rows"
         )
         return False
     is_empty = not any(reader.end_offsets(reader.partitions()).values())

@@ -15,7 +15,7 @@ from consumers.database.revision import Age, inspect_revision
 from consumers.database.shape import find_problems
 from consumers.errors import CuaProjectError
 from consumers.rebuild.obstacles import require_mendable
-from consumers.tables import SCHEMA
+from consumers.tables import OPS_SCHEMA, SCHEMA
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +38,14 @@ def schema_lock(url: str) -> Iterator[None]:
                     cursor.execute("SELECT pg_advisory_unlock(%s)", (SCHEMA_LOCK,))
 
 
+def lacking_operations(url: str) -> list[str]:
+    """What `cua_ops` lacks, in words. UnreachableError."""
+    with connected(url, "check") as connection, connection, connection.cursor() as cursor:
+        damage = inspect_revision(cursor).damage
+        problems = [problem.text for problem in find_problems(cursor, [OPS_SCHEMA])]
+    return [*([damage] if damage else []), *problems]
+
+
 def prepare_database(url: str) -> None:
     """Mend `cua_ops`, which no log gives back; refuse at once what a merge would fail on.
 
@@ -57,7 +65,7 @@ def prepare_database(url: str) -> None:
             _refuse_hidden_rows(cursor)
             require_mendable(cursor, find_problems(cursor))
         for text in mend_operations(connection, newest_revision()):
-            logger.warning("repaired: %s", text)
+            logger.warning("found and repaired: %s", text)
 
 
 def _refuse_hidden_rows(cursor: Cursor) -> None:

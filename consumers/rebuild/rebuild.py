@@ -8,12 +8,13 @@ projectors notice by the new build id.
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from consumers.database.connection import Cursor, connected
 from consumers.database.dependants import TABLE_NAMES
+from consumers.database.shape import find_problems
 from consumers.database.side_schemas import SideSchema
 from consumers.errors import CuaProjectError, NotFoundError
 from consumers.fold.fold import EVERYTHING, ReplayFilter
@@ -39,10 +40,10 @@ from consumers.rebuild.mend import (
 )
 from consumers.rebuild.merge import compare_table, merge
 from consumers.rebuild.paused import patiently, while_paused
-from consumers.rebuild.preparation import prepare_database, schema_lock
+from consumers.rebuild.preparation import lacking_operations, prepare_database, schema_lock
 from consumers.rebuild.replay import Replay, check_beginning
 from consumers.rebuild.side_schema import analyze, finish_tables, side_schema, write_views
-from consumers.tables import OPS_SCHEMA, SCHEMA
+from consumers.tables import OPS_SCHEMA, SCHEMA, OperatorDrop
 from schemas.ids import training_id
 
 logger = logging.getLogger(__name__)
@@ -103,7 +104,8 @@ def compare(
     """
     check_beginning(reader)
     with schema_lock(url):
-        return _Rebuild(reader, url, progress, is_check=True).run(UnfinishedRebuild())
+        state = UnfinishedRebuild(missing=tuple(lacking_operations(url)))
+        return _Rebuild(reader, url, progress, is_check=True).run(state)
 
 
 def rebuild(
@@ -126,11 +128,13 @@ def rebuild(
     """
     check_beginning(reader)
     with schema_lock(url):
+        state = unfinished or UnfinishedRebuild()
+        state.missing = (*state.missing, *lacking_operations(url))
         prepare_database(url)
         made = _Rebuild(
             *(reader, url, progress), from_shorter_log=from_shorter_log, adopt_log=adopt_log
         )
-        report = made.run(unfinished or UnfinishedRebuild(), keeps=unfinished is not None)
+        report = made.run(state, keeps=unfinished is not None)
         write_views(url)
         return report
 
@@ -176,6 +180,9 @@ class _Rebuild:
             from_shorter_log=self._from_shorter_log,
             adopt_log=self._adopt_log,
         )
+        if self._is_check and not (is_of and _has_drops(self._url)):
+            # Without positions or operators' decisions there is nothing to replay to.
+            return _without_rows(live, state.missing, time.monotonic() - began)
         with side_schema(self._url, PURPOSE, state.schema, keeps=keeps) as schema:
             if state.schema is None:
                 state.drops = drops_hash(self._url)
@@ -201,8 +208,6 @@ class _Rebuild:
     def _compared(
         self, replay: Replay, schema: str, live: LiveTables, drops: str, *, is_of: bool
     ) -> _Found:
-        if self._is_check and not is_of:
-            return _Found({}, was_empty=False)
         self._approach(replay, follows=is_of and (self._is_check or bool(live.positions)))
         with connected(self._url, "rebuild analyze") as connection, connection.cursor() as cursor:
             analyze(cursor, schema)
@@ -231,7 +236,8 @@ class _Rebuild:
                 for name in (names if self._is_check else TABLE_NAMES)
             }
             changed = {name: one.changed for name, one in found.items() if one.changed}
-            was_empty = not now.positions and not any(found[name].live_rows for name in names)
+            has_rows = any(found[name].live_rows for name in names)
+            was_empty = not (now.positions or now.broken or has_rows)
             differs = {name: changed[name] for name in NAMES if name in changed and not was_empty}
             if differs:
                 _warn(cursor, schema, differs)
@@ -257,6 +263,30 @@ class _Rebuild:
             return self._reader.end_offsets(self._reader.partitions()), None
         live = read_live(self._url)
         return live.positions, live.order
+
+
+def _without_rows(live: LiveTables, missing: Sequence[str], seconds: float) -> RebuildReport:
+    """Of a check that could not compare the rows."""
+    return RebuildReport(
+        events=0,
+        seconds=seconds,
+        equal=False,
+        changed=0,
+        changed_rows={},
+        tables={},
+        different=[name for name in NAMES if name in _lacking(live)],
+        missing=list(missing),
+        was_empty=False,
+        schema=SCHEMA,
+        positions=live.positions,
+    )
+
+
+def _has_drops(url: str) -> bool:
+    with connected(url, "drops") as connection, connection, connection.cursor() as cursor:
+        problems = find_problems(cursor, [OPS_SCHEMA])
+        drops = {None, OperatorDrop.__tablename__}
+        return not any(problem.is_fatal and problem.table in drops for problem in problems)
 
 
 def _lacking(live: LiveTables) -> set[str]:

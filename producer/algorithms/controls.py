@@ -32,8 +32,16 @@ def controlled(control: ControlName, true_B: Sequence[Judged], *, seed: int) -> 
             return [one._replace(reward=-one.reward) for one in true_B]
 
 
-CONTROL_TEXTS: Final[dict[ControlName, str]] = {
+BLANK_SCREENS: Final = "blank_screens"
+"""The control that is a setting of its own: `ablate`, which hides the screens."""
+REWARD_CONTROLS: Final[tuple[ControlName, ...]] = (
+    "shuffled_rewards",
+    "ignored_rewards",
+    "wrong_sign",
+)
+CONTROL_TEXTS: Final = {
     "shuffled_rewards": "advantages are of rewards permuted over the step's rollouts",
     "ignored_rewards": "advantages take every rollout for right",
     "wrong_sign": "advantages are of negated rewards",
+    BLANK_SCREENS: "the policy sees blank screenshots",
 }

@@ -20,6 +20,7 @@ from click import Context
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from producer.algorithms.controls import BLANK_SCREENS
 from producer.commands.options import DEVICE, FILE, Decorator, option, with_options
 from producer.config import DEMO_PRESET, NONE_IS_A_VALUE, TOPICS, RunConfig
 from producer.config.recipe_names import EVAL_TASKS, KEYS, control_of, in_our_names, renderer_of
@@ -200,7 +201,8 @@ def _type(name: str, field: FieldInfo) -> tuple[click.ParamType[Any], str]:
     if get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     if get_origin(annotation) is Literal:
-        choices = tuple(map(str, get_args(annotation)))
+        more = (BLANK_SCREENS,) if name == "control" else ()
+        choices = (*map(str, get_args(annotation)), *more)
         joined = "|".join(choices)
         shown = joined if len(joined) <= WIDEST_CHOICE else LONG_CHOICE
         return FieldChoice(choices), METAVARS.get(name, shown)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 from pydantic import JsonValue
 
-from producer.algorithms.controls import CONTROL_TEXTS
+from producer.algorithms.controls import BLANK_SCREENS, REWARD_CONTROLS
 from producer.algorithms.names import ControlName
 from producer.commands.options import (
     FOLDER,
@@ -102,7 +102,7 @@ def command(
                     f"{step.update.seconds:.1f}",
                     describe(step.differences) or "equal"
                     if step is not result.steps[-1] or chosen == "none"
-                    else f"a control: {CONTROL_TEXTS[chosen]}",
+                    else f"a control: {REWARD_CONTROLS[chosen]}",
                 ]
                 for step in result.steps
             ],
@@ -117,10 +117,14 @@ def _control(given: str | None) -> ControlName:
     """With hyphens or underscores, as for `run`. UsageError."""
     if given is None:
         return "none"
-    for name in CONTROL_TEXTS:
-        if name == given.replace("-", "_"):
+    spelt = given.replace("-", "_")
+    if spelt == BLANK_SCREENS:
+        message = "--control: the recorded rollouts saw their screens; blank_screens is for `run`"
+        raise UsageError(message)
+    for name in REWARD_CONTROLS:
+        if name == spelt:
             return name
-    message = f"--control: {given!r} is not one of {', '.join(CONTROL_TEXTS)}"
+    message = f"--control: {given!r} is not one of {', '.join(REWARD_CONTROLS)}"
     raise UsageError(message)
 
 

@@ -203,11 +203,6 @@ CONFLICTS: Final = (
     Conflict("control", lambda c: c.control == "wrong_sign" and c.advantage == "rejection",
              "wrong_sign has no effect with the advantage rejection, which reads whether a rollout"
              " is right and not its reward; use shuffled_rewards or ignored_rewards"),
-    Conflict("control",
-             lambda c: c.control == "ignored_rewards"
-             and (ADVANTAGES[c.advantage].compares_group or c.baseline == "group"),
-             "ignored_rewards leaves nothing to learn where rollouts of a group are compared; use"
-             " the advantage rejection, reinforce without a baseline, or shuffled_rewards"),
     Conflict("dtype", lambda c: c.train_type == "full" and c.dtype == "bfloat16",
              "train_type full computes in float32, because bfloat16 rounds small updates away; omit"
              " it"),

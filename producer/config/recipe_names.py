@@ -12,6 +12,8 @@ control: blank-screens          ->  ablate: blank-screenshots
 from collections.abc import Mapping
 from typing import Any, Final
 
+from producer.algorithms.controls import BLANK_SCREENS
+
 RENDERERS: Final = {"qwen3_vl": "recipe", "qwen3_vl_instruct": "recipe"}
 """The recipe's renderers -> ours."""
 KEYS: Final = {
@@ -39,7 +41,7 @@ def renderer_of(given: str) -> str:
 def control_of(given: str) -> tuple[str, str]:
     """The field and the value that a control's name means, with hyphens or underscores."""
     name = given.replace("-", "_")
-    return ("ablate", "blank-screenshots") if name == "blank_screens" else ("control", name)
+    return ("ablate", "blank-screenshots") if name == BLANK_SCREENS else ("control", name)
 
 
 def in_our_names(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from producer.algorithms.advantages import ADVANTAGES
 from producer.blobs import RemoteBlobs, local_folder
 from producer.config import DEMO_POLICY, RunConfig
 from producer.config.tinker import is_tinker
@@ -108,6 +109,17 @@ def log_unread_fields(config: RunConfig) -> None:
             continue
         logger.warning(
             "%s is ignored: an update begins when all rollouts of its step are collected", name
+        )
+
+
+def log_idle_control(config: RunConfig) -> None:
+    """Warn of a control under which no step can change the policy."""
+    compares = ADVANTAGES[config.advantage].compares_group or config.baseline == "group"
+    if config.control == "ignored_rewards" and compares:
+        logger.warning(
+            "control ignored_rewards: %s compares equal rewards, so every advantage is 0 and the"
+            " policy does not change; advantage rejection trains on every rollout instead",
+            config.advantage,
         )
 
 

@@ -3,13 +3,14 @@
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from time import monotonic
 
+from producer.algorithms.controls import BLANK_SCREENS
 from producer.blobs import open_blobs
 from producer.config import RunConfig, check_effects, fields_without_network
 from producer.config.reward import configured_reward
@@ -42,6 +43,7 @@ from producer.training.preflight import (
     check_folders,
     check_services,
     is_unused,
+    log_idle_control,
     log_unread_fields,
     log_unused_keys,
 )
@@ -87,6 +89,7 @@ def run(
     installation = installation or read_installation(os.environ)
     check_folders(installation, config)
     log_unread_fields(config)
+    log_idle_control(config)
     log_unused_keys(config, os.environ)
     known = training_in(config.log_path) if config.log_path is not None else None
     name = config.training_name or known or new_training_name(config.model_name, clock())
@@ -100,8 +103,8 @@ def run(
         raise UsageError(message, ways=ways)
     if states and behavior == "skip":
         summary = summarise(states[0].manifest, status="skipped", seconds=0.0, folder=folder)
-        control = resume_state.read_run_config(folder).get("control", "none")
-        return replace(summary, control=str(control))
+        recorded = resume_state.read_run_config(folder)
+        return replace(summary, control=_named_control(recorded))
     if not states or behavior == "overwrite":
         # A training that continues has its own recorded; asking this machine imports torch.
         config = with_cpu_threads(config)
@@ -152,7 +155,11 @@ def run(
             seconds = monotonic() - begun_s
             summary = summarise(owned.manifest, status="completed", seconds=seconds, folder=folder)
             summary = replace(summary, leaked_devices=num_leaked)
-    return replace(summary, unshipped_events=emitter.num_unshipped, control=owned.config.control)
+    return replace(
+        summary,
+        unshipped_events=emitter.num_unshipped,
+        control=_named_control(owned.config.recorded()),
+    )
 
 
 def _remake_state(
@@ -245,6 +252,13 @@ def _prepare(owned: OwnedTraining[RunConfig], loaded: Loaded) -> TrainingLoop:
         seeds_matter,
     )
     return TrainingLoop(owned, session, stated, evaluated)
+
+
+def _named_control(recorded: Mapping[str, object]) -> str:
+    """What `--control` calls the recorded configuration's control."""
+    if recorded.get("ablate", "none") != "none":
+        return BLANK_SCREENS
+    return str(recorded.get("control", "none"))
 
 
 def _progress_so_far(owned: OwnedTraining[RunConfig]) -> ProgressTracker:

@@ -24,6 +24,7 @@ from tests.reference_fold.comparison import database_tables, differences, plain_
 from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.reference_fold.reference import fold
 from tests.support.logs import logged_events, write_local_log
+from tests.support.postgres import execute
 from tests.support.stopped_process import stopped_process
 
 pytestmark = pytest.mark.services
@@ -150,6 +151,19 @@ def test_run_status_verify_and_rebuild_report_what_scripts_rely_on(call: Call) -
     assert report["tables"]["training"] == 1
     assert call("verify", "--json")[0] == 0
     assert call("rebuild", "--json")[1]["changed"] == 0
+
+    execute(
+        os.environ["DATABASE_URL"],
+        "ALTER TABLE cua.rollout DROP COLUMN trajectory_path CASCADE; UPDATE cua.turn SET reward ="
+        " 7 WHERE turn = 1",
+    )
+    code, report, _ = call("rebuild", "--check", "--json")
+    assert (code, report["equal"]) == (4, False)
+    assert report["missing"] == ["the column cua.rollout.trajectory_path is missing"]
+    assert report["changed_rows"] == {"turn": num_edited}
+    assert report["different"] == ["rollout", "turn"]
+    assert call("rebuild", "--json")[1]["missing"] == report["missing"]
+    assert call("verify", "--json")[0] == 0
 
     assert call("migrate", "--check", "--json")[:2] == (0, {"equal": True, "differences": []})
 

@@ -13,7 +13,7 @@ from consumers.database.readiness import make_ready
 from consumers.database.shape import find_problems
 from consumers.errors import CuaProjectError, MismatchError
 from consumers.projection.loop import ProjectionLoop
-from consumers.rebuild.rebuild import compare, rebuild
+from consumers.rebuild.rebuild import RebuildReport, compare, rebuild
 from consumers.rebuild.verify import verify
 from consumers.tables import OPS_SCHEMA, SCHEMA, Base
 from tests.reference_fold.histories import Shape
@@ -121,11 +121,12 @@ def damage(url: str, *statements: str) -> None:
             cursor.execute(statement)
 
 
-def rebuild_whole(url: str, log: MemoryLog) -> None:
+def rebuild_whole(url: str, log: MemoryLog) -> RebuildReport:
     make_ready(url, embedded=False, mends=True)
-    rebuild(MemoryReader(log), url)
+    report = rebuild(MemoryReader(log), url)
     assert problems(url) == []
     make_ready(url, embedded=False)
+    return report
 
 
 def parts_of(table: sa.Table) -> list[str]:
@@ -152,7 +153,7 @@ def test_tables_or_their_columns_keys_and_indexes_are_built_again(
 
 
 @pytest.mark.parametrize("text", WHOLE)
-def test_schemas_and_altered_columns_are_named_by_verify_and_built_again(
+def test_schemas_and_altered_columns_are_named_by_verify_check_and_rebuild(
     migrated_url: str, log: MemoryLog, text: str
 ) -> None:
     ProjectionLoop(MemoryReader(log), migrated_url).run_once()
@@ -161,12 +162,22 @@ def test_schemas_and_altered_columns_are_named_by_verify_and_built_again(
     found = verify(MemoryReader(log), migrated_url)
     assert not found.equal
     assert any(text in missing for missing in found.missing), found.missing
-    rebuild_whole(migrated_url, log)
+    for report in (compare(MemoryReader(log), migrated_url), rebuild_whole(migrated_url, log)):
+        assert not report.equal
+        assert not report.was_empty
+        assert any(text in missing for missing in report.missing), report.missing
 
     assert schema_differences(migrated_url) == []
     assert migrate(migrated_url) == (newest_revision(), newest_revision())
     assert verify(MemoryReader(log), migrated_url).equal
     assert compare(MemoryReader(log), migrated_url).equal
+
+
+def test_rows_that_a_dropped_schema_had_count_as_changed(migrated_url: str, log: MemoryLog) -> None:
+    ProjectionLoop(MemoryReader(log), migrated_url).run_once()
+    damage(migrated_url, "DROP SCHEMA cua CASCADE")
+    report = rebuild_whole(migrated_url, log)
+    assert report.changed == sum(report.tables.values()) > 0
 
 
 FATAL = [

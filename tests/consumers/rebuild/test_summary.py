@@ -54,8 +54,12 @@ def test_missing_parts_and_empty_tables_are_not_taken_for_equal_rows(
     print_report(report({}, [lost], was_empty=True), url, check=False, as_json=False)
     summary = "1,234 events, 2,000 rows in 2.0 s"
     assert capsys.readouterr().out.splitlines() == [
-        *(summary, f"repaired: {lost}", "no row differed: the tables are equal to the log"),
-        *(summary, f"repaired: {lost}"),
+        *(
+            summary,
+            f"found and repaired: {lost}",
+            "no row differed: the tables are equal to the log",
+        ),
+        *(summary, f"found and repaired: {lost}"),
         "the tables were empty; 2,000 rows of the log are in them now",
     ]
 

@@ -99,6 +99,24 @@ def test_controls_have_one_name_with_hyphens_or_underscores(
     assert [*from_recipe([f"--control={given}"])] == [*from_recipe(["--control", given])]
 
 
+def test_ignored_rewards_where_rollouts_are_compared_change_no_policy_and_a_warning_says_so(
+    installation: Installation, read_log: ReadLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    sizes: dict[str, Any] = {"num_steps": 1, "group_size": 2, "groups_per_batch": 1}
+    tasks = {"source_type": "ids", "task_ids": ["train_01_open_settings"]}
+    config = {"model_name": "oracle", "tasks": tasks, "eval_episodes": 1, **sizes}
+    summary = run(read_config({**config, "control": "ignored_rewards"}), installation=installation)
+    assert (summary.status, summary.control) == ("completed", "ignored_rewards")
+    assert "mean_centered compares equal rewards, so every advantage is 0" in caplog.text
+    (chosen,) = [item for item in read_log() if item["type"] == "cua.step.samples_chosen"]
+    assert {sample["drop_reason"] for sample in chosen["data"]["samples"]} == {"zero_variance"}
+
+
+def test_a_list_of_the_controls_has_blank_screens(cua_train: CuaTrain) -> None:
+    refused = cua_train("run", "--control", "nonsense", expected=2).stderr
+    assert "'wrong_sign', 'blank_screens'" in " ".join(refused.split())
+
+
 def test_a_control_is_recorded_kept_when_the_training_continues_and_said_at_its_end(
     installation: Installation, read_log: ReadLog, cua_train: CuaTrain, monkeypatch: Any
 ) -> None:
@@ -143,11 +161,6 @@ def test_a_control_is_recorded_kept_when_the_training_continues_and_said_at_its_
             "control: wrong_sign has no effect with the advantage rejection",
         ),
         ({"advantage": "reinforce", "baseline": "moving"}, "control: replaces rewards of rollouts"),
-        ({"control": "ignored_rewards"}, "ignored_rewards leaves nothing to learn"),
-        (
-            {"control": "ignored_rewards", "advantage": "reinforce", "baseline": "group"},
-            "ignored_rewards leaves nothing to learn",
-        ),
     ],
 )
 def test_a_control_is_refused_where_it_does_not_decide_the_advantages(
