@@ -41,7 +41,6 @@ COMMANDS: dict[str, str] = {
     "rebuild": "consumers.commands.rebuild",
     "verify": "consumers.commands.verify",
     "migrate": "consumers.commands.migrate",
-    "positions": "consumers.commands.positions",
     "archive": "consumers.commands.archive",
     "export": "consumers.commands.export",
     "track": "consumers.commands.track",
@@ -189,7 +188,7 @@ def _add_logging_options(command: click.Command) -> None:
 )
 @click.command_panel(
     "Maintain the tables",
-    commands=["run", "ship", "parked", "rebuild", "verify", "migrate", "positions", "gc", "doctor"],
+    commands=["run", "ship", "parked", "rebuild", "verify", "migrate", "gc", "doctor"],
 )
 @click.command_panel("Take the data elsewhere", commands=["archive", "export", "tasks", "track"])
 def cli() -> None:

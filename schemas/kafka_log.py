@@ -34,12 +34,13 @@ MAX_EVENT_BYTES = largest_value(MAX_MESSAGE_BYTES)
 """Of one serialised event, on every log: a local log may be shipped to Kafka later."""
 
 MAX_BYTES_SETTING = "max.message.bytes"
+TIMES_SETTING = "message.timestamp.type"
 TOPIC_SETTINGS: dict[str, str] = {
     "retention.ms": "-1",
     "retention.bytes": "-1",
     "cleanup.policy": "delete",
     # The broker's clock, so that append times never decrease within a partition.
-    "message.timestamp.type": "LogAppendTime",
+    TIMES_SETTING: "LogAppendTime",
     # Keep the compression of the producer.
     "compression.type": "producer",
     MAX_BYTES_SETTING: str(MAX_MESSAGE_BYTES),

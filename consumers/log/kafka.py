@@ -30,6 +30,7 @@ from schemas.catalogue import TOPIC_NAMES
 from schemas.ids import EPOCH_START
 from schemas.installation import Installation
 from schemas.kafka_log import kafka_log_id, real_topic_ids
+from schemas.kafka_times import offsets_at
 
 logger = logging.getLogger(__name__)
 
@@ -201,17 +202,12 @@ class KafkaLogReader:
     ) -> dict[TopicPartition, int]:
         """First offset appended at or after `time` (in milliseconds); the end if there is none."""
         since_ms = max(0, math.ceil((time - EPOCH_START) / MILLISECOND))
-        partitions = [KafkaPartition(tp.topic, tp.partition) for tp in partitions]
-        found = self._ask(
-            lambda consumer: consumer.offsets_for_times(
-                dict.fromkeys(partitions, since_ms), timeout_ms=ANSWER_TIMEOUT_MS
-            )
+        return self._offsets(
+            lambda consumer, partitions: offsets_at(
+                consumer, dict.fromkeys(partitions, since_ms), ANSWER_TIMEOUT_MS
+            ),
+            partitions,
         )
-        ends = self.end_offsets(partitions)
-        return {
-            tp: ends[tp] if found.get(at) is None else int(found[at].offset)
-            for tp, at in zip(partitions, partitions, strict=True)
-        }
 
     def _offsets(
         self,
@@ -362,14 +358,17 @@ class KafkaLogReader:
                     self._assign(self._consumer)
             return question(self._consumer)
         except (KafkaError, KeyError) as error:
-            # KeyError: kafka-python's about a partition that its metadata no longer has.
+            # KeyError: kafka-python's about a partition of which it has no answer.
             try:
                 gone = self._gone()
             finally:
                 self._drop()
             if gone:
                 raise UnreachableError(self._without(gone)) from error
-            raise self._clients.unreachable(error, "did not answer") from error
+            what = (
+                "has no leader of a partition" if isinstance(error, KeyError) else "did not answer"
+            )
+            raise self._clients.unreachable(error, what) from error
 
     def _drop(self) -> None:
         consumer, self._consumer = self._consumer, None

@@ -61,7 +61,6 @@ def adopt_log(
     with connection, connection.cursor() as cursor:
         cursor.execute(f'LOCK TABLE "{schema}".reader_position IN EXCLUSIVE MODE')
         cursor.execute(f'DELETE FROM "{schema}".reader_position')
-        cursor.execute(f'DELETE FROM "{schema}".training_block')
         # They are read again, and held where they are now.
         cursor.execute(f'DELETE FROM "{schema}".held_record')
         cursor.execute(

@@ -199,10 +199,10 @@ def advance(
     ]
     cursor.execute(
         f'INSERT INTO "{schema}".reader_position AS old (topic, partition, next_offset,'
-        " appended_at, num_events, num_duplicates, indexed_from) SELECT topic, partition, next,"
-        " appended_at, events, duplicates, 0 FROM json_to_recordset(%(moves)s::json) AS new (topic"
-        " text, partition integer, base bigint, next bigint, appended_at timestamptz, events"
-        " bigint, duplicates bigint) WHERE base = 0 ON CONFLICT DO NOTHING",
+        " appended_at, num_events, num_duplicates) SELECT topic, partition, next, appended_at,"
+        " events, duplicates FROM json_to_recordset(%(moves)s::json) AS new (topic text, partition"
+        " integer, base bigint, next bigint, appended_at timestamptz, events bigint, duplicates"
+        " bigint) WHERE base = 0 ON CONFLICT DO NOTHING",
         {"moves": json.dumps([move for move in moves if move["base"] == 0])},
     )
     inserted = cursor.rowcount

@@ -16,7 +16,6 @@ from consumers.fold.order import PartitionProgress
 from consumers.fold.ownership import Lookups
 from consumers.fold.parse import ParsedRecord
 from consumers.fold.stream import Stream
-from consumers.fold.training_blocks import TrainingBlocks
 from consumers.log.reader import TopicPartition
 from consumers.projection.positions import (
     Positions,
@@ -31,7 +30,6 @@ from consumers.projection.write import (
     Command,
     UnwritableError,
     batch_commands,
-    block_commands,
     execute,
     warn_without_rows,
 )
@@ -89,7 +87,6 @@ class ProjectedSchema:
         self._steps: set[str] = set()
         """Made in the last batch, which may not be committed yet."""
         self._folded: Positions = {}
-        self._blocks = TrainingBlocks()
         self._drops = Drops()
         self._replay_filter = replay_filter
 
@@ -124,7 +121,6 @@ class ProjectedSchema:
     def _forget(self) -> None:
         self._streams.clear()
         self._steps = set()
-        self._blocks.clear()
         self._folded = dict(self.committed.positions)
 
     def apply(
@@ -193,11 +189,7 @@ class ProjectedSchema:
         base = {
             TopicPartition(*at): self._folded.get(TopicPartition(*at), 0) for at in batch.partitions
         }
-        read_to = {
-            TopicPartition(*at): progress.next_offset for at, progress in batch.partitions.items()
-        }
-        blocks = self._blocks.take(parsed_records, base, read_to)
-        commands = [*batch_commands(self.schema, batch), *block_commands(self.schema, blocks)]
+        commands = batch_commands(self.schema, batch)
         for stream in batch.streams.values():
             stream.is_stored = True
             stream.end_batch()

@@ -26,7 +26,6 @@ from consumers.fold.rows import (
     Upsert,
 )
 from consumers.fold.stream import Stream
-from consumers.fold.training_blocks import Blocks
 from consumers.projection.copying import TABLES, copy_text, json_text
 
 logger = logging.getLogger(__name__)
@@ -223,25 +222,6 @@ def stream_commands(schema: str, streams: Iterable[Stream]) -> list[Command]:
     return copy_commands(schema, "stream_position", new) + update_commands(
         schema, "stream_position", known, key="stream"
     )
-
-
-def block_commands(schema: str, blocks: Blocks) -> list[Command]:
-    """Trainings that blocks of the log name, in addition to those that are stored."""
-    if not blocks:
-        return []
-    statement = (
-        f'INSERT INTO "{schema}".training_block AS old (topic, partition, block, trainings) SELECT'
-        " topic, partition, block, trainings FROM json_to_recordset(%s::json) AS new (topic text,"
-        " partition integer, block bigint, trainings jsonb) ON CONFLICT (topic, partition, block)"
-        " DO UPDATE SET trainings = (SELECT jsonb_agg(DISTINCT named ORDER BY named) FROM"
-        " jsonb_array_elements(old.trainings || excluded.trainings) AS one (named)) WHERE NOT"
-        " old.trainings @> excluded.trainings"
-    )
-    rows = [
-        {"topic": topic, "partition": partition, "block": block, "trainings": sorted(named)}
-        for (topic, partition, block), named in sorted(blocks.items())
-    ]
-    return [Command(statement, is_copy=False, data=json_text(rows))]
 
 
 def released_commands(schema: str, released: Iterable[Coordinates]) -> list[Command]:

@@ -14,7 +14,6 @@ from consumers.tables.projection import (
     Projection,
     ReaderPosition,
     StreamState,
-    TrainingBlock,
 )
 from consumers.tables.rollout import Rollout
 from consumers.tables.scoring import Score, Scoring
@@ -58,7 +57,6 @@ STATE_TABLES: tuple[type[Base], ...] = (
     ReaderPosition,
     StreamState,
     HeldRecord,
-    TrainingBlock,
 )
 """The projection's own, in the same schema."""
 
@@ -99,7 +97,6 @@ __all__ = [
     "StreamState",
     "Task",
     "Training",
-    "TrainingBlock",
     "Turn",
     "Validation",
     "Validator",

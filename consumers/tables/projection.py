@@ -14,7 +14,6 @@ from consumers.tables.base import (
     BigNumber,
     Document,
     Number,
-    OptBigNumber,
     OptDocument,
     OptNumber,
     OptString,
@@ -61,32 +60,6 @@ class ReaderPosition(Base):
     """Records applied."""
     num_duplicates: Mapped[BigNumber]
     """Records that were applied before."""
-    indexed_from: Mapped[OptBigNumber]
-    """`training_block` has every block of the offsets from this one on; NULL: of none."""
-
-
-class TrainingBlock(Base):
-    """Which trainings the records of one block of a partition's offsets name.
-
-    A trainer that looks for a training in Kafka reads those blocks, and what is behind the reader's
-    position.
-    """
-
-    __tablename__ = "training_block"
-    __table_args__ = (
-        # Without a list of pending entries, which every question would read through.
-        Index(None, "trainings", postgresql_using="gin", postgresql_with={"fastupdate": "off"}),
-        UPDATED_IN_PLACE,
-    )
-
-    topic: Mapped[str] = mapped_column(Text, primary_key=True)
-    """With the installation's prefix."""
-    partition: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    """Of the topic."""
-    block: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    """Offset divided by 128, rounded down."""
-    trainings: Mapped[Document]
-    """Their ids, sorted; "*" for a record that may name any."""
 
 
 class StreamState(Base):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 from pydantic import JsonValue
 
-from producer.algorithms.controls import BLANK_SCREENS, REWARD_CONTROLS
+from producer.algorithms.controls import BLANK_SCREENS, CONTROL_TEXTS, REWARD_CONTROLS
 from producer.algorithms.names import ControlName
 from producer.commands.options import (
     FOLDER,
@@ -102,7 +102,7 @@ def command(
                     f"{step.update.seconds:.1f}",
                     describe(step.differences) or "equal"
                     if step is not result.steps[-1] or chosen == "none"
-                    else f"a control: {REWARD_CONTROLS[chosen]}",
+                    else f"a control: {CONTROL_TEXTS[chosen]}",
                 ]
                 for step in result.steps
             ],

@@ -17,7 +17,7 @@ from producer.blobs import RemoteBlobs, local_folder, staging_blobs
 from producer.errors import MismatchError, StopRequestedError, UnreachableError, UsageError
 from producer.log.blob_uploads import BlobUploads, NoLog
 from producer.log.kafka_contact import LogClosedError, Result, interruptible, reach
-from producer.log.kafka_history import KafkaHistory, ask_tables
+from producer.log.kafka_history import KafkaHistory
 from producer.log.kafka_reading import split_message
 from producer.log.local import LocalLog
 from producer.log.shipper import Shipper
@@ -30,7 +30,7 @@ from producer.log.stream_history import (
 )
 from producer.log.topic_checks import TopicWarnings, refuse_compacted
 from producer.log.writer import LogWriter, TopicPartition
-from schemas.catalogue import TOPIC_NAMES, topic_of
+from schemas.catalogue import TOPIC_NAMES, stream, topic_of
 from schemas.installation import Installation
 from schemas.kafka_log import MAX_EVENT_BYTES, MAX_MESSAGE_BYTES, largest_value, raise_limit
 from schemas.operator_drops import Drops
@@ -78,8 +78,7 @@ class EventLog:
         self._warnings = TopicWarnings(installation.kafka_bootstrap_servers)
         self._is_closed = False
         self._stop = stop
-        ask = partial(ask_tables, home=installation.home)
-        self._history = KafkaHistory(local.path.with_name("known-trainings.json"), stop, ask)
+        self._history = KafkaHistory()
         self._shipper: Shipper | None = None
         url, path = installation.blobs_url, local.path
         if local_folder(url) is None:
@@ -237,7 +236,7 @@ class EventLog:
         topic = topic_of(subject, self.topic_prefix)
         if not self.is_shared:
             return self.local.read_streams(topic, [subject], since)
-        return iter(self._history.read_own(self._connect_once(), topic, subject, since))
+        return self._history.read_own(self._connect_once(), topic, subject, since)
 
     def check_whole(self, subjects: Collection[str]) -> None:
         """MismatchError when one of these streams, read just now, lies in two partitions."""
@@ -255,15 +254,16 @@ class EventLog:
     def read_training(
         self, name: str, training_id: UUID, since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:
-        """(key, value) of at least every record of a topic that names the training."""
+        """(key, value) of at least every record of a topic that names the training.
+
+        On Kafka of what was appended since the training began, if its own stream was read before.
+        """
         topic = self.topic_prefix + name
         if not self.is_shared:
             return self.local.read_training(topic, training_id, since)
-        return self._history.read_training(self._connect_once(), topic, training_id, since)
-
-    def agrees(self, history: StreamHistory) -> bool:
-        """Whether a training's stream, read just now, is all of it; after False, read again."""
-        return self._history.agrees(history)
+        own = topic_of(stream("training", training_id), self.topic_prefix)
+        log = self._connect_once()
+        return self._history.read_training(log, topic, own, training_id, since)
 
     def notify(self) -> None:
         """Wake the shipper: the local log has new records."""

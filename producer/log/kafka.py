@@ -34,16 +34,16 @@ from schemas.installation import Installation
 from schemas.kafka_log import (
     MAX_BYTES_SETTING,
     MAX_MESSAGE_BYTES,
+    TIMES_SETTING,
     TOPIC_SETTINGS,
     kafka_log_id,
     real_topic_ids,
 )
+from schemas.kafka_times import offsets_at
 from schemas.local_log import partition_of
 
 READ_TIMEOUT_S = 30.0
 """Without any record before the end is reached: Kafka does not answer."""
-WHOLE_BYTES, PART_BYTES = 4 << 20, 256 << 10
-"""Fetched at once of a partition; of one that is read in parts most would be thrown away."""
 SAMPLE_BYTES = 64 << 10
 """Of each partition's first records, to learn where their keys are."""
 
@@ -128,7 +128,7 @@ class KafkaLog:
         grown = [topic for topic, size in self._sizes.items() if may_have_grown(size)]
         if not grown:
             return self._sizes
-        places = [at for topic in grown for at in self._places(topic)]
+        places = [at for topic in grown for at in self.places(topic)]
         with self._clients.consumer(max_partition_fetch_bytes=SAMPLE_BYTES) as consumer:
             found = self._spans(consumer, places, {})
             spans = {KafkaPartition(*at): span for at, span in found.items()}
@@ -155,7 +155,7 @@ class KafkaLog:
 
     def ends(self) -> dict[TopicPartition, int]:
         """Offset after the last record of every partition. UnreachableError."""
-        places = [KafkaPartition(*at) for topic in self._sizes for at in self._places(topic)]
+        places = [KafkaPartition(*at) for topic in self._sizes for at in self.places(topic)]
         with self._clients.consumer() as consumer:
             timeout_ms = int(CONNECT_TIMEOUT_S * 1000)
             found = self._clients.ask(partial(consumer.end_offsets, places, timeout_ms))
@@ -169,7 +169,19 @@ class KafkaLog:
         One pass over their partitions. Raises UnreachableError, MismatchError.
         """
         places = sorted({self.place_of(topic, key) for key in keys})
-        yield from self._read(places, {key.encode() for key in keys}, since)
+        for key, value, _ in self._read(places, {key.encode() for key in keys}, since):
+            yield key, value
+
+    def read_stream(
+        self, topic: str, key: str, since: Mapping[TopicPartition, int]
+    ) -> Iterator[tuple[bytes, int]]:
+        """(value, time) of one stream's records, in order, from `since` to the end at call.
+
+        The time is Kafka's, in milliseconds since 1970: of appending where `has_append_times`.
+        Raises UnreachableError, MismatchError.
+        """
+        for _, value, time_ms in self._read([self.place_of(topic, key)], {key.encode()}, since):
+            yield value, time_ms
 
     def read_topic(
         self, topic: str, since: Mapping[TopicPartition, int]
@@ -178,58 +190,56 @@ class KafkaLog:
 
         Raises UnreachableError, MismatchError.
         """
-        yield from self._read(self._places(topic), None, since)
+        for key, value, _ in self._read(self.places(topic), None, since):
+            yield key, value
 
     def place_of(self, topic: str, key: str) -> TopicPartition:
         """The partition that a stream's records are in."""
         return TopicPartition(topic, partition_of(key, self._num_partitions[topic]))
 
-    def spans(self, topic: str, since: Mapping[TopicPartition, int]) -> dict[TopicPartition, range]:
-        """Offsets from `since` to the end of each partition that has any. Raises as above."""
-        with self._clients.consumer() as consumer:
-            return self._spans(consumer, self._places(topic), since)
+    def has_append_times(self, topic: str) -> bool:
+        """Whether Kafka's clock stamps the topic's records, as far as this user may see."""
+        return self.settings[topic].get(TIMES_SETTING) == TOPIC_SETTINGS[TIMES_SETTING]
 
-    def read_within(
-        self, spans: Mapping[TopicPartition, Sequence[range]]
-    ) -> Iterator[tuple[str, bytes]]:
-        """(key, value) of the records at these offsets, each partition in order. Raises as above.
+    def offsets_since(self, topic: str, time_ms: int) -> dict[TopicPartition, int]:
+        """Each partition's first offset with this time or a later one; its end without one.
 
-        The offsets are the log's, ascending.
+        `time_ms`: since 1970. UnreachableError, also for a partition that has no leader.
         """
-        if any(spans.values()):
-            is_in_parts = any(len(ranges) > 1 for ranges in spans.values())
-            size = PART_BYTES if is_in_parts else WHOLE_BYTES
-            with self._clients.consumer(max_partition_fetch_bytes=size) as consumer:
-                yield from self._records(consumer, spans, None)
+        places = [KafkaPartition(*at) for at in self.places(topic)]
+        timeout_ms = int(CONNECT_TIMEOUT_S * 1000)
+        with self._clients.consumer() as consumer:
+            ask = partial(offsets_at, consumer, dict.fromkeys(places, time_ms), timeout_ms)
+            found = self._clients.ask(ask)
+        return {TopicPartition(at.topic, at.partition): offset for at, offset in found.items()}
 
     def _read(
         self,
         places: Sequence[TopicPartition],
         wanted: Collection[bytes] | None,
         since: Mapping[TopicPartition, int],
-    ) -> Iterator[tuple[str, bytes]]:
+    ) -> Iterator[tuple[str, bytes, int]]:
+        """(key, value, time) of records with these keys (None: all).
+
+        One fetch at a time is in memory.
+        """
         with self._clients.consumer() as consumer:
-            spans = self._spans(consumer, places, since)
-            whole = {at: [span] for at, span in spans.items()}
-            yield from self._records(consumer, whole, wanted)
+            found = self._spans(consumer, places, since)
+            spans = {KafkaPartition(*at): span for at, span in found.items()}
+            yield from self._records(consumer, spans, wanted)
 
     def _records(
-        self,
-        consumer: Any,
-        spans: Mapping[TopicPartition, Sequence[range]],
-        wanted: Collection[bytes] | None,
-    ) -> Iterator[tuple[str, bytes]]:
-        """Records with these keys (None: all); one fetch at a time is in memory."""
-        partitions = {KafkaPartition(*at): ranges for at, ranges in spans.items()}
+        self, consumer: Any, spans: Mapping[Any, range], wanted: Collection[bytes] | None
+    ) -> Iterator[tuple[str, bytes, int]]:
         try:
-            for at, records in read_spans(consumer, partitions, READ_TIMEOUT_S, self._clients.stop):
+            for at, records in read_spans(consumer, spans, READ_TIMEOUT_S, self._clients.stop):
                 for record in records:
                     if wanted is None or record.key in wanted:
                         key = (record.key or b"").decode(errors="replace")
                         if partition_of(key, self._num_partitions[at.topic]) != at.partition:
                             self.misplaced[key] = at.topic
                         # A tombstone has no value, as for the consumers.
-                        yield key, record.value or b""
+                        yield key, record.value or b"", record.timestamp or 0
         except TimeoutError as error:
             message = (
                 f"Kafka at {self._clients.servers} sent nothing for {READ_TIMEOUT_S:g} s although"
@@ -237,7 +247,8 @@ class KafkaLog:
             )
             raise UnreachableError(message) from error
 
-    def _places(self, topic: str) -> list[TopicPartition]:
+    def places(self, topic: str) -> list[TopicPartition]:
+        """The topic's partitions."""
         return [TopicPartition(topic, number) for number in range(self._sizes[topic])]
 
     def _spans(

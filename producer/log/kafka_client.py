@@ -177,8 +177,9 @@ class KafkaClients:
             with self._slow.waiting():
                 return interruptible(question, self.stop)
         except KeyError as error:
-            # kafka-python's, about a partition that its metadata no longer has.
-            raise self.unreachable(error, "no longer has the topic of a partition") from error
+            # kafka-python's, about a partition of which it has no answer.
+            what = "has no leader of a partition, or no longer has its topic"
+            raise self.unreachable(error, what) from error
 
     def producer(self, **settings: object) -> Any:
         """An idempotent producer that the caller closes. UnreachableError."""

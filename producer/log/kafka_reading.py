@@ -103,7 +103,7 @@ def spans_to_read(
 
 def read_spans(
     consumer: Any,
-    spans: Mapping[Any, Sequence[range]],
+    spans: Mapping[Any, range],
     quiet_s: float,
     stop: threading.Event | None = None,
 ) -> Iterator[tuple[Any, Sequence[Any]]]:
@@ -112,42 +112,30 @@ def read_spans(
     Raises TimeoutError when nothing arrives for `quiet_s` although there is more, KafkaError, and
     StopRequestedError once `stop` is set.
     """
-    left = {at: list(ranges) for at, ranges in spans.items() if ranges}
+    left = {at: span for at, span in spans.items() if span}
     consumer.assign(list(left))
-    for at, ranges in left.items():
-        consumer.seek(at, ranges[0].start)
+    for at, span in left.items():
+        consumer.seek(at, span.start)
     deadline = time.monotonic() + quiet_s
     while left:
         if stop is not None and stop.is_set():
             raise StopRequestedError
-        # What was fetched behind a range is not even decoded.
-        most = max(ranges[0].stop - consumer.position(at) for at, ranges in left.items())
+        # What was fetched behind the end is not even decoded.
+        most = max(span.stop - consumer.position(at) for at, span in left.items())
         polled = consumer.poll(timeout_ms=POLL_MS, max_records=min(MAX_RECORDS, most))
         for at, records in polled.items():
-            ranges = left.get(at, [])
-            yield at, [record for record in records if _is_in(record.offset, ranges)]
+            span = left.get(at, range(0))
+            yield at, [record for record in records if record.offset in span]
             # Not counting the time that the caller took.
             deadline = time.monotonic() + quiet_s
         for at in list(left):
-            ranges, position = left[at], consumer.position(at)
             # The last offsets may hold transaction markers, which are never returned.
-            while ranges and ranges[0].stop <= position:
-                del ranges[0]
-            if not ranges:
+            if left[at].stop <= consumer.position(at):
                 del left[at]
                 consumer.pause(at)
-            elif position < ranges[0].start:
-                consumer.seek(at, ranges[0].start)
         if time.monotonic() > deadline:
             message = f"nothing for {quiet_s:g} s"
             raise TimeoutError(message)
-
-
-def _is_in(offset: int, ranges: Sequence[range]) -> bool:
-    for offsets in ranges:
-        if offset < offsets.stop:
-            return offset >= offsets.start
-    return False
 
 
 def first_keys(consumer: Any, spans: Mapping[Any, range], timeout_s: float) -> dict[Any, set[str]]:

@@ -15,8 +15,6 @@ from producer.errors import StopRequestedError
 from schemas.distribution import install_command
 
 POLL_S = 0.1
-COMMAND_LINE = ("consumers", "-q")
-"""The module that is `cua-project`, and what to say first."""
 
 
 class NoAnswerError(Exception):
@@ -28,12 +26,8 @@ def ask_project(
     limit_s: float,
     stop: threading.Event | None = None,
     environ: Mapping[str, str] | None = None,
-    *,
-    entry: Sequence[str] = COMMAND_LINE,
 ) -> str:
     """The output of `cua-project` with these arguments; `environ` is added to this process's own.
-
-    `entry`: the module to run, for an answer that needs no command line, and its first arguments.
 
     NoAnswerError when it fails, with its last line on stderr, when it is not installed, or after
     `limit_s`; StopRequestedError once `stop` is set.
@@ -44,7 +38,7 @@ def ask_project(
         raise NoAnswerError(message)
     # A session of its own: Ctrl-C reaches this process alone.
     with subprocess.Popen(
-        [sys.executable, "-P", "-m", *entry, *words],
+        [sys.executable, "-P", "-m", "consumers", "-q", *words],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

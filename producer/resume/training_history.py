@@ -233,18 +233,6 @@ def read_training_history(
 
     MismatchError for a record that cannot be read.
     """
-    while True:
-        history = _read_history(log, training_id, start, since)
-        if log.agrees(history.own):
-            return history
-
-
-def _read_history(
-    log: EventLog,
-    training_id: UUID,
-    start: Mapping[TopicPartition, int],
-    since: Mapping[TopicPartition, int],
-) -> TrainingHistory:
     history = read_own_stream(log, training_id, start)
     own = stream("training", training_id)
     topic = TOPICS["training"]

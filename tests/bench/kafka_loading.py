@@ -36,9 +36,15 @@ class KafkaLoader:
     def __exit__(self, *_: object) -> None:
         self._socket.close()
 
-    def append(self, topic: str, partition: int, records: Sequence[Record]) -> int:
-        """Append records, acknowledged; the first one's offset."""
+    def append(
+        self, topic: str, partition: int, records: Sequence[Record], time_ms: int | None = None
+    ) -> int:
+        """Append records, acknowledged; the first one's offset.
+
+        `time_ms`: of their batches, since 1970, as far as the topic takes it; None: now.
+        """
         first = -1
+        time_ms = int(time.time() * 1000) if time_ms is None else time_ms
         waiting: list[bytes] = []
         size = 0
         batches = []
@@ -50,7 +56,7 @@ class KafkaLoader:
                 waiting, size = [], 0
         for batch in [*batches, waiting]:
             if batch:
-                offset = self._produce(topic, partition, _batch(batch))
+                offset = self._produce(topic, partition, _batch(batch, time_ms))
                 first = offset if first < 0 else first
         return first
 
@@ -81,10 +87,9 @@ class KafkaLoader:
         return found
 
 
-def _batch(records: list[bytes]) -> bytes:
-    now_ms = int(time.time() * 1000)
+def _batch(records: list[bytes], time_ms: int) -> bytes:
     content: bytes = BATCH.pack(
-        LZ4, len(records) - 1, now_ms, now_ms, -1, -1, -1, len(records)
+        LZ4, len(records) - 1, time_ms, time_ms, -1, -1, -1, len(records)
     ) + lz4.frame.compress(b"".join(records), block_linked=False)
     checked = struct.pack(">ibI", -1, 2, crc32c.crc32c(content)) + content
     return struct.pack(">qi", 0, len(checked)) + checked

@@ -128,7 +128,6 @@ NEEDS_TABLES = (
     ("parked", "drop", "cua.rollouts/3@1"),
     ("parked", "undrop", "rollout/x"),
     ("tasks",),
-    ("positions", "--training", "a"),
 )
 
 
