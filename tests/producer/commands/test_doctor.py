@@ -48,7 +48,11 @@ def test_a_recipe_that_can_begin_is_ok(tmp_path: Path, cua_train: CuaTrain) -> N
 @pytest.mark.parametrize(
     ("changed", "check", "found"),
     [
-        ({"tasks": {"source_type": "dbbench", "path": "nowhere"}}, "data", "no such folder"),
+        (
+            {"tasks": {"source_type": "dbbench", "path": "nowhere"}},
+            "data",
+            "no such file or folder",
+        ),
         ({"model_name": "/no/policy"}, "policy", "there is no folder /no/policy"),
         ({"group_size": 0}, "recipe", "group_size: 0 is out of range"),
         ({"dbbench_database": "mysql://root@127.0.0.1:1"}, "database", "dbbench_database: "),

@@ -162,8 +162,13 @@ def _files(path: Path) -> list[Path]:
         return [path]
     found = sorted(path.rglob(FILE_NAME)) or sorted(path.rglob("*.parquet"))
     if not found:
-        missing = "no such folder" if not path.exists() else f"no {FILE_NAME} and no Parquet file"
-        message = f"{path}: {missing}; give a folder of DB Bench's layout"
+        missing = (
+            "no such file or folder" if not path.exists() else f"no {FILE_NAME} and no Parquet file"
+        )
+        message = (
+            f"{path}: {missing}; give a file or folder of DB Bench's entries, which `cua-train data"
+            " generate` makes"
+        )
         raise NotFoundError(message)
     folders = sorted({file.parent for file in found})
     if len(folders) > 1:

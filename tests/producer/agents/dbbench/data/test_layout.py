@@ -219,5 +219,5 @@ def test_a_broken_parquet_file_is_named(tmp_path: Path) -> None:
 def test_a_folder_without_entries_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match=r"no entry_dict\.json"):
         read_entries(tmp_path)
-    with pytest.raises(NotFoundError, match="no such folder"):
+    with pytest.raises(NotFoundError, match="no such file or folder"):
         read_entries(tmp_path / "none")
