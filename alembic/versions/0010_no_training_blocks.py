@@ -12,9 +12,12 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Drop the index. No row depends on it, so the projection's version stays."""
-    op.execute("DROP TABLE cua.training_block")
+    """Drop the index. No row depends on it, so the projection's version stays.
+
+    The locks are taken in a projector's order.
+    """
     op.execute("ALTER TABLE cua.reader_position DROP indexed_from")
+    op.execute("DROP TABLE cua.training_block")
 
 
 def downgrade() -> None:

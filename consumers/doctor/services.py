@@ -104,7 +104,8 @@ def _topic_problems(topic: str, values: Mapping[str, str]) -> Iterator[Finding]:
         yield warning(
             "topics",
             f"{topic} has the producers' times, which may fall within a partition",
-            f"{change} message.timestamp.type=LogAppendTime",
+            f"{change} message.timestamp.type=LogAppendTime. Trainings that have begun before keep"
+            " the producers' times: continue them on the hosts that have their state",
         )
 
 

@@ -198,6 +198,14 @@ def pass_tokens(
     return max(1, min(TOKENS_PER_MICRO_BATCH, PASS_BYTES // each))
 
 
+def row_tokens(pass_tokens: int, longest: int) -> int:
+    """Most tokens of a row whose sequences share a beginning; the longest has `longest`.
+
+    Twice that, or a pass: where prompts are about as long as a pass, a group still shares its own.
+    """
+    return max(pass_tokens, min(TOKENS_PER_MICRO_BATCH, 2 * longest))
+
+
 def fitting_demand(
     network: NetworkSize, num_tokens: int, num_lanes: int, *, has_logits: bool, checkpointed: bool
 ) -> list[Term]:
@@ -304,7 +312,10 @@ def _sampling(network: NetworkSize, work: Workload) -> list[Term]:
 def _updating(network: NetworkSize, work: Workload, *, checkpointed: bool) -> list[Term]:
     tokens = max(
         work.episode_tokens,
-        min(work.pass_tokens, work.extent.batch_size * work.episode_tokens),
+        min(
+            row_tokens(work.pass_tokens, work.episode_tokens),
+            work.extent.batch_size * work.episode_tokens,
+        ),
     )
     chunk = min(LOGIT_BYTES, tokens * network.vocabulary * FLOAT32_BYTES)
     chunk = max(chunk, network.vocabulary * FLOAT32_BYTES)

@@ -113,12 +113,12 @@ def log_unread_fields(config: RunConfig) -> None:
 
 
 def log_idle_control(config: RunConfig) -> None:
-    """Warn of a control under which no step can change the policy."""
+    """Warn of a control under which rewards teach nothing."""
     compares = ADVANTAGES[config.advantage].compares_group or config.baseline == "group"
     if config.control == "ignored_rewards" and compares:
         logger.warning(
-            "control ignored_rewards: %s compares equal rewards, so every advantage is 0 and the"
-            " policy does not change; advantage rejection trains on every rollout instead",
+            "control ignored_rewards: %s compares equal rewards, so every advantage is 0 and"
+            " nothing is learnt from them; advantage rejection trains on every rollout instead",
             config.advantage,
         )
 

@@ -256,9 +256,10 @@ def _prepare(owned: OwnedTraining[RunConfig], loaded: Loaded) -> TrainingLoop:
 
 def _named_control(recorded: Mapping[str, object]) -> str:
     """What `--control` calls the recorded configuration's control."""
-    if recorded.get("ablate", "none") != "none":
+    control = str(recorded.get("control", "none"))
+    if control == "none" and recorded.get("ablate", "none") != "none":
         return BLANK_SCREENS
-    return str(recorded.get("control", "none"))
+    return control
 
 
 def _progress_so_far(owned: OwnedTraining[RunConfig]) -> ProgressTracker:

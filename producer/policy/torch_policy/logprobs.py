@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from producer.policy.memory_demand import FLOAT32_BYTES, LOGIT_BYTES
+from producer.policy.memory_demand import FLOAT32_BYTES, LOGIT_BYTES, row_tokens
 from producer.policy.sequences import TokenSequence
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.prefix_sharing import (
@@ -86,11 +86,12 @@ def micro_batches(
 ) -> list[list[list[int]]]:
     """Batches of rows of indices of `sequences`, each of at most `max_tokens` padded tokens.
 
-    Rows of similar length share a batch, longest first. A longer row is a batch of its own. Without
-    `max_tokens` as many as `max_pass_tokens` gives.
+    Rows of similar length share a batch, longest first. A longer row is a batch of its own, of up
+    to `row_tokens`. Without `max_tokens` as many as `max_pass_tokens` gives.
     """
     max_tokens = max_tokens or max_pass_tokens(network)
-    rows = share_rows(network, sequences, max_tokens)
+    longest = max((len(sequence.tokens) for sequence in sequences), default=0)
+    rows = share_rows(network, sequences, row_tokens(max_tokens, longest))
     batches = length_batches([row.num_tokens for row in rows], max_tokens)
     return [[rows[at].indices for at in batch] for batch in batches]
 

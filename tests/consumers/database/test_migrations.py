@@ -99,6 +99,8 @@ def test_tables_of_revision_0009_lose_the_index_of_trainings_and_go_on_without_a
     ProjectionLoop(MemoryReader(log), migrated_url).run_once()
     assert migrate(migrated_url, "0009") == ("0010", "0009")
     assert one(migrated_url, indexes) == 5
+    index = "SELECT count(*) FROM pg_indexes WHERE indexname = 'ix_training_block_trainings'"
+    assert one(migrated_url, index) == 1
 
     if embedded:
         make_ready(migrated_url, embedded=True)

@@ -131,12 +131,15 @@ def test_the_larger_of_sampling_and_updating_counts() -> None:
 
 
 def test_an_update_has_passes_of_as_many_tokens_as_fit_into_the_bound() -> None:
-    # A rollout has 3,000 tokens; of more at a time a pass takes 5,000.
+    # A rollout has 3,000 tokens. A pass takes 5,000 of several; one of 500 takes a row of up to
+    # twice 3,000, at most 4,096.
     short = replace(PHONE, max_turns=1, concurrent_rollouts=1)
-    work = replace(WORK, extent=short, pass_tokens=5_000)
-    terms = by_name(QWEN_2B, work, checkpointed=False)
     kept = 28 * 167_936
-    assert terms["activations of an update without gradient checkpointing"] == 5_000 * kept
+    for pass_size, num_tokens in ((5_000, 5_000), (500, 4_096)):
+        work = replace(WORK, extent=short, pass_tokens=pass_size)
+        terms = by_name(QWEN_2B, work, checkpointed=False)
+        name = "activations of an update without gradient checkpointing"
+        assert terms[name] == num_tokens * kept
     assert pass_tokens(QWEN_2B, "cpu") == 2**30 // kept == 228
     assert pass_tokens(QWEN_2B, "cuda") == 4096
 

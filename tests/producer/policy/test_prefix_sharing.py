@@ -155,6 +155,16 @@ def test_a_micro_batch_holds_rows_of_similar_length_and_at_least_one(network: Ne
     assert micro_batches(network, sequences, max_tokens=50) == [[[1]], [[3]], [[2], [0]]]
 
 
+def test_a_group_shares_a_prompt_that_is_nearly_as_long_as_a_pass(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prefix_sharing, "_break_even_tokens", lambda _network: 1e9)
+    group = [TokenSequence(tokens=[*[1] * 45, *[own] * 4]) for own in range(2, 18)]
+    # Of 49 tokens each; a row has up to 98: the prompt and 13 completions. Three are left.
+    batches = micro_batches(network, group, max_tokens=50)
+    assert [[len(row) for row in batch] for batch in batches] == [[13], [3]]
+
+
 def test_a_micro_batch_holds_what_a_pass_may_keep_of_its_tokens(
     network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
