@@ -33,6 +33,9 @@ READ_TIMEOUT_S = 60.0
 CHECKPOINT_PAGES = 4000
 """WAL pages (16 MiB) before SQLite copies them into the file: not every few commits in a burst."""
 
+HELD = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL})
+"""Primary codes: another process has a lock, or others keep opening and closing the WAL."""
+
 
 def broken(path: Path, what: str, error: BaseException) -> LogBrokenError:
     """The error for a log that can no longer be used, with what to do."""
@@ -88,7 +91,7 @@ def when_free(
             result = attempt()
         except sqlite3.OperationalError as error:
             # The low byte of SQLite's extended code: another process's lock is in the way.
-            if (getattr(error, "sqlite_errorcode", 0) & 0xFF) != sqlite3.SQLITE_BUSY:
+            if (getattr(error, "sqlite_errorcode", 0) & 0xFF) not in HELD:
                 raise
             if stop is not None and stop.is_set():
                 raise StopRequestedError from error

@@ -55,7 +55,7 @@ def test_entries_are_generated_imported_and_prepared(tmp_path: Path, cua_train: 
             "--skills: name at least one skill",
         ),
         (("generate", "--num-samples", "0"), 2, "--num-samples"),
-        (("import", "nowhere"), 3, "no such file or folder"),
+        (("import", "nowhere"), 3, "no such folder"),
         (("import", "."), 3, "no entry_dict.json"),
         (("prepare", "."), 2, "--single-skill is required"),
     ],

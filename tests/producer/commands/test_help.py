@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from pydantic import BaseModel, Field
 from rich_click import RichOption
 
+from producer.algorithms.controls import BLANK_SCREENS
 from producer.cli import COMMANDS, cli
 from producer.commands.flags import COMMON, JSON_FIELDS, METAVARS, field_flag, shown_default
 from producer.config import TOPICS, RunConfig
@@ -171,7 +172,8 @@ def test_the_choices_of_a_flag_are_the_fields() -> None:
     for option in options("run"):
         if isinstance(option.type, click.Choice) and option.name in RunConfig.model_fields:
             field = RunConfig.model_fields[option.name]
-            assert tuple(option.type.choices) == get_args(field.annotation)
+            more = (BLANK_SCREENS,) if option.name == "control" else ()
+            assert tuple(option.type.choices) == (*get_args(field.annotation), *more)
 
 
 @pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["evaluate", "--help"]])

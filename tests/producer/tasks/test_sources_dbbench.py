@@ -72,7 +72,7 @@ def test_mistakes_are_named(folder: Path, fields: dict[str, JsonValue], reason: 
 
 
 def test_a_folder_that_is_missing_is_not_found(tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match="no such folder"):
+    with pytest.raises(NotFoundError, match="no such file or folder"):
         names(tmp_path / "none")
 
 
