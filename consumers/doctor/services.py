@@ -103,9 +103,9 @@ def _topic_problems(topic: str, values: Mapping[str, str]) -> Iterator[Finding]:
     if values.get("message.timestamp.type", "LogAppendTime") != "LogAppendTime":
         yield warning(
             "topics",
-            f"{topic} has the producers' times, which may fall within a partition",
-            f"{change} message.timestamp.type=LogAppendTime. Trainings that have begun before keep"
-            " the producers' times: continue them on the hosts that have their state",
+            f"{topic} has the producers' times, which may go backwards within a partition",
+            f"{change} message.timestamp.type=LogAppendTime. Existing records keep their times:"
+            " continue trainings that have begun on the hosts that have their state",
         )
 
 

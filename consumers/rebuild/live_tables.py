@@ -79,8 +79,8 @@ def is_of_log(
     """
     if not live.has_state:
         logger.warning(
-            "the tables do not say how far they have read the log, so their rows cannot be compared"
-            " with it; a rebuild gives them all of its rows"
+            "the tables have no position in the log, so they cannot be compared with it; a rebuild"
+            " fills them from the whole log"
         )
         return False
     is_empty = not any(reader.end_offsets(reader.partitions()).values())
@@ -94,13 +94,15 @@ def is_of_log(
         if not adopt_log:
             message = (
                 f"the tables were made from another log, {live.log_id}, and the configured log is"
-                f" {reader.log_id}; nothing was changed. Where it contains the old one's history,"
-                " `cua-project run --adopt-log` continues on it; `cua-project rebuild --adopt-log`"
-                " gives the tables this log's rows and deletes all others"
+                f" {reader.log_id}; nothing was changed. If the configured log contains the other's"
+                " history, continue with `cua-project run --adopt-log`; otherwise `cua-project"
+                " rebuild --adopt-log` replaces all rows with the configured log's"
             )
             raise MismatchError(message)
         logger.warning(
-            "the tables were made from another log (%s) and get the rows of this one", live.log_id
+            "the tables were made from another log (%s); their rows are replaced by those of the"
+            " configured log",
+            live.log_id,
         )
         return False
     try:

@@ -6,7 +6,7 @@ rewards; one that does not get worse with `wrong_sign` does not learn from them 
 
 import random
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, get_args
 
 from producer.algorithms.names import ControlName
 
@@ -34,14 +34,12 @@ def controlled(control: ControlName, true_B: Sequence[Judged], *, seed: int) -> 
 
 BLANK_SCREENS: Final = "blank_screens"
 """The control that is a setting of its own: `ablate`, which hides the screens."""
-REWARD_CONTROLS: Final[tuple[ControlName, ...]] = (
-    "shuffled_rewards",
-    "ignored_rewards",
-    "wrong_sign",
+REWARD_CONTROLS: Final[tuple[ControlName, ...]] = tuple(
+    name for name in get_args(ControlName) if name != "none"
 )
 CONTROL_TEXTS: Final = {
-    "shuffled_rewards": "advantages are of rewards permuted over the step's rollouts",
-    "ignored_rewards": "advantages take every rollout for right",
-    "wrong_sign": "advantages are of negated rewards",
+    "shuffled_rewards": "advantages use rewards permuted over the step's rollouts",
+    "ignored_rewards": "advantages treat every rollout as right",
+    "wrong_sign": "advantages use negated rewards",
     BLANK_SCREENS: "the policy sees blank screenshots",
 }

@@ -152,6 +152,10 @@ def _parse_flag(name: str, text: str) -> JsonValue:
     except RecursionError:
         message = f"{flag} is nested too deeply"
         raise UsageError(message) from None
+    except ValueError:
+        # Python reads integers of at most 4,300 digits.
+        message = f"{flag}: a number has too many digits"
+        raise UsageError(message) from None
     return value
 
 

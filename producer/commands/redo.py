@@ -82,7 +82,7 @@ def command(
     if output is not None:
         check_new_output(output)
     elif chosen != "none":
-        message = "--control: needs --output, the adapter is all that comes of it"
+        message = "--control: needs --output; the adapter is its only result"
         raise UsageError(message)
     from producer.training.redo import describe, redo
 

@@ -73,9 +73,9 @@ def demo(*, small: bool, seed: int | None, seeds: str | None, as_json: bool) -> 
             measured = stages["rejection sampling"]
             click.echo(
                 f"seed {item}: {measured['questions']} held-out questions about"
-                f" {measured['databases']} databases, greedy; errors clustered by database, those"
-                " of gains paired; the control was trained on as many of the same answers,"
-                " chosen at random"
+                f" {measured['databases']} databases, greedy; standard errors clustered by"
+                " database, of gains paired; the control was trained on the same number of these"
+                " answers, chosen at random"
             )
         seconds, cpu = (
             sum(stage[name] for stage in stages.values()) for name in ("seconds", "cpu_seconds")

@@ -197,9 +197,9 @@ CONFLICTS: Final = (
              lambda c: c.core_function and c.advantage not in {"mean_centered", "grpo"},
              "{c.advantage} has no effect beside a core_function; omit one of them"),
     Conflict("control", lambda c: c.control != "none" and _reads_more_than_rewards(c),
-             "replaces rewards of rollouts, and more than those decides the advantages here; use"
-             " mean_centered, grpo, rloo or rejection, without a moving baseline, rewards of tokens"
-             " and step_completions"),
+             "replaces rewards of rollouts, and these advantages use more than them; use"
+             " mean_centered, grpo, rloo or rejection, with no moving baseline, rewards of tokens"
+             " or step_completions"),
     Conflict("control", lambda c: c.control == "wrong_sign" and c.advantage == "rejection",
              "wrong_sign has no effect with the advantage rejection, which reads whether a rollout"
              " is right and not its reward; use shuffled_rewards or ignored_rewards"),

@@ -85,9 +85,9 @@ class KafkaHistory:
             return log.offsets_since(topic, max(0, began_ms - MARGIN_MS))
         reason = (
             f"the {TIMES_SETTING} of {unstamped[0]} is not {TOPIC_SETTINGS[TIMES_SETTING]}, or this"
-            " user may not read it"
+            " user has no right to read that setting"
             if unstamped
-            else f"the first record of training {training_id} is not the beginning of its stream"
+            else f"the earliest record of training {training_id} is not its first"
         )
         logger.info("reading %s from its beginning: %s", topic, reason)
         return {}

@@ -12,8 +12,11 @@ from producer.thoughts import BLOCK_LITERAL, QUERY_LITERAL, hide_thoughts
 FENCE: Final = "```"
 SQL_LITERALS: Final = f"{BLOCK_LITERAL}|{QUERY_LITERAL}"
 """What of a completion may quote a thought's tags."""
-SQL_LANGUAGES: Final = frozenset({"", "sql", "sqlite"})
-"""Languages of a fenced block that holds SQL; none given: SQL."""
+SQL_LANGUAGES: Final = frozenset(
+    {"sql", "sqlite", "sqlite3", "mysql", "mariadb", "postgres", "postgresql", "psql", "duckdb"}
+    | {"tsql", "plsql"}
+)
+"""Languages of a fenced block that holds SQL."""
 QUOTED: Final = re.compile(
     r"""
     '(?:[^']|'')*+(?:'|\Z)
@@ -66,32 +69,35 @@ def find_sql(completion: str) -> Span | None:
     Thoughts are passed over. A query ends at a line that begins with a fence: the prompt may have
     opened the block. A block that is not closed ends with the completion. One that names SQL goes
     before one without a language, and one that is a query before one that is none: what follows a
-    query is often its result. None: there is neither, or the block is blank.
+    query is often its result. A block in another language is one of SQL if it is a query. None:
+    there is neither, or the block is blank.
     """
     completion = hide_thoughts(completion, SQL_LITERALS)
     best: tuple[bool, bool] = (False, False)
     found = None
-    for span, language in _blocks(completion):
-        rank = (language != "", is_query(completion[span.start : span.end]))
+    for span, names_sql, begins_as_query in _blocks(completion):
+        rank = (names_sql, begins_as_query)
         if rank >= best:
             found, best = span, rank
     fence = _FENCE_LINE.search(completion)
-    names_sql = fence is not None and _opened(completion, fence.end())[1] in SQL_LANGUAGES - {""}
-    if is_query(completion) and not names_sql and best != (True, True):
+    opens_sql = fence is not None and _opened(completion, fence.end())[1] in SQL_LANGUAGES
+    if is_query(completion) and not opens_sql and best != (True, True):
         return _stripped(completion, 0, len(completion) if fence is None else fence.start())
     return found
 
 
-def _blocks(completion: str) -> Iterator[tuple[Span, str]]:
-    """Every block of SQL that is not blank, with its language."""
+def _blocks(completion: str) -> Iterator[tuple[Span, bool, bool]]:
+    """Every block of SQL that is not blank; whether it names SQL, and whether it is a query."""
     at = 0
     while (opening := completion.find(FENCE, at)) >= 0:
         start, language = _opened(completion, opening + len(FENCE))
         closing = completion.find(FENCE, start)
         end = len(completion) if closing < 0 else closing
         span = _stripped(completion, start, end)
-        if language in SQL_LANGUAGES and span is not None:
-            yield span, language
+        if span is not None:
+            begins_as_query = is_query(completion[span.start : span.end])
+            if begins_as_query or language in {"", *SQL_LANGUAGES}:
+                yield span, language in SQL_LANGUAGES, begins_as_query
         at = end + len(FENCE)
 
 

@@ -112,10 +112,14 @@ def evaluate(
 def config_of_policy(given: dict[str, Any]) -> RunConfig:
     """The configuration for a policy that no training made.
 
-    A policy without tasks of its own is evaluated on all training tasks.
+    Its tasks are those that it is evaluated on: it has none that it was trained on. Without any, a
+    policy without tasks of its own is evaluated on all training tasks.
     """
-    has_tasks = given.get("model_name") in {None, DEMO_POLICY, ORACLE_POLICY}
-    tasks = {} if has_tasks else {"tasks": {"source_type": "demo_training"}}
+    tasks: dict[str, Any] = {}
+    if given.get("eval_tasks") is not None:
+        tasks = {"tasks": given["eval_tasks"]}
+    elif given.get("model_name") not in {None, DEMO_POLICY, ORACLE_POLICY}:
+        tasks = {"tasks": {"source_type": "demo_training"}}
     return with_adapter_settings(read_config({**tasks, **given}))
 
 

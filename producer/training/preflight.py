@@ -117,8 +117,8 @@ def log_idle_control(config: RunConfig) -> None:
     compares = ADVANTAGES[config.advantage].compares_group or config.baseline == "group"
     if config.control == "ignored_rewards" and compares:
         logger.warning(
-            "control ignored_rewards: %s compares equal rewards, so every advantage is 0 and"
-            " nothing is learnt from them; advantage rejection trains on every rollout instead",
+            "control ignored_rewards: all rewards are equal, so %s gives every rollout the"
+            " advantage 0 and nothing is learnt from them; rejection trains on every rollout",
             config.advantage,
         )
 

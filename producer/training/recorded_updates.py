@@ -1,6 +1,6 @@
 """Updates from the log: a step's recorded rollouts, with its advantages or those of a control."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -67,22 +67,19 @@ def redo_steps(
     """
     for step in steps:
         settings = update_settings(config, generation=step.generation, step=step.number)
+        samples = [sample for sample in step.samples if sample.drop_reason not in NOT_IN_UPDATE]
+        results = _results_of(recorded, step, samples, read_blob)
         if control is not None and step is steps[-1]:
-            trajectories = _controlled_trajectories(recorded, step, control, read_blob)
+            trajectories = _controlled_trajectories(control, step, samples, results)
         else:
-            trajectories = _trajectories(recorded, step, config, read_blob)
+            trajectories = _trajectories(config, samples, results)
         yield RedoneStep(step, learner.update(trajectories, settings))
 
 
 def _trajectories(
-    recorded: RecordedTraining,
-    step: RecordedStep,
-    config: RunConfig,
-    read_blob: Callable[[str], bytes],
+    config: RunConfig, samples: Sequence[Sample], results: Mapping[UUID, RolloutResult]
 ) -> list[Trajectory]:
-    """What the step was trained on, in the same order. NotFoundError when some is missing."""
-    samples = [sample for sample in step.samples if sample.drop_reason not in NOT_IN_UPDATE]
-    results = _results_of(recorded, step, samples, read_blob)
+    """What a step was trained on, in the same order."""
 
     def place(sample: Sample) -> tuple[int, int]:
         plan = results[sample.rollout_id].plan
@@ -108,14 +105,12 @@ def _trajectories(
 
 
 def _controlled_trajectories(
-    recorded: RecordedTraining,
-    step: RecordedStep,
     config: RunConfig,
-    read_blob: Callable[[str], bytes],
+    step: RecordedStep,
+    samples: Sequence[Sample],
+    results: Mapping[UUID, RolloutResult],
 ) -> list[Trajectory]:
     """The step's rollouts with the advantages that the configuration's control gives them."""
-    samples = [sample for sample in step.samples if sample.drop_reason not in NOT_IN_UPDATE]
-    results = _results_of(recorded, step, samples, read_blob)
     group_of: dict[UUID, list[RolloutResult]] = {}
     for sample in samples:
         group_of.setdefault(sample.group_id, []).append(results[sample.rollout_id])

@@ -1,6 +1,7 @@
 """`cua-train evaluate --environment`: a policy that no training made, in any environment."""
 
 import json
+from pathlib import Path
 
 from tests.support.cua_train import CuaTrain
 
@@ -14,6 +15,25 @@ def test_a_policy_is_evaluated_in_the_environment_that_is_named(cua_train: CuaTr
     )
     summary = json.loads(done.stdout)
     assert (summary["task_source"], summary["episodes"]) == ("dbbench_generated", 2)
+
+
+def test_a_policy_without_default_tasks_is_evaluated_on_those_that_are_given(
+    cua_train: CuaTrain, tmp_path: Path
+) -> None:
+    cua_train("sql", "data", "generate", "--output", str(tmp_path / "data"), "--seed", "1")
+    tasks = {"source_type": "text_to_sql", "path": str(tmp_path / "data"), "split": "dev"}
+    done = cua_train(
+        *("evaluate", "--model-name", "oracle", "--environment", "text_to_sql"),
+        *("--eval-tasks", json.dumps(tasks), "--episodes", "2", "--json"),
+    )
+    summary = json.loads(done.stdout)
+    assert (summary["success"], summary["episodes"]) == (1.0, 2)
+
+
+def test_a_number_of_thousands_of_digits_is_refused(cua_train: CuaTrain) -> None:
+    tasks = f'{{"source_type": "demo_training", "limit": {"9" * 5000}}}'
+    refused = cua_train("evaluate", "--model-name", "oracle", "--eval-tasks", tasks, expected=2)
+    assert "--eval-tasks: a number has too many digits" in refused.stderr
 
 
 def test_a_training_keeps_its_environment(cua_train: CuaTrain) -> None:

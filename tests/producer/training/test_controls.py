@@ -113,7 +113,7 @@ def test_a_run_with_ignored_rewards_warns_where_rollouts_are_compared(
     config = {"model_name": "oracle", "tasks": tasks, "eval_episodes": 1, **sizes}
     summary = run(read_config({**config, "control": "ignored_rewards"}), installation=installation)
     assert (summary.status, summary.control) == ("completed", "ignored_rewards")
-    assert "mean_centered compares equal rewards, so every advantage is 0" in caplog.text
+    assert "mean_centered gives every rollout the advantage 0" in caplog.text
 
 
 def test_a_list_of_the_controls_has_blank_screens(cua_train: CuaTrain) -> None:
@@ -130,7 +130,7 @@ def test_a_control_is_recorded_kept_when_the_training_continues_and_said_at_its_
     sizes = ("--group-size", "2", "--groups-per-batch", "2", "--eval-episodes", "1")
     more = ("--oracle-noise", "0.5", "--control", "wrong_sign", "--tasks", tasks)
     text = cua_train(*words, *sizes, *more, "--num-steps", "1").stdout
-    assert "a control, wrong_sign: advantages are of negated rewards" in text
+    assert "a control, wrong_sign: advantages use negated rewards" in text
     created = next(item for item in read_log() if item["type"] == "cua.training.created")
     assert created["data"]["config"]["control"] == "wrong_sign"
     last = json.loads(cua_train(*words, "--num-steps", "2", "--json").stdout.splitlines()[-1])
