@@ -6,10 +6,11 @@ goes past proxies, and what cannot work is named with its variable.
 """
 
 import os
+import socket
 import ssl
 from collections.abc import Iterator, Mapping, MutableMapping
 from importlib.util import find_spec
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from stat import S_ISDIR
 from typing import Final, NamedTuple
@@ -53,7 +54,13 @@ def is_loopback(url: str) -> bool:
     try:
         address = ip_address(host)
     except ValueError:
-        return False
+        try:
+            # As clients do: `127.1`, `0x7f000001`.
+            address = IPv4Address(socket.inet_aton(host))
+        except (OSError, ValueError):
+            return False
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
     return address.is_loopback or address.is_unspecified
 
 

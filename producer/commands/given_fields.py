@@ -19,7 +19,7 @@ from producer.commands.flags import JSON_FIELDS
 from producer.errors import CuaTrainError, NotFoundError, UsageError
 from producer.foreign_files.convert import Converted, convert
 from producer.foreign_files.parsing import place
-from producer.json_text import RepeatedNameError, read_json
+from producer.json_text import RefusedJsonError, read_json
 from producer.policy.remote_checkpoint import SCHEME
 from producer.pretrained.known import made_folder
 from producer.resume.stamped_folder import with_stamped_folder
@@ -139,8 +139,8 @@ def _parse_flag(name: str, text: str) -> JsonValue:
     flag = "--" + name.replace("_", "-")
     try:
         value = read_json(text)
-    except RepeatedNameError as error:
-        message = f"{flag}: {error}; remove one of them"
+    except RefusedJsonError as error:
+        message = f"{flag}: {error}"
         raise UsageError(message) from None
     except json.JSONDecodeError as error:
         shown = text if len(text) <= LINE_CHARACTERS else text[:LINE_CHARACTERS] + "..."
@@ -148,13 +148,6 @@ def _parse_flag(name: str, text: str) -> JsonValue:
             f"{flag}: {shown!r} is neither an existing file nor valid JSON, {place(error)};"
             f" for example {flag} '{EXAMPLE}'"
         )
-        raise UsageError(message) from None
-    except RecursionError:
-        message = f"{flag} is nested too deeply"
-        raise UsageError(message) from None
-    except ValueError:
-        # Python reads integers of at most 4,300 digits.
-        message = f"{flag}: a number has too many digits"
         raise UsageError(message) from None
     return value
 

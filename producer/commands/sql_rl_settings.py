@@ -26,8 +26,8 @@ DAPO: Final[dict[str, Any]] = {
 """verl's DAPO, with the advantages of grpo; the file and flags win."""
 OWN_REWARDS: Final = ("reward_module", "reward_function", "reward_manager")
 """Without any of them, rewards are executed here and the file's port is ignored."""
-OWN_ADVANTAGES: Final = ("ppo", "prime", "remax")
-"""RewardSQL calls a file's core_function for grpo alone."""
+WITH_FILES_FUNCTION: Final = ("grpo", "dapo")
+"""RewardSQL calls a file's core_function for these alone."""
 DEFAULTS: Final[dict[str, Any]] = {
     "environment": "text_to_sql",
     "max_turns": 1,
@@ -149,19 +149,22 @@ def _advantages(
     from producer.process_rewards.registry import public_names
     from producer.process_rewards.user_module import is_stand_in, load_user_module
 
-    configured = own["core_function"]
-    if configured is not None and algorithm in OWN_ADVANTAGES:
-        logger.warning(
-            "the file's core_function has no effect: %s computes its own advantages", algorithm
-        )
+    asked, configured = flags.get("core_function"), own["core_function"]
+    if algorithm not in WITH_FILES_FUNCTION and configured != _own_function(algorithm):
+        if configured is not None and asked is None:
+            logger.warning(
+                "the file's core_function has no effect: %s computes its own advantages; if you"
+                " want the function, add --core-function %s",
+                *(algorithm, configured),
+            )
         configured = None
     algos = flags.get("core_algos") or own["core_algos"]
-    named = flags.get("core_function") or configured
+    named = asked or configured
     if algorithm == "remax" and named is None:
         # Its baseline is a greedy rollout, which the trainer samples: no function of rewards alone.
         return {"advantage": "remax", "core_algos": None}
     if algorithm not in FOUR and named is None:
-        return {"core_function": f"compute_{algorithm}_outcome_advantage", "core_algos": None}
+        return {"core_function": _own_function(algorithm), "core_algos": None}
     try:
         loaded = None if algos is None else load_user_module(algos)
         if loaded is not None and is_stand_in(loaded):
@@ -174,7 +177,7 @@ def _advantages(
     try:
         chosen = choose_core_function(
             algorithm if algorithm in FOUR else "grpo",  # type: ignore[arg-type]  # one of FOUR
-            command_line=flags.get("core_function"),
+            command_line=asked,
             configured=configured,
             module=module,
             has_process_rewards="process_reward_model" in given or "reward_manager" in given,
@@ -195,6 +198,11 @@ def _advantages(
     if algos is not None and not is_own:
         logger.warning("core_algos has no effect: %s is a built-in function", chosen.name)
     return {"core_function": chosen.name, "core_algos": algos if is_own else None}
+
+
+def _own_function(algorithm: str) -> str:
+    """The name that the algorithm's advantages of outcomes have; not every algorithm has them."""
+    return f"compute_{algorithm}_outcome_advantage"
 
 
 def _length(given: dict[str, Any], own: dict[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias
 from producer.errors import UsageError
 from producer.fine_tuning.questions import AnsweredQuestion, read_answered
 from producer.fine_tuning.settings import FineTuningConfig
-from producer.json_text import RepeatedNameError, read_json
+from producer.json_text import RefusedJsonError, read_json
 from producer.seeds import derived_seed
 from producer.supervised.sequences import Message
 
@@ -150,11 +150,8 @@ def _rows(path: Path, data: bytes) -> list[Any]:
     except json.JSONDecodeError as error:
         message = f"data_path: {path} is not valid JSON, line {error.lineno}: {error.msg}"
         raise UsageError(message) from None
-    except RepeatedNameError as error:
-        message = f"data_path: {path}: {error}; remove one of them"
-        raise UsageError(message) from None
-    except RecursionError:
-        message = f"data_path: {path} is nested too deeply"
+    except RefusedJsonError as error:
+        message = f"data_path: {path}: {error}"
         raise UsageError(message) from None
     if not isinstance(rows, list):
         message = f"data_path: {path} must hold a list of examples"

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from producer.bounded_text import is_deeper
 from producer.errors import UsageError
-from producer.json_text import RepeatedNameError, read_json
+from producer.json_text import MAX_DEPTH, TOO_DEEP, RefusedJsonError, read_json
 
 YAML_ENDINGS: Final = (".yaml", ".yml")
 
@@ -30,24 +31,25 @@ def parse_file(path: Path) -> dict[str, Any]:
         message = f"{path} is not a text file in UTF-8"
         raise UsageError(message) from None
     except RecursionError:
-        message = f"{path} is nested too deeply"
+        message = f"{path}: {TOO_DEEP}"
         raise UsageError(message) from None
-    except RepeatedNameError as error:
-        message = f"{path}: {error.name} is given twice; remove one of them"
+    except RefusedJsonError as error:
+        message = f"{path}: {error}"
         raise UsageError(message) from None
     except json.JSONDecodeError as error:
         is_named = path.suffix in {".json", ""}
         hint = "" if is_named else "; name a TOML file *.toml, a YAML file *.yaml"
         message = f"{path} is not valid JSON, {place(error)}{hint}"
         raise UsageError(message) from None
-    except tomllib.TOMLDecodeError as error:
-        message = f"{path} is not valid TOML: {error}"
-        raise UsageError(message) from None
     except ValueError as error:
-        message = f"{path} is not valid YAML: {error}"
+        kind = "TOML" if parse is tomllib.loads else "YAML"
+        message = f"{path} is not valid {kind}: {error}"
         raise UsageError(message) from None
     if not isinstance(fields, dict) or not all(isinstance(name, str) for name in fields):
         message = f'{path} must hold an object of fields, such as {{"num_steps": 20}}'
+        raise UsageError(message)
+    if is_deeper(fields, MAX_DEPTH):
+        message = f"{path}: {TOO_DEEP}"
         raise UsageError(message)
     return fields
 

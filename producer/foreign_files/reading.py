@@ -37,7 +37,15 @@ class Told(NamedTuple):
     remark: str
 
 
-PLACEHOLDER: Final = re.compile(r"/?(your|path[/_ -]to)([/_ -].*)?|<.*>", re.IGNORECASE)
+PLACEHOLDER: Final = re.compile(
+    r"""
+    (?:\.{0,2}/)?(?:your|path[/_ -]to|change[_ -]?me|todo|fixme|tbd|xxx+)(?:[/_ :-].*)?
+    | .*/your[_ -](?:user[_ -]?)?name(?:/.*)?
+    | .*<[^<>/]+>.*
+    | \.\.\.|…
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
 """What a published file has where its user's own value belongs."""
 
 

@@ -23,8 +23,6 @@ def read_strict_file(file: Path) -> JsonValue:
         message = str(error.strerror)
     except UnicodeDecodeError:
         message = "not a text in UTF-8"
-    except RecursionError:
-        message = "nested too deeply"
     raise ValueError(message)
 
 

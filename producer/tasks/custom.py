@@ -30,7 +30,7 @@ from producer.agents.android.queries import (
 )
 from producer.errors import UsageError
 from producer.field_errors import explain_mistake
-from producer.json_text import RepeatedNameError, read_strict
+from producer.json_text import RefusedJsonError, read_strict
 from producer.task import Split, Task
 
 Difficulty = Literal["easy", "medium", "hard"]
@@ -264,10 +264,10 @@ def _json_rows(text: str, path: Path, where: str) -> Iterator[_Row]:
             if line.strip():
                 place = f"line {number}: "
                 yield _Row(read_strict(line), number)
-    except RepeatedNameError as error:
-        message = f"{where}: {path}: {place}{error}; remove one of them"
+    except RefusedJsonError as error:
+        message = f"{where}: {path}: {place}{error}"
         raise UsageError(message) from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         advice = (
             "begin it with a line `# instructions` if its lines are instructions"
             if path.suffix.lower() == TEXT_SUFFIX

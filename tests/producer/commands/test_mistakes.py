@@ -17,6 +17,8 @@ from tests.support.cua_train import CuaTrain
 from tests.support.forked_command import run_command
 
 Failed = Callable[..., str]
+DEEP = "[" * 300 + "]" * 300
+DIGITS = "1" * 5_000
 
 
 @pytest.fixture
@@ -146,11 +148,15 @@ def test_a_check_leaves_nothing_behind(tmp_path: Path) -> None:
         ("a.yaml", "1: 2", "must hold an object of fields"),
         ("a.yaml", "seed: !!python/object:os.system {}", "is not valid YAML: line 1 column 7"),
         ("a.yaml", "seed: 1\n...\nseed: 2", "is not valid YAML: "),
-        ("a.json", '{"seed": 1, "seed": 2}', "seed is given twice"),
+        ("a.json", '{"seed": 1, "seed": 2}', "'seed' is given twice in one object; remove one"),
         ("a.yaml", "seed: 1\nseed: 2", "line 2 column 1: found duplicate key seed"),
         ("a.toml", "seed = 1\nseed = 2", "is not valid TOML: "),
         ("a.json", b"\xff\xfe", "is not a text file in UTF-8"),
-        ("a.json", "[" * 100_000, "is nested too deeply"),
+        ("a.json", "[" * 100_000, "a.json: nested too deeply"),
+        *(("a.json", f'{{"a": {DEEP}}}', "nested too deeply; at most 100"),),
+        *(("a.toml", f"a = {DEEP}", "nested too deeply"), ("a.yml", f"a: {DEEP}", "too deeply")),
+        ("a.json", f'{{"seed": {DIGITS}}}', "a.json: a number has more than 4,300 digits"),
+        ("a.toml", f"seed = {DIGITS}", "is not valid TOML: "),
     ],
 )
 def test_a_config_file_that_cannot_be_read_is_named_with_the_place(
@@ -192,6 +198,13 @@ def test_a_name_that_is_given_twice_in_a_flag_is_refused() -> None:
     text = '[{"source_type": "ids", "task_ids": ["a"], "task_ids": ["b"]}]'
     with pytest.raises(UsageError, match=r"^--eval-tasks: 'task_ids' is given twice in one object"):
         given_fields({"eval_tasks": text}, None)
+
+
+@pytest.mark.parametrize(("value", "reason"), [(DEEP, "nested too"), (DIGITS, "a number has more")])
+def test_tasks_that_no_event_can_hold_are_refused(value: str, reason: str) -> None:
+    text = f'{{"source_type": "custom", "custom_tasks": {value}}}'
+    with pytest.raises(UsageError, match=f"^--tasks: {reason}"):
+        given_fields({"tasks": text}, None)
 
 
 def test_tasks_that_are_no_json_get_an_example() -> None:

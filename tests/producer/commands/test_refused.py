@@ -46,7 +46,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, str]] = {
     "a name": (("--training-name", "a/b"), 2, "training_name: 'a/b' contains '/'"),
     "a name in a file": (("--config", "name.json"), 2, "training_name: '../x' starts with '.'"),
     "a file that is missing": (("--config", "none.toml"), 2, "cannot be read"),
-    "a field twice": (("--config", "twice.json"), 2, "seed is given twice"),
+    "a field twice": (("--config", "twice.json"), 2, "'seed' is given twice"),
     "unknown tasks": (("--tasks", '{"source_type": "ids", "task_ids": ["x"]}'), 2, "'x'"),
     "no tasks file": (("--tasks", '{"source_type": "file", "file_path": "x"}'), 2, "cannot read"),
     "tasks nobody can judge": ((*ORACLE, "--tasks", UNJUDGED), 2, "have no validator"),

@@ -134,6 +134,37 @@ def test_the_command_line_comes_before_the_file_and_the_file_before_the_algorith
     assert config(data, {**FILE, "algorithm": section}).core_algos == algos
 
 
+@pytest.mark.parametrize(
+    ("estimator", "function", "advantage"),
+    [
+        ("reinforce++", "compute_reinforce_plus_plus_outcome_advantage", "mean_centered"),
+        ("rloo", "compute_rloo_outcome_advantage", "mean_centered"),
+        ("opo", "compute_opo_outcome_advantage", "mean_centered"),
+        ("remax", None, "remax"),
+        ("gae", None, "gae"),
+        ("prime", None, "prime"),
+    ],
+)
+def test_a_files_function_counts_for_grpo_alone(
+    data: Path,
+    estimator: str,
+    function: str | None,
+    advantage: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As in RewardSQL, whose published file names one beside any estimator."""
+    named = "compute_grpo_process_advantage_avg_unique"
+    file = {**FILE, "algorithm": {"adv_estimator": estimator, "core_function": named}}
+    with caplog.at_level(logging.WARNING):
+        found = config(data, file)
+    assert (found.core_function, found.advantage) == (function, advantage)
+    assert f"if you want the function, add --core-function {named}" in caplog.text
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        assert config(data, file, core_function=named).core_function == named
+    assert "has no effect" not in caplog.text
+
+
 def test_ppo_has_a_value_head_and_the_loss_of_clipped_ratios(data: Path) -> None:
     found = config(data, None, model_name="a/policy", algorithm="ppo")
     assert (found.advantage, found.loss_fn, found.core_function) == ("gae", "ppo", None)

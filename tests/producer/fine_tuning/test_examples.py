@@ -129,7 +129,7 @@ def test_a_row_of_another_form_is_named_with_its_file_and_field(
     [
         (b"{", "rows.json is not valid JSON, line 1"),
         (b"\xff\xfe\x00", "rows.json is not text in UTF-8"),
-        (b"[" * 100_000, "rows.json is nested too deeply"),
+        (b"[" * 100_000, "rows.json: nested too deeply"),
     ],
 )
 def test_a_file_that_is_no_json_is_named(tmp_path: Path, content: bytes, message: str) -> None:

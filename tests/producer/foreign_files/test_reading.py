@@ -137,7 +137,7 @@ def test_deep_nesting_is_no_traceback() -> None:
     fields: dict[str, Any] = {}
     for _ in range(900):
         fields = {"a": fields}
-    with pytest.raises(UsageError, match=r"x\.yaml is nested too deeply"):
+    with pytest.raises(UsageError, match=r"x\.yaml: nested too deeply"):
         resolved(fields, Path("x.yaml"))
 
 

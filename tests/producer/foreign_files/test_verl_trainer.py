@@ -257,7 +257,11 @@ def test_every_estimator_of_the_files_own_comment_is_read(estimator: str, algori
     [
         *(("/your/save/path", True), ("/path/to/save", True), ("your_output_dir", True)),
         *(("path/to/save", True), ("<output>", True), ("Path to save", True)),
+        *(("./your/save/path", True), ("../path_to/save", True), ("/home/<user>/out", True)),
+        *(("/data/your_name/x", True), ("/home/your-user-name/x", True), ("TODO", True)),
+        *(("TODO: a folder", True), ("change_me", True), ("xxx/yyy", True), ("...", True)),
         *(("yours", False), ("/data/your/save", False), ("outputs/path", False)),
+        *(("my_runs", False), ("todos", False), ("xx", False), ("/data/your_names", False)),
     ],
 )
 def test_a_placeholder_is_no_folder(folder: str, is_placeholder: bool) -> None:

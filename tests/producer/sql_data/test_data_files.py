@@ -12,6 +12,8 @@ CONTENTS = {
     "another encoding": ('{"a": 1}'.encode("utf-16"), "not a text in UTF-8"),
     "cut off": (b'{"a": ', "Expecting value: line 1 column 7"),
     "nested": (b"[" * 200_000, "nested too deeply"),
+    "nested, but read": (b"[" * 101 + b"]" * 101, "nested too deeply; at most 100"),
+    "digits": (b"1" * 5_000, "a number has more than 4,300 digits"),
     "nan": (b'{"a": NaN}', "NaN is no number that JSON has"),
     "twice": (b'{"a": 1, "a": 2}', "'a'"),
 }

@@ -81,7 +81,13 @@ def test_rows_of_a_table_without_content_are_skipped(tmp_path: Path) -> None:
         ("a.jsonl", b'"a"\n{"a": 1, "a": 1}', "line 2: 'a' is given twice in one object"),
         ("a.json", b"[NaN]", "NaN is no number"),
         ("a.json", b"[1]", r"a\.json\[0\]: 1 is not an object"),
-        ("a.json", b"[" * 100_000, "neither a JSON array nor JSON lines"),
+        ("a.json", b"[" * 100_000, "nested too deeply"),
+        (
+            "a.jsonl",
+            b'"a"\n{"setup": ' + b"[" * 300 + b"]" * 300 + b"}",
+            "line 2: nested too deeply",
+        ),
+        ("a.json", b"[" + b"1" * 5_000 + b"]", "a number has more than 4,300 digits"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(

@@ -25,6 +25,7 @@ from producer.http_environment import HUB_URL, check_http_environment
 from producer.json_text import read_strict
 from producer.sql_data.data_files import check_storable, parquet_rows, read_strict_file
 from producer.sql_execution import DatabaseFailedError, SqlRefusedError
+from schemas.bounds import check_key_text
 from schemas.distribution import install_command
 from schemas.entry import Column, EntryContent, TableInfo
 
@@ -141,9 +142,10 @@ def read_entries(path: Path) -> list[EntryContent]:
         for name, fields in _rows(file):
             try:
                 check_storable(name, "its name")
+                check_key_text("its name", name)
                 entry = read_entry(name, fields)
             except ValueError as error:
-                message = f"{file}: entry {name!r}: {error}"
+                message = f"{file}: entry {name[:60]!r}: {error}"
                 raise UsageError(message) from error
             if name in places:
                 message = f"{file}: entry {name!r}: {places[name]} has one of this name already"

@@ -182,6 +182,7 @@ def test_a_broken_entry_is_named_with_its_file_and_field(
         ('{"1": {}, "1": {}}', "'1' is given twice in one object"),
         ('{"1": {"answer_info": NaN}}', "NaN is no number"),
         ('{"a\\u0000": {}}', "its name: 'a.x00' has a NUL"),
+        (json.dumps({"增" * 334: {}}), "its name must have at most 1000 bytes of UTF-8"),
     ],
 )
 def test_a_file_of_another_form_is_named(tmp_path: Path, text: str, reason: str) -> None:
