@@ -149,15 +149,8 @@ def _advantages(
     from producer.process_rewards.registry import public_names
     from producer.process_rewards.user_module import is_stand_in, load_user_module
 
-    asked, configured = flags.get("core_function"), own["core_function"]
-    if algorithm not in WITH_FILES_FUNCTION and configured != _own_function(algorithm):
-        if configured is not None and asked is None:
-            logger.warning(
-                "the file's core_function has no effect: %s computes its own advantages; if you"
-                " want the function, add --core-function %s",
-                *(algorithm, configured),
-            )
-        configured = None
+    asked = flags.get("core_function")
+    configured = None if asked else _files_function(algorithm, own["core_function"])
     algos = flags.get("core_algos") or own["core_algos"]
     named = asked or configured
     if algorithm == "remax" and named is None:
@@ -198,6 +191,18 @@ def _advantages(
     if algos is not None and not is_own:
         logger.warning("core_algos has no effect: %s is a built-in function", chosen.name)
     return {"core_function": chosen.name, "core_algos": algos if is_own else None}
+
+
+def _files_function(algorithm: str, named: str | None) -> str | None:
+    """The function that the file names, if it counts with this algorithm."""
+    if named is None or algorithm in WITH_FILES_FUNCTION or named == _own_function(algorithm):
+        return named
+    logger.warning(
+        "the file's core_function has no effect: %s computes its own advantages; if you want the"
+        " function, add --core-function %s",
+        *(algorithm, named),
+    )
+    return None
 
 
 def _own_function(algorithm: str) -> str:
