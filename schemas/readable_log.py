@@ -22,6 +22,11 @@ from typing import NamedTuple, TypeVar
 CLOSING_S = 1.0
 """A process that closes the file removes its `-shm` before its WAL, within milliseconds."""
 POLL_S = 0.02
+PROTOCOL_ATTEMPTS = 6
+"""Of opening a file that others keep opening and closing: SQLite gives up one after some ten
+seconds ("locking protocol")."""
+HELD = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL})
+"""Primary codes of SQLite's errors that another process's lock causes."""
 
 Result = TypeVar("Result")
 
@@ -64,12 +69,16 @@ def open_to_read(path: Path, timeout_s: float) -> ReadableLog:
     In autocommit mode; the connection may move between threads.
     """
     deadline = time.monotonic() + CLOSING_S
+    attempts = PROTOCOL_ATTEMPTS
     while True:
         try:
             # rw never creates the file; ro would make no shared memory where it could be made.
             return ReadableLog(_connect(path, "mode=rw", timeout_s), path, None)
         except sqlite3.OperationalError as error:
-            primary = error.sqlite_errorcode & 0xFF
+            primary = primary_code(error)
+            attempts -= 1
+            if primary == sqlite3.SQLITE_PROTOCOL and attempts:
+                continue
             if primary not in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN} or os.access(
                 path.parent, os.W_OK
             ):
@@ -86,6 +95,20 @@ def open_to_read(path: Path, timeout_s: float) -> ReadableLog:
             )
             raise UnreadableLogError(message)
         time.sleep(POLL_S)
+
+
+def primary_code(error: Exception) -> int:
+    """SQLite's code of an error, without what extends it; 0: it is no error of SQLite's."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def why_unread(error: Exception) -> str:
+    """Why a file could not be opened or read, with what to do."""
+    if primary_code(error) in HELD:
+        return (
+            f"{error}; another process holds it: end it, or continue it if it is paused"
+        )
+    return f"{error}; correct its rights, or restore a backup"
 
 
 def read_log_file(

@@ -11,12 +11,9 @@ from typing import TypeVar
 
 from consumers.errors import CuaProjectError, MismatchError, UnreachableError
 from schemas.local_log import FORMAT
-from schemas.readable_log import ReadableLog, UnreadableLogError, open_to_read
+from schemas.readable_log import ReadableLog, UnreadableLogError, open_to_read, why_unread
 
 BUSY_TIMEOUT_S = 30.0
-
-PROTOCOL_ATTEMPTS = 6
-"""Of opening a file that others keep opening and closing, each of some ten seconds."""
 
 Result = TypeVar("Result")
 
@@ -76,30 +73,14 @@ class LocalLogFile:
             self._log.connection.close()
             self._log = None
 
-    def _open_patiently(self) -> tuple[ReadableLog, bool]:
-        """The file, and whether it has its tables.
-
-        SQLite gives up after some ten seconds in which other processes open and close its WAL.
-        """
-        attempts = PROTOCOL_ATTEMPTS
-        while True:
-            log = open_to_read(self._path, BUSY_TIMEOUT_S)
-            try:
-                query = "SELECT 1 FROM sqlite_master WHERE name = 'meta'"
-                return log, log.connection.execute(query).fetchone() is not None
-            except sqlite3.OperationalError as error:
-                log.connection.close()
-                attempts -= 1
-                if not attempts or error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_PROTOCOL:
-                    raise
-
     def _open(self) -> ReadableLog | None:
         if self._log is not None or not self._path.exists():
             return self._log
         problem = f"the local log {self._path} cannot be opened"
         try:
-            log, is_made = self._open_patiently()
-            if not is_made:
+            log = open_to_read(self._path, BUSY_TIMEOUT_S)
+            query = "SELECT 1 FROM sqlite_master WHERE name = 'meta'"
+            if log.connection.execute(query).fetchone() is None:
                 log.connection.close()
                 return None
             # As Kafka's reader: a key of any bytes is a key, which names no stream of ours.
@@ -109,7 +90,7 @@ class LocalLogFile:
             message = f"{problem}: {error}"
             raise UnreachableError(message) from error
         except (sqlite3.Error, OSError) as error:
-            message = f"{problem}: {error}; correct its rights, or restore a backup"
+            message = f"{problem}: {why_unread(error)}"
             raise UnreachableError(message) from error
         if int(meta["format"]) != FORMAT:
             log.connection.close()

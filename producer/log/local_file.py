@@ -20,7 +20,14 @@ from producer.durable import sync_file, sync_folder
 from producer.errors import LogBrokenError, StopRequestedError
 from schemas.local_log import DDL, FORMAT
 from schemas.lock_holders import write_lock_holder
-from schemas.readable_log import ReadableLog, UnreadableLogError, open_to_read
+from schemas.readable_log import (
+    HELD,
+    ReadableLog,
+    UnreadableLogError,
+    open_to_read,
+    primary_code,
+    why_unread,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -32,9 +39,6 @@ READ_TIMEOUT_S = 60.0
 """A reader waits only while another process recovers the file after a crash."""
 CHECKPOINT_PAGES = 4000
 """WAL pages (16 MiB) before SQLite copies them into the file: not every few commits in a burst."""
-
-HELD = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL})
-"""Primary codes: another process has a lock, or others keep opening and closing the WAL."""
 
 
 def broken(path: Path, what: str, error: BaseException) -> LogBrokenError:
@@ -90,8 +94,7 @@ def when_free(
         try:
             result = attempt()
         except sqlite3.OperationalError as error:
-            # The low byte of SQLite's extended code: another process's lock is in the way.
-            if (getattr(error, "sqlite_errorcode", 0) & 0xFF) not in HELD:
+            if primary_code(error) not in HELD:
                 raise
             if stop is not None and stop.is_set():
                 raise StopRequestedError from error
@@ -170,7 +173,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
         raise _not_read(path, str(error)) from error
     except (sqlite3.Error, OSError) as error:
         if log is None or not log.is_overtaken():
-            raise _not_read(path, f"{error}; correct its rights, or restore a backup") from error
+            raise _not_read(path, why_unread(error)) from error
     if log is not None and log.is_overtaken():
         raise _not_read(path, "a process began to write to it meanwhile; run the command again")
 
