@@ -74,13 +74,17 @@ JSON_LITERAL: Final = rf'\{{(?=\s*+")(?:{_JSON_PIECE}[\s\S])++'
 CALL_LITERAL: Final = rf"<tool_call>\s*+(?=\{{)(?:{_JSON_PIECE}(?!</?tool_call>)[\s\S])++"
 """A call as JSON between tags."""
 _SQL_QUOTED: Final = r"(?<!\w)'[^'\n]*+'(?!\w)|(?<!\w)\"[^\"\n]*+\"(?!\w)"
+_FENCE: Final = r"(?:(?<!`)`{3,}+|^[ \t]*+~{3,}+)"
 QUERY_LITERAL: Final = (
     rf"{BEGIN}(?=(?:\(\s*+)*+(?i:SELECT|WITH|VALUES)\b)"
-    rf"(?:{_SQL_QUOTED}|(?!{TAG}|```)[\s\S])++"
+    rf"(?:{_SQL_QUOTED}|(?!{TAG}|{_FENCE})[\s\S])++"
 )
 """An answer that is a query: a tag in one of its strings is text."""
-BLOCK_LITERAL: Final = rf"```\w*+\s(?:{_SQL_QUOTED}|(?!{TAG}|```)[\s\S])*+(?:```)?+"
-"""A fenced block."""
+BLOCK_LITERAL: Final = (
+    rf"{_FENCE}[\w{{}}.:,=+#/-]*+\s(?:{_SQL_QUOTED}|(?!{TAG}|{_FENCE})[\s\S])*+"
+    rf"(?:{_FENCE}(?!\w++[ \t]*+\r?\n))?+"
+)
+"""A fenced block; a fence that names a language begins the next one."""
 FINAL_LITERAL: Final = rf"^Final Answer:(?:{_SQL_QUOTED}|(?!{TAG})[^\n])++"
 """The answer of DB Bench, on one line."""
 COMPACT_LITERAL: Final = rf"{BEGIN}\w++\([^()]*+\)\s*+\Z"

@@ -208,6 +208,10 @@ def test_an_action_that_would_read_as_a_thought_is_not_written(
         ("With the shops:\n```sql\nSELECT 1\n```", "SELECT 1"),
         ("SELECT 1\n```\n3\n```", "SELECT 1"),
         ("```\nno sql\n```", "no sql"),
+        ("<think>a</think>\n<answer>\nSELECT 1\n</answer>", "SELECT 1"),
+        ("</think>\n\n<response>\nSELECT 1\n</response>\n", "SELECT 1"),
+        ("<answer>\n```sql\nSELECT 1\n```\n</answer>", "SELECT 1"),
+        ("<answer>SELECT 1", "SELECT 1"),
         ("SELECT 1 FROM t WHERE a <think AND b> 3", "SELECT 1 FROM t WHERE a <think AND b> 3"),
         (
             "```sql\nSELECT 1 WHERE a <analysis OR b >= 3\n```",
