@@ -44,8 +44,8 @@ _SPOKEN: Final = (
     r"\AHere(?: is|'s) my thought process:(?=[\s\S]*?Here(?: is|'s) my response:)",
     r"\Aanalysis(?=[A-Z]|[\s\S]*?assistantfinal)",
 )
-"""Granite 3.2, and gpt-oss without its special tokens. Any model may write Granite's first sentence:
-without its second there is no thought."""
+"""Granite 3.2, and gpt-oss without its special tokens. Any model may write Granite's first
+sentence: without its second there is no thought."""
 _OPENING_NAME: Final = rf"<(?P<opens>{_NAME})(?:{_ATTRIBUTE})*+\s*+>"
 _CLOSING_NAME: Final = rf"</(?P<closes>{_NAME})\s*+>"
 _OTHER_CLOSES: Final = "|".join([rf"(?i:<\|{_MARK_ENDS}{_MARK})", *_PAIRS.values(), *_ANSWERS])
@@ -97,7 +97,7 @@ def hide_thoughts(text: str, literals: str | None) -> str:
     `literals`: what of an answer is no thought although a tag stands in it; None: nothing.
     """
     shown: list[str] = []
-    at = begin = 0
+    at = begin = before = 0
     is_blank = True
     first, later = _pieces(literals)
     while True:
@@ -110,15 +110,16 @@ def hide_thoughts(text: str, literals: str | None) -> str:
         if tag is None:
             continue
         if _CLOSING.fullmatch(tag) is not None:
-            shown = [" " * at]
+            before = at
+            shown = []
             is_blank = True
         else:
             at = _end(text, at, tag)
-            before = text[begin : piece.start()]
-            shown += before, " " * (at - piece.start())
-            is_blank = is_blank and not before.strip()
+            said = text[begin : piece.start()]
+            shown += said, " " * (at - piece.start())
+            is_blank = is_blank and not said.strip()
         begin = at
-    return "".join([*shown, text[begin:]]) if shown else text
+    return "".join([" " * before, *shown, text[begin:]])
 
 
 def _end(text: str, at: int, tag: str) -> int:
