@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from producer.process_rewards.fences import FENCE_LINE, blocks, opened
 from producer.thoughts import BLOCK_LITERAL, QUERY_LITERAL, hide_thoughts
 
-FENCE: Final = "```"
 SQL_LITERALS: Final = f"{BLOCK_LITERAL}|{QUERY_LITERAL}"
 """What of a completion may quote a thought's tags."""
 SQL_LANGUAGES: Final = frozenset(
     {"sql", "sqlite", "sqlite3", "mysql", "mariadb", "postgres", "postgresql", "psql", "duckdb"}
-    | {"tsql", "plsql"}
+    | {"tsql", "mssql", "plsql", "pgsql", "plpgsql"}
 )
 """Languages of a fenced block that holds SQL."""
 QUOTED: Final = re.compile(
@@ -34,8 +34,6 @@ _PIECE: Final = re.compile(
     rf"(?P<comment>{COMMENT.pattern})|(?P<quoted>{QUOTED.pattern})|(?P<bracket>[()])",
     re.DOTALL | re.VERBOSE,
 )
-_OPENING: Final = re.compile(r"[ \t]*+(\w*+)[ \t]*+(?=\r?\n)|[ \t]*+(sqlite|sql)\b", re.IGNORECASE)
-_FENCE_LINE: Final = re.compile(r"^[ \t]*+```", re.MULTILINE)
 _NAME: Final = r"(?:\w++|(?:'[^']*+')++|(?:\"[^\"]*+\")++|(?:`[^`]*+`)++|\[[^\]]*+\])"
 _QUERY: Final = re.compile(
     rf"\s*+(?:\(\s*+)*+(?:SELECT\b|VALUES\s*+\(|"
@@ -43,6 +41,10 @@ _QUERY: Final = re.compile(
     re.IGNORECASE,
 )
 """A sentence may begin with `With` or `Values` too."""
+_ANSWER: Final = re.compile(
+    r"\s*+<(?P<tag>answer|response)>(?P<inside>[\s\S]*?)(?:</(?P=tag)>|\Z)", re.IGNORECASE
+)
+"""What Hunyuan, Ernie and Granite write after a thought."""
 
 
 class Span(NamedTuple):
@@ -70,17 +72,28 @@ def find_sql(completion: str) -> Span | None:
     opened the block. A block that is not closed ends with the completion. One that names SQL goes
     before one without a language, and one that is a query before one that is none: what follows a
     query is often its result. A block in another language is one of SQL if it is a query. None:
-    there is neither, or the block is blank.
+    there is neither, or the block is blank. Of a completion that begins with `<answer>` or
+    `<response>` the inside is read first.
     """
     completion = hide_thoughts(completion, SQL_LITERALS)
+    answer = _ANSWER.match(completion)
+    if answer is not None:
+        before = _spaces(completion[: answer.start("inside")])
+        within = _sql_in(before + answer["inside"])
+        if within is not None:
+            return within
+    return _sql_in(completion)
+
+
+def _sql_in(completion: str) -> Span | None:
     best: tuple[bool, bool] = (False, False)
     found = None
     for span, names_sql, begins_as_query in _blocks(completion):
         rank = (names_sql, begins_as_query)
         if rank >= best:
             found, best = span, rank
-    fence = _FENCE_LINE.search(completion)
-    opens_sql = fence is not None and _opened(completion, fence.end())[1] in SQL_LANGUAGES
+    fence = FENCE_LINE.search(completion)
+    opens_sql = fence is not None and opened(completion, fence.end())[1] in SQL_LANGUAGES
     if is_query(completion) and not opens_sql and best != (True, True):
         return _stripped(completion, 0, len(completion) if fence is None else fence.start())
     return found
@@ -88,17 +101,12 @@ def find_sql(completion: str) -> Span | None:
 
 def _blocks(completion: str) -> Iterator[tuple[Span, bool, bool]]:
     """Every block of SQL that is not blank; whether it names SQL, and whether it is a query."""
-    at = 0
-    while (opening := completion.find(FENCE, at)) >= 0:
-        start, language = _opened(completion, opening + len(FENCE))
-        closing = completion.find(FENCE, start)
-        end = len(completion) if closing < 0 else closing
+    for start, end, language in blocks(completion):
         span = _stripped(completion, start, end)
         if span is not None:
             begins_as_query = is_query(completion[span.start : span.end])
             if begins_as_query or language in {"", *SQL_LANGUAGES}:
                 yield span, language in SQL_LANGUAGES, begins_as_query
-        at = end + len(FENCE)
 
 
 def is_query(text: str) -> bool:
@@ -127,14 +135,6 @@ def skeleton(sql: str) -> Skeleton:
         max_depth = max(max_depth, depth)
     hidden.append(_spaces(sql[at:]) if depth else sql[at:])
     return Skeleton("".join(hidden), max_depth)
-
-
-def _opened(completion: str, at: int) -> tuple[int, str]:
-    """Where the block's text begins, and its language."""
-    opening = _OPENING.match(completion, at)
-    if opening is None:
-        return at, ""
-    return opening.end(), (opening[1] or opening[2] or "").lower()
 
 
 def _spaces(text: str) -> str:

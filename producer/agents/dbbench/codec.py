@@ -21,7 +21,9 @@ from schemas.actions import Action, Answer, ExecuteSql, Terminate
 from schemas.turn import TakenAction
 
 ACTION: Final = re.compile(r"Action: (Operation|Answer)")
-SQL: Final = re.compile(r"```sql\n(.*?)\n?```", re.DOTALL)
+SQL: Final = re.compile(r"```sql[ \t]*+\r?\n(.*?)\n?```", re.DOTALL | re.IGNORECASE)
+"""AgentBench asks for `sql` in small letters and LF. Capitals and CR LF say the same; a block that
+names another language or none, or has tildes, is no operation there or here."""
 LITERALS: Final = f"{BLOCK_LITERAL}|{FINAL_LITERAL}"
 FINAL: Final = re.compile(r"\nFinal Answer:(.*)")
 SYSTEM_PROMPT: Final = """\

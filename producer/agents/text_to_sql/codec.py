@@ -13,7 +13,8 @@ free; in CoCTE form (`producer.process_rewards.cocte`) its steps can be scored.
 from typing import Final
 
 from producer.codecs.codec import Codec, cannot_encode, parse_error
-from producer.process_rewards.sql_text import FENCE, SQL_LITERALS, find_sql
+from producer.process_rewards.fences import FENCE
+from producer.process_rewards.sql_text import SQL_LITERALS, find_sql
 from schemas.actions import Action, Answer, Terminate
 from schemas.turn import TakenAction
 

@@ -1,5 +1,7 @@
 """What a policy only thinks is no action and no SQL, in every format."""
 
+from itertools import product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,8 +62,40 @@ def test_every_codec_is_listed() -> None:
         "[THINK]{draft}[/THINK]",
         "◁think▷{draft}◁/think▷",
         "<|begin_of_thought|>{draft}<|end_of_thought|>\n\n",
+        "<reason>{draft}</reason>",
+        "<scratch_pad>{draft}</scratch_pad>\n",
+        "<cot>{draft}</cot>",
+        "<PLAN>{draft}</PLAN>",
+        "<thinking_process>{draft}</thinking_process>",
+        "<inner_monologue>{draft}</inner_monologue>",
+        "<antThinking>{draft}</antThinking>",
+        "<mm:think>{draft}</mm:think>",
+        "{draft}</think:opensource>",
+        "<ifm|think_fast>{draft}</ifm|think_fast>",
+        "<|think|>{draft}<|/think|>",
+        "<|think|>{draft}<|end|>",
+        "<|think:start|>{draft}<|think:end|>",
+        "{draft}<|think:end|>",
+        "<|plamo:begin_think:plamo|>{draft}<|plamo:end_think:plamo|>",
+        "<|content_thinking|>{draft}<|end_message|>",
+        "<|inner_prefix|>{draft}<|inner_suffix|>",
+        "<|open|>think<|sep|>{draft}<|close|>think<|sep|>",
+        "<|channel>thought\n{draft}<channel|>",
+        "[unused16]{draft}[unused17]",
+        "Here are my reasoning steps:\n{draft}\n[BEGIN FINAL RESPONSE]\n",
+        "Here is my thought process:\n{draft}\n\nHere is my response:\n",
+        "Here's my thought process: {draft} Here's my response:",
+        "<|channel|>analysis<|message|>{draft}<|end|>",
+        "<|channel|>analysis<|message|>{draft}<|end|><|start|>assistant<|channel|>final<|message|>",
+        "<|channel|>analysis<|message|>{draft}<|end|><|start|>assistant"
+        "<|channel|>final <|constrain|>json<|message|>",
+        "analysisWe could {draft}.assistantfinal",
+        "analysis: {draft}assistantfinal",
         "<think>one {draft}</think><think>two {draft}</think>",
         "<think>{draft} I write <think> tags</think> so {draft}</think>",
+        "<think>{draft} I write <plan> tags</think>",
+        "<think>{draft} <thinking>so</thinking>",
+        "<think>{draft} so</reasoning>",
         "{draft}</think>\n<think>{draft}</think>\n",
     ],
 )
@@ -78,10 +112,47 @@ def test_a_thought_before_the_answer_changes_nothing(
 def test_a_thought_that_was_cut_off_is_a_parse_error(
     codec: Codec, draft: Action, real: Action
 ) -> None:
-    for action in (draft, real):
-        (taken,) = codec.parse(f"<think>so {codec.encode(action, 9, 9)}", 9, 9)
+    for before, action in product(
+        ("<think>so ", "<think>the <reason>field</reason> is set, so ", "analysisWe could "),
+        (draft, real),
+    ):
+        (taken,) = codec.parse(f"{before}{codec.encode(action, 9, 9)}", 9, 9)
         assert (taken.action, taken.error_type) == (None, "parse")
         assert taken.error_message == "there is only a thought and no answer after it"
+
+
+@pytest.mark.parametrize("end", ["<|return|>", "[END FINAL RESPONSE]\n<|end|>"])
+@pytest.mark.parametrize(("codec", "draft", "real"), ANSWERS)
+def test_what_a_model_marks_the_end_of_its_answer_with_is_no_part_of_it(
+    codec: Codec, draft: Action, real: Action, end: str
+) -> None:
+    answer = codec.encode(real, 100, 100)
+    thought = f"<think>{codec.encode(draft, 100, 100)}</think>"
+    assert codec.parse(f"{thought}{answer}{end}", 100, 100) == codec.parse(answer, 100, 100)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Here is my thought process: it is 3.\n3",
+        "I answer.\nHere is my response: 3",
+        "analysis of the shop: 3",
+        "<planet>Mars</planet>",
+        "<floorplan>3</floorplan> <plan-card>3</plan-card>",
+        "<answer>3</answer>",
+        "3<|end|>",
+        "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}<|call|>",
+        "<|channel|>analysis to=functions.f <|constrain|>json<|message|>{}<|call|>",
+        "a <plan AND b> 3",
+    ],
+)
+def test_what_only_resembles_a_thought_is_part_of_the_answer(text: str) -> None:
+    assert hide_thoughts(text, None) == text
+
+
+def test_what_the_model_says_before_its_thought_is_no_beginning_of_an_answer() -> None:
+    shown = hide_thoughts("a<think></think>SELECT '<think>'", TextToSqlCodec.literals)
+    assert shown.split() == ["a", "SELECT", "'"]
 
 
 QUOTES_TAGS = "a <think>draft</think> of </thinking> <think>"
@@ -137,6 +208,10 @@ def test_an_action_that_would_read_as_a_thought_is_not_written(
         ("With the shops:\n```sql\nSELECT 1\n```", "SELECT 1"),
         ("SELECT 1\n```\n3\n```", "SELECT 1"),
         ("```\nno sql\n```", "no sql"),
+        ("<think>a</think>\n<answer>\nSELECT 1\n</answer>", "SELECT 1"),
+        ("</think>\n\n<response>\nSELECT 1\n</response>\n", "SELECT 1"),
+        ("<answer>\n```sql\nSELECT 1\n```\n</answer>", "SELECT 1"),
+        ("<answer>SELECT 1", "SELECT 1"),
         ("SELECT 1 FROM t WHERE a <think AND b> 3", "SELECT 1 FROM t WHERE a <think AND b> 3"),
         (
             "```sql\nSELECT 1 WHERE a <analysis OR b >= 3\n```",
@@ -167,6 +242,8 @@ def test_the_query_is_not_what_was_drafted_or_what_came_of_it(completion: str, s
                     "\\",
                 ),
                 *("SELECT ", "<tool_call>", "</tool_call>", "\n", "Final Answer:", "click(", ")"),
+                *("<|think|>", "<|end|>", "<|channel|>final<|message|>", "<|return|>"),
+                *("Here is my thought process:", "Here is my response:", "analysis"),
             ]
         ),
         max_size=20,
@@ -180,7 +257,19 @@ def test_hiding_keeps_every_place_and_twice_is_once(text: str) -> None:
         assert hide_thoughts(shown, codec.literals) == shown
 
 
-@pytest.mark.parametrize("part", ['"\\"', '<tool_call>{"\\"', "```sql '", '{"', "<think>", "(("])
+@pytest.mark.parametrize(
+    "part",
+    [
+        *('"\\"', '<tool_call>{"\\"', "```sql '", '{"', "<think>", "((", "`", "think", "<think"),
+        *(
+            "<|end",
+            "</think ",
+            "</think>SELECT ",
+            "<|channel|>final",
+            "Here is my thought process:",
+        ),
+    ],
+)
 def test_a_million_characters_are_read_in_linear_time(part: str) -> None:
     for codec in REAL:
         text = part * (1_000_000 // len(part)) + "<think>"

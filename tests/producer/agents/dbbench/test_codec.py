@@ -20,6 +20,19 @@ def test_an_operation_is_read_as_it_was_written(sql: str) -> None:
     assert actions_of(CODEC.encode(ExecuteSql(sql=sql), 0, 0)) == [ExecuteSql(sql=sql)]
 
 
+@pytest.mark.parametrize(
+    "block",
+    [
+        "```sql\r\nSELECT 1\r\n```",
+        "```SQL\nSELECT 1\n```",
+        "```sql  \nSELECT 1\n```",
+        "````sql\nSELECT 1\n````",
+    ],
+)
+def test_a_block_may_end_its_lines_as_elsewhere_and_name_sql_in_capitals(block: str) -> None:
+    assert actions_of(f"Action: Operation\n{block}") == [ExecuteSql(sql="SELECT 1")]
+
+
 @pytest.mark.parametrize("text", ["[(1, 'a')]", "done", "Action: Operation", ""])
 def test_an_answer_ends_the_session(text: str) -> None:
     encoded = CODEC.encode(Answer(text=text), 0, 0)
@@ -56,6 +69,8 @@ def test_the_first_action_counts() -> None:
         ("Action: Operation\nSELECT 1", "no SQL between"),
         ("Action: Operation\n```sql\nSELECT 1", "no SQL between"),
         ("Action: Operation\n```\nSELECT 1\n```", "no SQL between"),
+        ("Action: Operation\n```mysql\nSELECT 1\n```", "no SQL between"),
+        ("Action: Operation\n~~~sql\nSELECT 1\n~~~", "no SQL between"),
         ("```sql\nSELECT 1\n```\nAction: Operation", "no SQL between"),
         ("Action: Answer [(1,)]", "Final Answer"),
         ("Action: Answer Final Answer: 1", "Final Answer"),
