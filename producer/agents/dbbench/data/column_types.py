@@ -1,11 +1,13 @@
 """The types of a table's columns: MySQL's, as data sets declare them.
 
-INT TINYINT SMALLINT MEDIUMINT BIGINT BOOLEAN, UNSIGNED or not, with a display width or not
-DECIMAL(10,2) NUMERIC     exact, with its digits after the point
-FLOAT DOUBLE REAL         FLOAT of single precision; FLOAT(8,2) and DOUBLE(8,2) rounded
+INT TINYINT SMALLINT MEDIUMINT BIGINT, UNSIGNED or not, with a display width or not
+DECIMAL(10,2)             exact, with its digits after the point
+FLOAT DOUBLE              FLOAT of single precision; FLOAT(8,2) and DOUBLE(8,2) rounded
 YEAR                      of four digits
 TEXT VARCHAR(50) CHAR(2), and the other sizes of TEXT
 DATE DATETIME TIMESTAMP TIME, as texts in the form that MySQL stores them in
+
+with MySQL's other names of them, and attributes (`column_declaration`).
 """
 
 import math
@@ -17,6 +19,14 @@ from typing import Final, Literal
 
 from pydantic import JsonValue
 
+from producer.agents.dbbench.data.column_declaration import (
+    NO_RULES,
+    Declaration,
+    Rules,
+    read_declaration,
+    refuse_attribute,
+    refuse_type,
+)
 from producer.sql_execution.mysql_values import (
     TimeKind,
     as_text,
@@ -29,26 +39,18 @@ from producer.sql_execution.mysql_values import (
 Value = int | float | str | None
 Kind = Literal["INT", "DECIMAL", "DOUBLE", "TEXT"]
 
-DECLARED: Final = re.compile(
-    r"([A-Z]+)(?: PRECISION)? ?(?:\( ?(\d{1,5}) ?(?:, ?(\d{1,2}) ?)?\))?( UNSIGNED)?"
-)
-BYTES: Final = {
-    "TINYINT": 1,
-    "BOOL": 1,
-    "BOOLEAN": 1,
-    "SMALLINT": 2,
-    "MEDIUMINT": 3,
-    "INT": 4,
-    "INTEGER": 4,
-    "BIGINT": 8,
-}
-DECIMALS: Final = ("DECIMAL", "NUMERIC", "DEC", "FIXED")
-DOUBLES: Final = ("FLOAT", "DOUBLE", "REAL")
+BYTES: Final = {"TINYINT": 1, "SMALLINT": 2, "MEDIUMINT": 3, "INT": 4, "BIGINT": 8}
+DOUBLES: Final = ("FLOAT", "DOUBLE")
 SINGLE_BITS: Final = 24
 """A FLOAT(p) of more bits is a DOUBLE."""
 YEARS: Final = (1901, 2155)
 TEXTS: Final = {"TEXT": None, "MEDIUMTEXT": None, "LONGTEXT": None, "TINYTEXT": 255}
+TEXT_BYTES: Final = {"TINYTEXT": 2**8, "TEXT": 2**16, "MEDIUMTEXT": 2**24, "LONGTEXT": 2**32}
+CHARACTER_BYTES: Final = 4
+"""At most, of utf8mb4: TEXT(n) is the smallest of these that holds n of them."""
 SIZED_TEXTS: Final = ("VARCHAR", "CHAR")
+MAX_KEY: Final = 768
+"""Characters of a text that is PRIMARY KEY or UNIQUE: MySQL's limit."""
 TIMES: Final[dict[str, TimeKind]] = {
     "DATE": "DATE",
     "DATETIME": "DATETIME",
@@ -74,7 +76,7 @@ class ColumnType:
 
     kind: Kind
     declared: str
-    """In upper case, for a server."""
+    """In upper case, without synonyms and attributes."""
     low: int = 0
     high: int = 0
     """INT: least and greatest value."""
@@ -91,6 +93,23 @@ class ColumnType:
     """TEXT of a time."""
     is_padded: bool = False
     """TEXT of CHAR, which loses spaces at the end."""
+    rules: Rules = NO_RULES
+    """By its attributes."""
+
+    @property
+    def definition(self) -> str:
+        """For a server."""
+        rules = self.rules
+        default = None if rules.default is None else as_text(rules.default)
+        parts = (
+            (self.declared, True),
+            ("NOT NULL", not rules.is_nullable),
+            (f"DEFAULT {_literal(default or '')}", default is not None),
+            ("AUTO_INCREMENT", rules.is_numbered),
+            ("UNIQUE", rules.is_unique),
+            ("PRIMARY KEY", rules.is_primary),
+        )
+        return " ".join(part for part, is_there in parts if is_there)
 
     @property
     def name(self) -> str:
@@ -105,6 +124,9 @@ class ColumnType:
     def value(self, given: JsonValue) -> Value:
         """The value as MySQL stores it. ValueError."""
         if given is None:
+            if not self.rules.is_nullable:
+                message = "it is NULL, but the column is NOT NULL"
+                raise ValueError(message)
             return None
         if self.kind == "TEXT":
             return self._text(given)
@@ -116,6 +138,9 @@ class ColumnType:
         rounded = exact if self.kind == "DOUBLE" and self.scale is None else self._rounded(exact)
         if self._is_within(rounded):
             if self.kind == "INT":
+                if self.rules.is_numbered and not rounded:
+                    message = "0 of AUTO_INCREMENT is the next number; write that number"
+                    raise ValueError(message)
                 return int(rounded)
             number = single(float(rounded)) if self.is_single else float(rounded)
             if math.isfinite(number):
@@ -175,50 +200,93 @@ def _with_article(declared: str) -> str:
     return f"an {declared}" if declared[0] in "AEIOU" else f"a {declared}"
 
 
+def _literal(text: str) -> str:
+    """A text of MySQL's."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
 @lru_cache(maxsize=1024)
 def column_type(declared: str) -> ColumnType:
     """The type that a data set declares. ValueError."""
-    written = " ".join(declared.upper().split())
-    found = DECLARED.fullmatch(written)
-    if found is not None:
-        name, length, scale, unsigned = found.groups()
-        type_ = _type(name, written, length, scale, is_unsigned=unsigned is not None)
-        if type_ is not None:
-            return type_
-    message = (
-        f"{declared!r} is no type of DB Bench; use one of MySQL's for whole numbers (INT, BIGINT),"
-        f" numbers (DECIMAL(10,2), at most {MAX_DIGITS} digits, DOUBLE), texts (TEXT, VARCHAR(50))"
-        " or times (DATE, DATETIME)"
-    )
+    try:
+        read = read_declaration(declared)
+        type_ = None if read is None else _type(read)
+        if read is not None and type_ is not None:
+            return _with_rules(type_, read)
+        reason = (
+            "use one of MySQL's for whole numbers (INT, BIGINT),"
+            f" numbers (DECIMAL(10,2), at most {MAX_DIGITS} digits, DOUBLE), texts (TEXT,"
+            " VARCHAR(50)) or times (DATE, DATETIME)"
+        )
+    except ValueError as error:
+        reason = str(error)
+    message = f"{declared!r} is no type of DB Bench; {reason}"
     raise ValueError(message)
 
 
-def _type(  # noqa: PLR0911  # one per kind
-    name: str, written: str, length: str | None, scale: str | None, *, is_unsigned: bool
-) -> ColumnType | None:
+def _with_rules(type_: ColumnType, read: Declaration) -> ColumnType:
+    """The type with its column's rules. ValueError for those that MySQL has not for the type."""
+    rules = read.rules
+    is_unlimited = read.name in TEXTS
+    if rules.is_key and (is_unlimited or (type_.max_characters or 0) > MAX_KEY):
+        refuse_type("VARCHAR(50)", read.type, "which is too long for PRIMARY KEY and UNIQUE")
+    if rules.is_numbered:
+        if type_.kind != "INT" or read.name == "YEAR":
+            refuse_attribute("AUTO_INCREMENT", "it is of whole numbers")
+        if not rules.is_key:
+            refuse_type("AUTO_INCREMENT PRIMARY KEY", "AUTO_INCREMENT", "which needs a key")
+    if rules.default is None:
+        return replace(type_, rules=rules)
+    if is_unlimited:
+        refuse_type("VARCHAR(50)", read.type, "which has no default")
+    if rules.is_numbered:
+        refuse_attribute("DEFAULT", "the column is AUTO_INCREMENT")
+    try:
+        default = type_.value(rules.default)
+    except ValueError as error:
+        refuse_attribute("DEFAULT", str(error))
+    return replace(type_, rules=replace(rules, default=default))
+
+
+def _type(read: Declaration) -> ColumnType | None:  # noqa: PLR0911  # one per kind
+    name, written, sizes = read.name, read.type, read.sizes
+    length, scale = (*sizes, None, None)[:2]
+    is_unsigned = bool(read.is_unsigned)
     if name in BYTES and scale is None:
         bits = 8 * BYTES[name]
         low, high = (0, 2**bits - 1) if is_unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
         # The embedded database's integers have 64 bits.
         return ColumnType("INT", written, low=low, high=min(high, 2**63 - 1))
-    if name in DECIMALS:
-        return _exact(
-            "DECIMAL", written, int(length or 10), int(scale or 0), is_unsigned=is_unsigned
-        )
+    if name == "DECIMAL":
+        return _exact("DECIMAL", written, length or 10, scale or 0, is_unsigned=is_unsigned)
     if name in DOUBLES:
         return _inexact(name, written, length, scale, is_unsigned=is_unsigned)
-    if is_unsigned or scale is not None:
+    if read.is_unsigned is not None or scale is not None:
         return None
-    if name == "YEAR" and length in {None, "4"}:
+    if name == "YEAR" and length in {None, 4}:
         return ColumnType("INT", written, low=YEARS[0], high=YEARS[1])
-    if name in TEXTS and length is None:
-        return ColumnType("TEXT", written, max_characters=TEXTS[name])
-    if name in SIZED_TEXTS and (length is not None or name == "CHAR"):
-        size = int(length or 1)
-        return ColumnType("TEXT", written, max_characters=size, is_padded=name == "CHAR")
-    if name in TIMES and length is None:
-        return ColumnType("TEXT", written, time=TIMES[name])
+    if name in SIZED_TEXTS or name in TEXTS:
+        return _text_type(name, length)
+    if name in TIMES:
+        if length:
+            refuse_type(name, written, "whose fractions of a second are not kept here")
+        return ColumnType("TEXT", name, time=TIMES[name])
     return None
+
+
+def _text_type(name: str, length: int | None) -> ColumnType | None:
+    if name == "TEXT" and length is not None:
+        size = CHARACTER_BYTES * length
+        name, length = next((kind for kind, end in TEXT_BYTES.items() if size < end), ""), None
+    if name in TEXTS and length is None:
+        return ColumnType("TEXT", name, max_characters=TEXTS[name])
+    if name == "VARCHAR" and length is None:
+        refuse_type("VARCHAR(50)", name, "which needs a length")
+    if name not in SIZED_TEXTS:
+        return None
+    size = 1 if length is None else length
+    declared = name if length is None else f"{name}({length})"
+    return ColumnType("TEXT", declared, max_characters=size, is_padded=name == "CHAR")
 
 
 def _exact(
@@ -231,14 +299,14 @@ def _exact(
 
 
 def _inexact(
-    name: str, written: str, length: str | None, scale: str | None, *, is_unsigned: bool
+    name: str, written: str, length: int | None, scale: int | None, *, is_unsigned: bool
 ) -> ColumnType | None:
     bits = 0
     type_: ColumnType | None
     if scale is not None:
-        type_ = _exact("DOUBLE", written, int(length or 0), int(scale), is_unsigned=is_unsigned)
+        type_ = _exact("DOUBLE", written, length or 0, scale, is_unsigned=is_unsigned)
     elif length is None or name == "FLOAT":
-        bits = int(length or 0)
+        bits = length or 0
         type_ = ColumnType("DOUBLE", written, is_unsigned=is_unsigned)
     else:
         type_ = None

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from producer.agents.dbbench.data.column_types import ColumnType, Value, column_type
 from producer.sql_execution import Database, Limits, Setup, open_throw_away
-from producer.sql_execution.mysql_functions import COLLATION
+from producer.sql_execution.mysql_functions import COLLATION, collation_key
 from producer.sql_execution.mysql_session import backticked
 from producer.sql_execution.mysql_values import as_text
 from producer.sql_execution.sqlite import quoted
@@ -18,7 +18,32 @@ from schemas.entry import TableInfo
 def table_rows(table: TableInfo) -> tuple[tuple[Value, ...], ...]:
     """The rows as they are inserted. ValueError, led by the row's and the column's place."""
     types = _types(table)
-    return tuple(_row(row, types, number, table) for number, row in enumerate(table.rows))
+    rows = tuple(_row(row, types, number, table) for number, row in enumerate(table.rows))
+    _check_keys(table, types, rows)
+    return rows
+
+
+def _check_keys(
+    table: TableInfo, types: Sequence[ColumnType], rows: Sequence[Sequence[Value]]
+) -> None:
+    """ValueError for a value that a column of PRIMARY KEY or UNIQUE has twice."""
+    for attribute, num_columns in (
+        ("PRIMARY KEY", sum(kind.rules.is_primary for kind in types)),
+        ("AUTO_INCREMENT", sum(kind.rules.is_numbered for kind in types)),
+    ):
+        if num_columns > 1:
+            message = f"column_info_list: {num_columns} columns are {attribute}; one can be"
+            raise ValueError(message)
+    for column, kind, values in zip(table.columns, types, zip(*rows, strict=True), strict=False):
+        seen: dict[Value, int] = {}
+        for number, value in enumerate(values if kind.rules.is_key else ()):
+            key = collation_key(value) if isinstance(value, str) else value
+            if key in seen and key is not None:
+                where = f"row_list[{number}], column {column.name}: {value!r}"
+                name = "PRIMARY KEY" if kind.rules.is_primary else "UNIQUE"
+                message = f"{where} is in row_list[{seen[key]}], too; the column is {name}"
+                raise ValueError(message)
+            seen[key] = number
 
 
 def _types(table: TableInfo) -> tuple[ColumnType, ...]:
@@ -109,7 +134,7 @@ def table_setup(table: TableInfo) -> tuple[Setup, ...]:
     kinds = {
         quoted(column.name): kind
         for column, kind in zip(table.columns, _types(table), strict=True)
-        if _stored("", kind) is not None
+        if _stored("", kind) is not None and not kind.rules.is_numbered
     }
     return (
         Setup(f"CREATE TABLE {name} ({columns})"),
@@ -119,12 +144,36 @@ def table_setup(table: TableInfo) -> tuple[Setup, ...]:
 
 
 def _column(name: str, kind: ColumnType) -> str:
-    column = quoted(name)
+    column, rules = quoted(name), kind.rules
+    affinity, checks = _affinity(column, kind)
+    parts = [column, affinity]
+    if rules.is_numbered:
+        parts.append("PRIMARY KEY AUTOINCREMENT")
+        checks = [*checks, f"{column} <> 0"]
+    elif rules.is_key:
+        parts.append("UNIQUE")
+    if rules.default is not None:
+        parts.append(f"DEFAULT {_literal(rules.default)}")
+    if checks:
+        parts.append(f"CHECK ({column} IS NULL OR ({' AND '.join(checks)}))")
+    if not rules.is_nullable and not rules.is_numbered:
+        # REPLACE would put the default into a NOT NULL of SQLite's.
+        what = quoted(f"{name} cannot be NULL")
+        parts.append(f"CONSTRAINT {what} CHECK ({column} IS NOT NULL)")
+    return " ".join(parts)
+
+
+def _literal(value: int | float | str) -> str:
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else repr(value)
+
+
+def _affinity(column: str, kind: ColumnType) -> tuple[str, list[str]]:
+    """SQLite's type, and what holds for each value."""
     is_number = f"typeof({column}) IN ('integer', 'real')"
     match kind.kind:
         case "INT":
             is_within = f"{column} > {kind.low}.0 - 0.5 AND {column} < {kind.high}.0 + 0.5"
-            return f"{column} INTEGER CHECK ({column} IS NULL OR ({is_number} AND {is_within}))"
+            return "INTEGER", [is_number, is_within]
         case "DECIMAL" | "DOUBLE":
             rules = [is_number]
             if kind.scale is not None:
@@ -134,16 +183,14 @@ def _column(name: str, kind: ColumnType) -> str:
                 rules.append(f"{column} >= 0")
             if kind.is_single:
                 rules.append(f"abs({column}) < {SINGLE_LIMIT}")
-            affinity = "INTEGER" if kind.kind == "DECIMAL" and not kind.scale else "REAL"
-            return f"{column} {affinity} CHECK ({column} IS NULL OR ({' AND '.join(rules)}))"
+            return "INTEGER" if kind.kind == "DECIMAL" and not kind.scale else "REAL", rules
         case "TEXT":
-            text = f"{column} TEXT COLLATE {COLLATION}"
+            text = f"TEXT COLLATE {COLLATION}"
             if kind.time is not None:
-                is_time = f"mysql_time('{kind.time}', {column}) IS NOT NULL"
-                return f"{text} CHECK ({column} IS NULL OR {is_time})"
+                return text, [f"mysql_time('{kind.time}', {column}) IS NOT NULL"]
             if kind.max_characters is not None:
-                return f"{text} CHECK (length(rtrim({column}, ' ')) <= {kind.max_characters})"
-            return text
+                return text, [f"length(rtrim({column}, ' ')) <= {kind.max_characters}"]
+            return text, []
         case _:
             assert_never(kind.kind)
 
@@ -187,7 +234,8 @@ def _storing(name: str, kinds: Mapping[str, ColumnType], event: str) -> Setup:
 def server_setup(table: TableInfo) -> tuple[Setup, ...]:
     """The same for MySQL and MariaDB."""
     columns = ", ".join(
-        f"{backticked(column.name)} {column_type(column.type).declared}" for column in table.columns
+        f"{backticked(column.name)} {column_type(column.type).definition}"
+        for column in table.columns
     )
     places = ", ".join(["%s"] * len(table.columns))
     name = backticked(table.name).replace("%", "%%")

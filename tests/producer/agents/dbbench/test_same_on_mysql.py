@@ -19,11 +19,12 @@ from producer.config import RunConfig
 from producer.environments.environment import TextObservation
 from producer.rollouts.requests import Act
 from producer.sql_execution import Cell, SqlRefusedError
-from producer.sql_execution.mysql_admin import parse_server_url
+from producer.sql_execution.mysql_admin import administrator, parse_server_url
 from producer.validators.verdict import Evidence
 from schemas.actions import Answer, ExecuteSql
 from schemas.entry import Column, EntryContent, TableInfo
 from schemas.turn import TakenAction
+from tests.support.declarations import DECLARATIONS
 from tests.support.mariadb import MariaDbServer
 
 STATEMENTS = Path(__file__).with_name("statements.sql").read_text().splitlines()
@@ -85,6 +86,28 @@ PRODUCTS = TableInfo(
     ),
 )
 """Of every kind of type, with NULL, negative and rounded values."""
+KEYED_STATEMENTS = Path(__file__).with_name("keyed_statements.sql").read_text().splitlines()
+KEYED = TableInfo(
+    name="users",
+    columns=(
+        Column(name="id", type="INT AUTO_INCREMENT PRIMARY KEY"),
+        Column(name="email", type="NVARCHAR(30) NOT NULL UNIQUE COMMENT 'of work'"),
+        Column(name="name", type="CHARACTER VARYING(20) COLLATE utf8mb4_general_ci DEFAULT 'no'"),
+        Column(name="age", type="INT4 UNSIGNED NOT NULL DEFAULT 18"),
+        Column(name="score", type="DEC(6,2) DEFAULT 1.005"),
+        Column(name="born", type="DATE DEFAULT '2000-1-2'"),
+        Column(name="code", type="NCHAR(4) UNIQUE"),
+        Column(name="note", type="TEXT(20)"),
+        Column(name="is_new", type="BOOL NOT NULL DEFAULT TRUE"),
+    ),
+    rows=(
+        (1, "ann@x.org", "Ann", 31, 2.5, "1993-05-06", "a", "x", 0),
+        (2, "bob@x.org", None, 25, None, None, None, None, 1),
+        (5, "cé@x.org", "Cé", 18, 100, "1999-12-31", "b ", "", 1),
+        (7, "dan@x.org", "dan", 40, -3, "2001-01-01", None, "y", 0),
+    ),
+)
+"""Of columns with attributes."""
 CODEC = DbBenchCodec()
 Found = tuple[object, str]
 """The rows (None: refused), and the table's hash afterwards."""
@@ -131,8 +154,8 @@ def sessions(statements: Sequence[str]) -> list[list[str]]:
 
 @pytest.mark.parametrize(
     ("table", "listed", "at_least"),
-    [(PEOPLE, STATEMENTS, 190), (PRODUCTS, TYPED_STATEMENTS, 125)],
-    ids=["plain", "typed"],
+    [(PEOPLE, STATEMENTS, 190), (PRODUCTS, TYPED_STATEMENTS, 125), (KEYED, KEYED_STATEMENTS, 50)],
+    ids=["plain", "typed", "keyed"],
 )
 def test_statements_of_every_kind_give_the_same_rows_and_tables(
     open_server: OpenDatabase, table: TableInfo, listed: list[str], at_least: int
@@ -148,6 +171,24 @@ def test_statements_of_every_kind_give_the_same_rows_and_tables(
             if one != other
         ]
     assert different == []
+
+
+def test_a_declaration_means_on_the_server_what_it_is_read_as(mariadb: MariaDbServer) -> None:
+    admin = administrator(parse_server_url(os.environ.get("CUA_TEST_MYSQL") or mariadb.url))
+    access = admin.create()
+    try:
+        shown = {}
+        for text in sorted({text for pair in DECLARATIONS for text in pair}):
+            admin.run(access.name, f"CREATE TABLE t (c {text})")
+            ((shown[text],),) = admin.run(
+                access.name,
+                "SELECT JSON_ARRAY(column_type, is_nullable, column_default, column_key, extra)"
+                " FROM information_schema.columns WHERE table_schema = DATABASE()",
+            )
+            admin.run(access.name, "DROP TABLE t")
+    finally:
+        admin.drop(access)
+    assert [shown[read] for _, read in DECLARATIONS] == [shown[text] for text, _ in DECLARATIONS]
 
 
 def wrong(entry: EntryContent, number: int) -> str:
