@@ -38,7 +38,8 @@ logger = logging.getLogger(__name__)
 FIELDS = (
     *("model_name", "train_type", "lora_rank", "max_tokens", "temperature", "seed"),
     *("num_steps", "groups_per_batch", "group_size", "num_substeps", "learning_rate"),
-    *("kl_penalty_coef", "kl_in", "kl_estimator", "remove_constant_reward_groups"),
+    *("kl_penalty_coef", "kl_in", "kl_estimator"),
+    *("remove_constant_reward_groups", "refill_rounds"),
     *("core_algos", "core_function", "process_reward_model", "reward_model_sees_results"),
     *("rm_coef", "verifier_coef"),
     *("reward_module", "reward_function", "reward_manager", "reward_port"),

@@ -143,6 +143,9 @@ REQUIREMENTS: Final = (
                 "the policy `oracle` has no adapter; omit it"),
     Requirement("advantage_by_std", lambda c: c.advantage == "mean_centered",
                 "has no effect on the advantage {c.advantage}; omit it, or use mean_centered"),
+    Requirement("refill_rounds", lambda c: c.remove_constant_reward_groups,
+                "needs remove_constant_reward_groups, as it fills up for the groups that are"
+                " dropped; omit it, or set that"),
     Requirement("baseline", lambda c: c.advantage == "reinforce",
                 "has no effect on the advantage {c.advantage}; omit it, or use reinforce"),
     Requirement("baseline_momentum", lambda c: c.baseline == "moving",
@@ -203,6 +206,9 @@ CONFLICTS: Final = (
     Conflict("control", lambda c: c.control == "wrong_sign" and c.advantage == "rejection",
              "wrong_sign has no effect with the advantage rejection, which reads whether a rollout"
              " is right and not its reward; use shuffled_rewards or ignored_rewards"),
+    Conflict("refill_rounds", lambda c: c.refill_rounds and c.control != "none",
+             "replaces groups by their true rewards, which a control must not see; omit one of"
+             " them"),
     Conflict("dtype", lambda c: c.train_type == "full" and c.dtype == "bfloat16",
              "train_type full computes in float32, because bfloat16 rounds small updates away; omit"
              " it"),

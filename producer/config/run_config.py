@@ -248,6 +248,11 @@ class RunConfig(ConfigFields):
         return (self.group_size + (self.advantage == "remax")) * self.groups_per_batch
 
     @property
+    def most_rollouts_per_step(self) -> int:
+        """If every round samples every group again."""
+        return self.rollouts_per_step * (1 + self.refill_rounds)
+
+    @property
     def kind(self) -> Literal["rl"]:
         """As `TrainingCreated` records it."""
         return "rl"

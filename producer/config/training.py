@@ -68,6 +68,9 @@ class BatchFields(SettingsGroup):
     """Drop groups with all rewards equal from training; they are recorded as dropped. Off by
     default with the advantages gae, remax, reinforce and rejection, which do not compare within a
     group."""
+    refill_rounds: NonNegativeInt = 0
+    """Rounds in which a step samples as many new groups, of other tasks, as were dropped for equal
+    rewards (DAPO's dynamic sampling). 0: none."""
 
 
 class OptimisationFields(

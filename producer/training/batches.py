@@ -4,7 +4,7 @@ Skills may be trained in turn; then a step takes the tasks that need its skill.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from producer.config import RunConfig
 from producer.errors import UsageError, did_you_mean
@@ -55,6 +55,24 @@ def tasks_of_step(config: RunConfig, tasks: Sequence[Task], step: int) -> list[T
         past[draws.randrange(len(past))] if past and draws.random() < config.replay_share else task
         for task in chosen
     ]
+
+
+def tasks_of_refill(
+    config: RunConfig, tasks: Sequence[Task], step: int, used: Collection[str], number: int
+) -> list[Task]:
+    """Up to `number` other tasks for step `step`: a function of its arguments alone.
+
+    `used`: ids of the tasks that it has sampled.
+    """
+    skills = config.skill_sequence
+    skill = None if skills is None else skills[(step - 1) // config.steps_per_skill]
+    left = [
+        task
+        for task in tasks
+        if task.task_id not in used and (skill is None or skill in skills_of(task))
+    ]
+    random.Random(derived_seed(config.seed, "refill", step)).shuffle(left)  # noqa: S311  # not for secrets
+    return left[:number]
 
 
 def skills_of(task: Task) -> frozenset[str]:

@@ -199,10 +199,10 @@ def _policy_settings(config: RunConfig, folder: str) -> PolicySettings:
 
 def _extent(config: RunConfig, *, is_training: bool) -> RunExtent:
     evaluated = (asked.episodes for asked in config.evaluation_passes)
-    num_rollouts = max(config.rollouts_per_step, *evaluated)
+    num_rollouts = max(config.rollouts_per_step, *evaluated)  # of one round
     return RunExtent(
         concurrent_rollouts=min(config.concurrent_rollouts, num_rollouts),
-        batch_size=config.rollouts_per_step,
+        batch_size=config.most_rollouts_per_step,
         max_turns=config.max_turns,
         screen_px=config.agent.screen(config),
         max_tokens=config.max_tokens,

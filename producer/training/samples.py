@@ -185,7 +185,7 @@ def _controlled(
     trained = [
         num
         for num, outcome in enumerate(outcomes)
-        if _drop_reason(config, outcome) not in NOT_IN_UPDATE
+        if drop_reason(config, outcome) not in NOT_IN_UPDATE
     ]
     true_B = [
         Judged(result.reward, result.success) for num in trained for result in outcomes[num].results
@@ -209,7 +209,7 @@ def _scored(outcome: GroupOutcome) -> list[RolloutResult]:
 def _select(
     config: RunConfig, outcomes: Sequence[GroupOutcome], moving_baseline: float
 ) -> list[list[SelectedSample]]:
-    reasons = [_drop_reason(config, outcome) for outcome in outcomes]
+    reasons = [drop_reason(config, outcome) for outcome in outcomes]
     kept = [
         (num, result)
         for num, (outcome, reason) in enumerate(zip(outcomes, reasons, strict=True))
@@ -325,7 +325,8 @@ def emit_samples(
             session.stream.emit(GroupDropped(group_id=outcome.plan.id, reason=reason))
 
 
-def _drop_reason(config: RunConfig, outcome: GroupOutcome) -> DropReason | None:
+def drop_reason(config: RunConfig, outcome: GroupOutcome) -> DropReason | None:
+    """Why a group is not trained on; None: it is."""
     if outcome.is_failed:
         return "group_failed"
     every = _scored(outcome)

@@ -2,25 +2,20 @@
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from math import isnan
 from time import monotonic
 from typing import Literal
-from uuid import UUID
 
 from producer.algorithms.advantages import ADVANTAGES, moved
 from producer.errors import CuaTrainError
 from producer.policy.learner import UpdateResult
 from producer.rollouts.plan import (
     GroupOutcome,
-    GroupPlan,
-    RolloutSource,
     StatedTask,
 )
-from producer.seeds import derived_seed
 from producer.training.batch_metrics import signal_metrics
-from producer.training.batches import tasks_of_step
 from producer.training.groups import GroupRunner
 from producer.training.metrics import staleness_metrics, step_metrics
 from producer.training.progress import Unit
@@ -33,8 +28,8 @@ from producer.training.samples import (
     with_token_means,
 )
 from producer.training.session import Session
+from producer.training.step_plan import StepPlan, groups_of_refill, plan_step
 from producer.training.updates import learning_rate_of, trajectories_of, update_settings
-from schemas import ids
 from schemas.step import (
     StepCollectionStarted,
     StepCreated,
@@ -56,17 +51,6 @@ NEXT_BASELINE = "optim/next_baseline"
 
 
 @dataclass(frozen=True, slots=True)
-class StepPlan:
-    """What a step will do."""
-
-    number: int
-    """From 1."""
-    id: UUID
-    source: RolloutSource
-    groups: tuple[GroupPlan, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class CollectedStep:
     """A step whose rollouts have ended."""
 
@@ -84,7 +68,7 @@ def collect_step(
     CuaTrainError when every group failed.
     """
     begun_s = monotonic()
-    return _collect(session, plan_step(session, number, tasks), unit, begun_s)
+    return _collect(session, plan_step(session, number, tasks), tasks, unit, begun_s)
 
 
 def train_step(
@@ -128,33 +112,9 @@ def train_step(
     return finished
 
 
-def plan_step(session: Session, number: int, tasks: Sequence[StatedTask]) -> StepPlan:
-    """The step's groups: tasks by position in the data, environment seeds by position and group."""
-    config, generation = session.config, session.generation
-    step_id = ids.step_id(session.own_training_id, generation, number)
-    batch = number - 1
-    source = RolloutSource(
-        "step", step_id, f"step-{number}", generation, batch, session.stream.subject
-    )
-    by_id = {task.task.task_id: task for task in tasks}
-    chosen = tasks_of_step(config, [task.task for task in tasks], number)
-    has_baseline = config.advantage == "remax"
-    groups = tuple(
-        GroupPlan(
-            num=num,
-            id=ids.group_id(step_id, num),
-            stated=by_id[task.task_id],
-            # One seed for the group: its rollouts are compared, so they begin alike.
-            seeds=(derived_seed(config.seed, "training", generation, number, num),)
-            * (config.group_size + has_baseline),
-            has_baseline=has_baseline,
-        )
-        for num, task in enumerate(chosen)
-    )
-    return StepPlan(number, step_id, source, groups)
-
-
-def _collect(session: Session, plan: StepPlan, unit: Unit, begun_s: float) -> CollectedStep:
+def _collect(
+    session: Session, plan: StepPlan, tasks: Sequence[StatedTask], unit: Unit, begun_s: float
+) -> CollectedStep:
     stream, progress = session.stream, session.progress
     progress.phase = "rollout"
     stream.ensure(
@@ -176,17 +136,26 @@ def _collect(session: Session, plan: StepPlan, unit: Unit, begun_s: float) -> Co
         progress.throttled(lambda: _emit_progress(session, plan, unit, "rollout_execution"))
 
     config = session.config
-    runner = GroupRunner(
-        *(session, plan.source, plan.groups),
-        stream=stream,
-        unit=unit,
-        temperature=config.temperature,
-        top_p=config.top_p,
-        min_group_size=config.min_group_size,
-        on_progress=on_progress,
-        recalled=session.recalled(plan.source, plan.groups),
-    )
-    outcomes = runner.run()
+    outcomes: list[GroupOutcome] = []
+    for rounds_left in range(config.refill_rounds, -1, -1):
+        groups = plan.groups[len(outcomes) :]
+        if not groups:
+            break
+        runner = GroupRunner(
+            *(session, plan.source, groups),
+            stream=stream,
+            unit=unit,
+            temperature=config.temperature,
+            top_p=config.top_p,
+            min_group_size=config.min_group_size,
+            on_progress=on_progress,
+            recalled=session.recalled(plan.source, groups),
+        )
+        outcomes += runner.run()
+        if rounds_left:
+            added = groups_of_refill(config, plan, tasks, outcomes)
+            unit.num_rollouts += sum(len(group.seeds) for group in added)
+            plan = replace(plan, groups=(*plan.groups, *added))
     # A rollout changes weights only after its events are on disk.
     session.emitter.flush()
     if all(outcome.is_failed for outcome in outcomes):

@@ -129,6 +129,8 @@ SHOWN_BY: dict[str, str] = {
     "_deviation_is_a_setting",
     "remove_constant_reward_groups": "tests/producer/training/test_samples.py::test_a_group_of"
     "_one_reward_is_kept_on_request",
+    "refill_rounds": "tests/producer/training/test_refill.py::test_rounds_end_when_every_group"
+    "_has_a_signal_or_no_task_is_left",
     "loss_fn": "tests/producer/policy/test_algorithms_in_update.py::test_a_clipping_bound_and_a"
     "_dual_clip_reach_the_loss",
     "clip_ratio_low": "tests/producer/training/test_samples.py::test_a_loss_s_own_clipping_bounds"
