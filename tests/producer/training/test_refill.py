@@ -36,6 +36,11 @@ def odd_tokens(outcome: Outcome) -> float:
     return float(outcome.num_tokens % 2)
 
 
+def equal(_outcome: Outcome) -> float:
+    """The same for every rollout."""
+    return 1.0
+
+
 def refilled(
     config: RunConfig, outcomes: list[GroupOutcome], num_tasks: int = 6
 ) -> list[GroupPlan]:
@@ -97,11 +102,15 @@ def test_where_nothing_is_dropped_nothing_is_replaced(given: dict[str, Any], mes
 def test_rounds_end_when_every_group_has_a_signal_or_no_task_is_left(
     installation: Installation, read_log: ReadLog
 ) -> None:
-    """The oracle's rollouts are all right: five tasks, two groups a step, so 2 + 2 + 1 groups."""
+    """All rewards are equal: five tasks, two groups a step, so 2 + 2 + 1 groups."""
     ids = [f"train_{name}" for name in ("01_open_settings", "02_enable_wifi", "07_go_home")]
     ids += ["train_03_max_brightness", "train_05_airplane_mode"]
     config = small(
-        tasks={"source_type": "ids", "task_ids": ids}, num_steps=2, refill_rounds=5, group_size=2
+        tasks={"source_type": "ids", "task_ids": ids},
+        reward="tests.producer.training.test_refill:equal",
+        num_steps=2,
+        refill_rounds=5,
+        group_size=2,
     )
     run(config, installation=installation)
     events = read_log()
