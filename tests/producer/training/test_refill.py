@@ -1,7 +1,7 @@
 """Groups of equal rewards are replaced by groups of other tasks, also by a process that goes on."""
 
 import threading
-from collections import defaultdict
+from collections import Counter
 from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
@@ -148,7 +148,8 @@ def test_a_step_that_goes_on_replaces_the_same_groups(
     samples = [place for place in undisturbed if place[0] == "sample" and place[2] == "step-1"]
     assert len(samples) > 6, "no group of the first step was replaced"
 
-    stop, taken = threading.Event(), defaultdict(int)
+    stop = threading.Event()
+    taken: Counter[str] = Counter()
     take = GroupRunner._take
 
     def stopping(self: GroupRunner, result: RolloutResult) -> None:
