@@ -44,7 +44,7 @@ REFUSED: Final[Mapping[str, tuple[str, str]]] = {
     "ENUM": ("VARCHAR(50)", "whose values are sorted by their places in its list"),
     "SET": ("VARCHAR(50)", "whose values are sorted as numbers"),
     "JSON": ("TEXT", "whose values are compared as documents"),
-    "BIT": ("INT UNSIGNED", "which holds bytes"),
+    "BIT": ("INT UNSIGNED", "which is shown as bytes"),
     **dict.fromkeys(("BINARY", "VARBINARY", "LONG VARBINARY"), BYTES),
     **dict.fromkeys(("BLOB", "TINYBLOB", "MEDIUMBLOB", "LONGBLOB"), BYTES),
 }
@@ -122,7 +122,7 @@ def read_declaration(declared: str) -> Declaration | None:
         return None
     reader = _Reader(tokens)
     synonym = reader.name_in(SYNONYMS.keys() | REFUSED.keys())
-    if synonym in REFUSED:
+    if synonym is not None and synonym in REFUSED:
         instead, why = REFUSED[synonym]
         refuse_type(instead, synonym, why)
     if synonym is not None:

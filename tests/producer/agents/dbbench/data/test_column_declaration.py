@@ -31,7 +31,7 @@ def test_a_declaration_is_read_as_mysql_reads_it(declared: str, definition: str)
         ("ENUM('a','b')", "write VARCHAR(50) instead of ENUM, whose values are sorted by"),
         ("SET('a','b')", "write VARCHAR(50) instead of SET, whose values are sorted as numbers"),
         ("JSON", "write TEXT instead of JSON, whose values are compared as documents"),
-        ("BIT", "write INT UNSIGNED instead of BIT, which holds bytes"),
+        ("BIT", "write INT UNSIGNED instead of BIT, which is shown as bytes"),
         ("BIT(8)", "write INT UNSIGNED instead of BIT"),
         ("BINARY", "write TEXT or VARCHAR(50) instead of BINARY, which holds bytes"),
         ("BINARY(16)", "write TEXT or VARCHAR(50) instead of BINARY,"),
