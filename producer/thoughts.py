@@ -44,24 +44,19 @@ _SPOKEN: Final = (
     r"\AHere(?: is|'s) my thought process:(?=[\s\S]*?Here(?: is|'s) my response:)",
     r"\Aanalysis(?=[A-Z]|[\s\S]*?assistantfinal)",
 )
-"""Granite 3.2, and gpt-oss without its special tokens. Any model may write Granite's first sentence:
-without its second there is no thought."""
+"""Granite 3.2, and gpt-oss without its special tokens. Any model may write Granite's first
+sentence: without its second there is no thought."""
 _OPENING_NAME: Final = rf"<(?P<opens>{_NAME})(?:{_ATTRIBUTE})*+\s*+>"
 _CLOSING_NAME: Final = rf"</(?P<closes>{_NAME})\s*+>"
-_OTHER_CLOSES: Final = "|".join([rf"(?i:<\|{_MARK_ENDS}{_MARK})", *_PAIRS.values(), *_ANSWERS])
-_OTHER_OPENS: Final = "|".join(
-    [
-        rf"(?i:<\|(?!{_MARK_ENDS}){_MARK})",
-        r"<\|channel\|>\s*+analysis\s*+<\|message\|>",
-        *(*_PAIRS, *_ENDS, *_SPOKEN),
-    ]
-)
-_NAMED: Final = rf"(?i:<{_NAME}(?:{_ATTRIBUTE})*+\s*+>|</{_NAME}\s*+>)"
-TAG: Final = rf"(?=[<\[◁]|\A)(?:{_NAMED}|{_OTHER_OPENS}|{_OTHER_CLOSES})"
+_CLOSES: Final = "|".join([rf"(?i:<\|{_MARK_ENDS}{_MARK})", *_PAIRS.values(), *_ANSWERS])
+_OPENS: Final = (r"<\|channel\|>\s*+analysis\s*+<\|message\|>", *_PAIRS, *_ENDS, *_SPOKEN)
+_EITHER: Final = rf"(?i:<{_NAME}(?:{_ATTRIBUTE})*+\s*+>|</{_NAME}\s*+>|<\|/?{_MARK})"
+_OTHERS: Final = "|".join([*_OPENS, *_PAIRS.values(), *_ANSWERS])
+TAG: Final = rf"(?=[<\[◁]|\A)(?:{_EITHER}|{_OTHERS})"
 BEGIN: Final = r"\A\s*+"
 """Where an answer begins: at the completion's start, thoughts apart."""
-_CLOSING: Final = re.compile(rf"(?i:{_CLOSING_NAME})|{_OTHER_CLOSES}")
-_WITHIN: Final = rf"(?i:{_OPENING_NAME}|{_CLOSING_NAME})|{_OTHER_CLOSES}"
+_CLOSING: Final = re.compile(rf"(?i:{_CLOSING_NAME})|{_CLOSES}")
+_WITHIN: Final = rf"(?i:{_OPENING_NAME}|{_CLOSING_NAME})|{_CLOSES}"
 _AFTER_NAME: Final = re.compile(_WITHIN)
 _AFTER_MARK: Final = re.compile(rf"{_WITHIN}|<\|end(?:_message)?\|>")
 """`<|end|>` ends answers too (gpt-oss, Phi): it closes only what such a token opened."""
@@ -97,7 +92,7 @@ def hide_thoughts(text: str, literals: str | None) -> str:
     `literals`: what of an answer is no thought although a tag stands in it; None: nothing.
     """
     shown: list[str] = []
-    at = begin = 0
+    at = begin = before = 0
     is_blank = True
     first, later = _pieces(literals)
     while True:
@@ -110,15 +105,16 @@ def hide_thoughts(text: str, literals: str | None) -> str:
         if tag is None:
             continue
         if _CLOSING.fullmatch(tag) is not None:
-            shown = [" " * at]
+            before = at
+            shown = []
             is_blank = True
         else:
             at = _end(text, at, tag)
-            before = text[begin : piece.start()]
-            shown += before, " " * (at - piece.start())
-            is_blank = is_blank and not before.strip()
+            said = text[begin : piece.start()]
+            shown += said, " " * (at - piece.start())
+            is_blank = is_blank and not said.strip()
         begin = at
-    return "".join([*shown, text[begin:]]) if shown else text
+    return "".join([" " * before, *shown, text[begin:]])
 
 
 def _end(text: str, at: int, tag: str) -> int:
