@@ -48,20 +48,15 @@ _SPOKEN: Final = (
 sentence: without its second there is no thought."""
 _OPENING_NAME: Final = rf"<(?P<opens>{_NAME})(?:{_ATTRIBUTE})*+\s*+>"
 _CLOSING_NAME: Final = rf"</(?P<closes>{_NAME})\s*+>"
-_OTHER_CLOSES: Final = "|".join([rf"(?i:<\|{_MARK_ENDS}{_MARK})", *_PAIRS.values(), *_ANSWERS])
-_OTHER_OPENS: Final = "|".join(
-    [
-        rf"(?i:<\|(?!{_MARK_ENDS}){_MARK})",
-        r"<\|channel\|>\s*+analysis\s*+<\|message\|>",
-        *(*_PAIRS, *_ENDS, *_SPOKEN),
-    ]
-)
-_NAMED: Final = rf"(?i:<{_NAME}(?:{_ATTRIBUTE})*+\s*+>|</{_NAME}\s*+>)"
-TAG: Final = rf"(?=[<\[◁]|\A)(?:{_NAMED}|{_OTHER_OPENS}|{_OTHER_CLOSES})"
+_CLOSES: Final = "|".join([rf"(?i:<\|{_MARK_ENDS}{_MARK})", *_PAIRS.values(), *_ANSWERS])
+_OPENS: Final = (r"<\|channel\|>\s*+analysis\s*+<\|message\|>", *_PAIRS, *_ENDS, *_SPOKEN)
+_EITHER: Final = rf"(?i:<{_NAME}(?:{_ATTRIBUTE})*+\s*+>|</{_NAME}\s*+>|<\|/?{_MARK})"
+_OTHERS: Final = "|".join([*_OPENS, *_PAIRS.values(), *_ANSWERS])
+TAG: Final = rf"(?=[<\[◁]|\A)(?:{_EITHER}|{_OTHERS})"
 BEGIN: Final = r"\A\s*+"
 """Where an answer begins: at the completion's start, thoughts apart."""
-_CLOSING: Final = re.compile(rf"(?i:{_CLOSING_NAME})|{_OTHER_CLOSES}")
-_WITHIN: Final = rf"(?i:{_OPENING_NAME}|{_CLOSING_NAME})|{_OTHER_CLOSES}"
+_CLOSING: Final = re.compile(rf"(?i:{_CLOSING_NAME})|{_CLOSES}")
+_WITHIN: Final = rf"(?i:{_OPENING_NAME}|{_CLOSING_NAME})|{_CLOSES}"
 _AFTER_NAME: Final = re.compile(_WITHIN)
 _AFTER_MARK: Final = re.compile(rf"{_WITHIN}|<\|end(?:_message)?\|>")
 """`<|end|>` ends answers too (gpt-oss, Phi): it closes only what such a token opened."""
