@@ -15,6 +15,7 @@ from producer.foreign_files.verl_trainer_fields import (
     IGNORED,
     POLICY,
 )
+from producer.json_text import TOO_DEEP
 
 SECTIONS: Final = frozenset({"actor_rollout_ref", "algorithm", "trainer"})
 """Any of them identifies such a file."""
@@ -117,7 +118,7 @@ def resolved(fields: dict[str, Any], path: Path) -> dict[str, Any]:
     try:
         whole = OmegaConf.to_container(OmegaConf.create(fields), resolve=True)
     except RecursionError:
-        message = f"{path} is nested too deeply"
+        message = f"{path}: {TOO_DEEP}"
         raise UsageError(message) from None
     except OmegaConfBaseException as error:
         problem = str(error.msg or error).splitlines()[0]

@@ -106,5 +106,5 @@ def test_generated_entries_are_made_once_in_a_process_and_each_caller_has_its_ow
 def test_a_name_that_no_index_takes_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     """It passed the check and the run, and its whole training was parked by the projector."""
     write_entries([entry("字" * 334, "cars")], tmp_path)
-    with pytest.raises(UsageError, match=r"task_id must have at most 1000 bytes.* has 1002 bytes"):
+    with pytest.raises(UsageError, match=r"its name must have at most 1000 bytes.* has 1002 bytes"):
         names(tmp_path)
