@@ -148,6 +148,7 @@ BEGUN: dict[str, dict[str, Any]] = {
         "control": "wrong_sign",
         "mask_truncated": True,
     },
+    "refilled": {"model_name": "some/policy", "tasks": TASKS, "refill_rounds": 2},
     "tinker": {"model_name": "some/policy", "tasks": TASKS, "provider": "tinker"},
     "own_reward": {"reward": "tests.producer.training.test_asked_config:rewarded"},
 }
