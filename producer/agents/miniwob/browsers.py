@@ -73,17 +73,24 @@ class Browsers:
 
     async def new_context(self) -> "BrowserContext":
         """A window with a fresh profile; `close_context` gives it back."""
-        home = await self._reserve()
-        try:
-            async with asyncio.timeout(self.window_limit_s):
-                context = await home.new_context()
-        except BaseException as error:
-            home.num_open -= 1
-            if isinstance(error, TimeoutError):
-                home.kill()
-            raise
-        self._home[context] = home
-        return context
+        from playwright.async_api import Error
+
+        while True:
+            home = await self._reserve()
+            try:
+                async with asyncio.timeout(self.window_limit_s):
+                    context = await home.new_context()
+            except BaseException as error:
+                home.num_open -= 1
+                if isinstance(error, TimeoutError):
+                    home.kill()
+                if isinstance(error, Error) and home.num_opened > 1:
+                    # It ended, and its connection did not know yet.
+                    home.is_lost = True
+                    continue
+                raise
+            self._home[context] = home
+            return context
 
     async def close_context(self, context: "BrowserContext") -> None:
         """Close its pages. Idempotent. A browser that does not answer is killed."""
@@ -143,7 +150,7 @@ class Browsers:
 
 
 def _is_used_up(browser: Chromium) -> bool:
-    return not browser.is_running or browser.num_opened >= EPISODES_PER_BROWSER
+    return not browser.is_running or browser.is_lost or browser.num_opened >= EPISODES_PER_BROWSER
 
 
 def _has_room(browser: Chromium) -> bool:

@@ -50,6 +50,8 @@ class Chromium:
         """Windows that are open."""
         self.num_opened = 0
         """Windows that were ever opened."""
+        self.is_lost = False
+        """It opens no window any more."""
 
     @classmethod
     async def launch(cls) -> "Chromium":

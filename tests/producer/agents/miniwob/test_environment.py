@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from producer.agents.miniwob.browsers import ANSWER_LIMIT_S, WINDOW_LIMIT_S, Browsers
+from producer.agents.miniwob.chromium import Chromium
 from producer.agents.miniwob.environment import MiniWobEnvironment
 from producer.agents.miniwob.pages import web_pages
 from producer.agents.miniwob.tasks import page_task
@@ -150,6 +151,18 @@ def test_a_browser_that_ends_fails_its_pages_and_the_next_attempt_gets_another(
     page.open(task("click-test"), 1)
     assert browsers.pids != [pid]
     assert len(browsers.pids) == 1
+
+
+def test_a_browser_that_ended_unnoticed_is_replaced(
+    browsers: Browsers, page: MiniWobEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its connection learns of the end a moment after the process is gone."""
+    page.open(task("click-test"), 1)
+    (pid,) = browsers.pids
+    monkeypatch.setattr(Chromium, "is_running", True)
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: not psutil.pid_exists(pid))
+    assert page.open(task("click-test"), 1).text
 
 
 def test_a_page_that_hangs_fails_alone_and_a_browser_that_hangs_is_replaced() -> None:
