@@ -65,6 +65,22 @@ def test_every_package_that_is_imported_is_declared() -> None:
     assert undeclared == set()
 
 
+def test_uv_is_told_which_extras_exclude_the_oracles() -> None:
+    """`uv run` resolves all extras at once: an undeclared conflict ends it, whatever it runs."""
+    extras = PROJECT["optional-dependencies"]
+
+    def asks_for(extra: str) -> set[str]:
+        inner = re.findall(rf"{DISTRIBUTION}\[([^\]]+)\]", " ".join(extras[extra]))
+        own = names(extras[extra]) - {DISTRIBUTION}
+        return own.union(*(asks_for(name) for group in inner for name in group.split(",")))
+
+    assert "verl" in asks_for("oracles")
+    ours = {extra for extra in extras if "transformers" in asks_for(extra)}
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["uv"]["conflicts"]
+    pairs = {frozenset(side["extra"] for side in pair) for pair in declared}
+    assert pairs == {frozenset({"oracles", extra}) for extra in ours}
+
+
 def test_alembics_own_command_works_in_a_clone() -> None:
     """`uv run` installs the group dev by itself; `make install` makes the same command."""
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
