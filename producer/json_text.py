@@ -20,13 +20,6 @@ class RefusedJsonError(ValueError):
     """JSON that is not taken; the message says what to do."""
 
 
-class RepeatedNameError(RefusedJsonError):
-    """An object has one name twice."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"{name!r} is given twice in one object; remove one of them")
-
-
 def read_json(text: str) -> JsonValue:
     """The value of a text. JSONDecodeError, RefusedJsonError."""
     return _read(text)
@@ -38,11 +31,12 @@ def read_strict(text: str) -> JsonValue:
 
 
 def unique_fields(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    """An object's names and values. RepeatedNameError."""
+    """An object's names and values. RefusedJsonError for a name that is given twice."""
     fields: dict[str, JsonValue] = {}
     for name, value in pairs:
         if name in fields:
-            raise RepeatedNameError(name)
+            message = f"{name!r} is given twice in one object; remove one of them"
+            raise RefusedJsonError(message)
         fields[name] = value
     return fields
 

@@ -144,8 +144,8 @@ REQUIREMENTS: Final = (
     Requirement("advantage_by_std", lambda c: c.advantage == "mean_centered",
                 "has no effect on the advantage {c.advantage}; omit it, or use mean_centered"),
     Requirement("refill_rounds", lambda c: c.remove_constant_reward_groups,
-                "needs remove_constant_reward_groups, as it fills up for the groups that are"
-                " dropped; omit it, or set that"),
+                "replaces the groups that remove_constant_reward_groups drops; set that too, or"
+                " omit it"),
     Requirement("baseline", lambda c: c.advantage == "reinforce",
                 "has no effect on the advantage {c.advantage}; omit it, or use reinforce"),
     Requirement("baseline_momentum", lambda c: c.baseline == "moving",
@@ -207,7 +207,7 @@ CONFLICTS: Final = (
              "wrong_sign has no effect with the advantage rejection, which reads whether a rollout"
              " is right and not its reward; use shuffled_rewards or ignored_rewards"),
     Conflict("refill_rounds", lambda c: c.refill_rounds and c.control != "none",
-             "replaces groups by their true rewards, which a control must not see; omit one of"
+             "chooses groups by their true rewards, which a control must not use; omit one of"
              " them"),
     Conflict("dtype", lambda c: c.train_type == "full" and c.dtype == "bfloat16",
              "train_type full computes in float32, because bfloat16 rounds small updates away; omit"

@@ -5,6 +5,7 @@ It claims no training; its events have a stream of their own.
 
 import logging
 import os
+import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from producer.agents import DEFAULT_AGENT
 from producer.blobs import open_blobs
 from producer.config import (
     DEMO_POLICY,
@@ -62,6 +64,8 @@ logger = logging.getLogger(__name__)
 
 OF_THE_WEIGHTS = frozenset({"lora_rank", "lora_alpha", "target_modules", "load_checkpoint_path"})
 """Fields that the state of a training decides."""
+WITH_DEFAULT_TASKS = (None, DEMO_POLICY, ORACLE_POLICY)
+"""Policies that the environments have default tasks for; None: the default policy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +116,21 @@ def evaluate(
 def config_of_policy(given: dict[str, Any]) -> RunConfig:
     """The configuration for a policy that no training made.
 
-    Its tasks are those that it is evaluated on: it has none that it was trained on. Without any, a
-    policy without tasks of its own is evaluated on all training tasks.
+    Its tasks are those that it is evaluated on: it was trained on none. Without any it is evaluated
+    on the environment's own, which on the phone are those held out from training. UsageError, also
+    where there are none.
     """
-    tasks: dict[str, Any] = {}
-    if given.get("eval_tasks") is not None:
-        tasks = {"tasks": given["eval_tasks"]}
-    elif given.get("model_name") not in {None, DEMO_POLICY, ORACLE_POLICY}:
-        tasks = {"tasks": {"source_type": "demo_training"}}
-    return with_adapter_settings(read_config({**tasks, **given}))
+    tasks = given.get("eval_tasks")
+    is_on_phone = given.get("environment") in {None, DEFAULT_AGENT}
+    if tasks is None and is_on_phone and given.get("model_name") not in WITH_DEFAULT_TASKS:
+        tasks = {"source_type": "demo_training"}
+    try:
+        config = read_config(given if tasks is None else {"tasks": tasks, **given})
+    except UsageError as error:
+        # The command has no other tasks.
+        message = re.sub(r"^( *)tasks:", r"\1eval_tasks:", str(error), flags=re.MULTILINE)
+        raise UsageError(message) from None
+    return with_adapter_settings(config)
 
 
 def _policy_of_training(

@@ -199,7 +199,7 @@ def _policy_settings(config: RunConfig, folder: str) -> PolicySettings:
 
 def _extent(config: RunConfig, *, is_training: bool) -> RunExtent:
     evaluated = (asked.episodes for asked in config.evaluation_passes)
-    num_rollouts = max(config.rollouts_per_step, *evaluated)  # of one round
+    num_rollouts = max(config.rollouts_per_step, *evaluated)
     return RunExtent(
         concurrent_rollouts=min(config.concurrent_rollouts, num_rollouts),
         batch_size=config.most_rollouts_per_step,

@@ -3,6 +3,10 @@
 import json
 from pathlib import Path
 
+import pytest
+
+from producer.config import without_unset
+from producer.training.manual_evaluation import config_of_policy
 from tests.support.cua_train import CuaTrain
 
 ENTRIES = '{"source_type": "dbbench_generated", "num_samples": 22, "seed": 3, "limit": 2}'
@@ -28,6 +32,33 @@ def test_a_policy_without_default_tasks_is_evaluated_on_those_that_are_given(
     )
     summary = json.loads(done.stdout)
     assert (summary["success"], summary["episodes"]) == (1.0, 2)
+
+
+@pytest.mark.parametrize("model_name", ["oracle", "some/policy"])
+def test_without_tasks_and_defaults_the_flag_that_takes_them_is_named(
+    cua_train: CuaTrain, model_name: str
+) -> None:
+    refused = cua_train(
+        *("evaluate", "--model-name", model_name, "--environment", "text_to_sql"), expected=2
+    )
+    message = f"error: eval_tasks: '{model_name}' has no default tasks in environment text_to_sql"
+    assert refused.stderr.startswith(f"{message}; give some, for example {{")
+
+
+@pytest.mark.parametrize(
+    ("environment", "source"),
+    [
+        *(("dbbench", "dbbench_generated"), ("miniwob", "miniwob"), ("desktop", "desktop")),
+        *(("android", "demo_eval"), (None, "demo_eval")),
+    ],
+)
+def test_a_policy_of_the_users_is_evaluated_on_the_environments_own_tasks(
+    environment: str | None, source: str
+) -> None:
+    config = config_of_policy(without_unset({"model_name": "a/b", "environment": environment}))
+    evaluated = config.tasks if config.eval_tasks is None else config.eval_tasks
+    assert isinstance(evaluated, dict)
+    assert evaluated["source_type"] == source
 
 
 def test_a_number_of_thousands_of_digits_is_refused(cua_train: CuaTrain) -> None:

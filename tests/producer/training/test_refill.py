@@ -89,9 +89,12 @@ def test_other_tasks_follow_from_the_seed_and_the_step() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"remove_constant_reward_groups": False}, "refill_rounds: needs remove_constant_reward"),
-        ({"advantage": "reinforce"}, "refill_rounds: needs remove_constant_reward_groups"),
-        ({"control": "shuffled_rewards"}, "refill_rounds: "),
+        (
+            {"remove_constant_reward_groups": False},
+            "refill_rounds: replaces the groups that",
+        ),
+        ({"advantage": "reinforce"}, "refill_rounds: replaces the groups that"),
+        ({"control": "shuffled_rewards"}, "refill_rounds: chooses groups by their true rewards"),
     ],
 )
 def test_where_nothing_is_dropped_nothing_is_replaced(given: dict[str, Any], message: str) -> None:
