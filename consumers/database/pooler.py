@@ -6,15 +6,12 @@ whoever comes next, and our settings change other programs' queries.
 """
 
 import contextlib
-from typing import TYPE_CHECKING
 
 import psycopg2
+from psycopg2.extensions import connection as Connection  # noqa: N812
 
 from consumers.database.location import PARAMETER_REFUSED, open_watched, without_password
 from consumers.errors import CuaProjectError, UnreachableError, UsageError
-
-if TYPE_CHECKING:
-    from consumers.database.connection import Connection
 
 PAGE = "docs/roles.md (PgBouncer)"
 SOME_OPTION = "-c search_path=public"
@@ -41,7 +38,7 @@ def takes_options(url: str) -> bool:
     return True
 
 
-def is_pooled(connection: "Connection") -> bool:
+def is_pooled(connection: Connection) -> bool:
     """Whether another program answers in the server's place: it gives its own process number.
 
     `connection`: in autocommit.
@@ -49,7 +46,7 @@ def is_pooled(connection: "Connection") -> bool:
     return bool(_server_process(connection) != connection.info.backend_pid)
 
 
-def require_own_session(connection: "Connection", url: str) -> None:
+def require_own_session(connection: Connection, url: str) -> None:
     """UsageError for a pooler that shares server processes; asked once in a process.
 
     UnreachableError: it has no process for a second session, without which nothing works either.
@@ -79,7 +76,7 @@ def require_own_session(connection: "Connection", url: str) -> None:
     _own_sessions.add(url)
 
 
-def _server_process(connection: "Connection") -> int:
+def _server_process(connection: Connection) -> int:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         row = cursor.fetchone()

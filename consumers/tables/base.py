@@ -13,6 +13,29 @@ from sqlalchemy import BigInteger, DateTime, Double, Integer, MetaData, Text, Uu
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
+__all__ = [
+    "OPS_SCHEMA",
+    "SCHEMA",
+    "UPDATED_IN_PLACE",
+    "Base",
+    "BigNumber",
+    "CommonColumns",
+    "Document",
+    "EtaColumns",
+    "Json",
+    "Key",
+    "Number",
+    "OptBigNumber",
+    "OptDocument",
+    "OptNumber",
+    "OptReal",
+    "OptString",
+    "OptTime",
+    "Real",
+    "String",
+    "Time",
+]
+
 SCHEMA = "cua"
 """Everything that is a fold of the log."""
 OPS_SCHEMA = "cua_ops"
@@ -93,27 +116,3 @@ class EtaColumns:
     """Elapsed plus remaining; NULL: not known before the first turn."""
     estimated_remaining_time: Mapped[OptReal]
     """As of that event, not of now; NULL: not known before the first turn."""
-
-
-__all__ = [
-    "OPS_SCHEMA",
-    "SCHEMA",
-    "UPDATED_IN_PLACE",
-    "Base",
-    "BigNumber",
-    "CommonColumns",
-    "Document",
-    "EtaColumns",
-    "Json",
-    "Key",
-    "Number",
-    "OptBigNumber",
-    "OptDocument",
-    "OptNumber",
-    "OptReal",
-    "OptString",
-    "OptTime",
-    "Real",
-    "String",
-    "Time",
-]

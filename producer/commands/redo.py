@@ -224,7 +224,7 @@ def _scorer(
 
 
 def _open_judge(judge: str, judge_model: str | None) -> tuple[str, str | None, "AskModel | None"]:
-    from producer.validators.judges import AGENT, UNJUDGED, check_judge, open_judge
+    from producer.validators.judges import AGENT, UNJUDGED, check_judge
 
     try:
         judge = check_judge(judge)
@@ -239,6 +239,8 @@ def _open_judge(judge: str, judge_model: str | None) -> tuple[str, str | None, "
             message = "--judge-model: the judge `agent` uses no model; omit it"
             raise UsageError(message)
         return judge, None, None
+    from producer.validators.model_judge import open_judge
+
     asked = open_judge(os.environ)
     return judge, asked.find_model(judge, judge_model), asked
 

@@ -72,6 +72,7 @@ def _joined_ranks(environ: Mapping[str, str]) -> Iterator[bool]:
         )
         raise UsageError(message)
     from producer.policy.torch_policy import ranks
+    from producer.policy.torch_policy.follow import follow
 
     ranks.join(int(environ["LOCAL_RANK"]))
     try:
@@ -80,7 +81,7 @@ def _joined_ranks(environ: Mapping[str, str]) -> Iterator[bool]:
         else:
             # Rank 0 decides when to stop, and tells the others.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-            ranks.follow()
+            follow()
             yield is_first
     finally:
         ranks.leave()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from producer.algorithms.settings import UpdateSettings
-from producer.policy.policy import Policy, Turn
+from producer.policy.policy import Policy, PublishedPolicy, Turn
 from producer.task import Task
 
 TokenNumbers = tuple[tuple[float, ...], ...]
@@ -176,4 +176,13 @@ class LendingLearner(Learner, Protocol):
 
         Inside it `sample` and `forget` may be called: the weights are those before the update.
         """
+        ...
+
+
+@runtime_checkable
+class PublishingLearner(Learner, Protocol):
+    """A learner whose versions servers can have, for other processes to sample."""
+
+    def publish(self) -> PublishedPolicy:
+        """Load this version into the servers. ValueError without servers."""
         ...

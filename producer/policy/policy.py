@@ -1,12 +1,13 @@
 """The interface Policy: observations in, completions out. Imports no torch.
 
-Implementations: `oracle.NoisyOracle` (scripted, no tokens), `served.ServedPolicy` (a server, no
-tokens) and `torch_policy.in_process.InProcessPolicy` (transformers).
+Implementations: `scripted_learner.ScriptedLearner` (no tokens), `served.ServedPolicy` (a server, no
+tokens), `torch_policy.in_process.InProcessPolicy` (transformers) and
+`tinker_policy.policy.TinkerPolicy` (a service).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 from uuid import UUID
 
 from producer.codecs.codec import CONTEXT_FULL, parse_error
@@ -169,7 +170,7 @@ class Policy(Protocol):
         """Whether a completion's bits depend on the batch that it is sampled in, and on no more.
 
         A restarted process then samples the same batches again, to have the same bits. False: they
-        depend on less (a scripted policy), or on more (an accelerator). A class without it: False.
+        depend on less (a scripted policy), or on more (an accelerator).
         """
         ...
 
@@ -179,6 +180,20 @@ class Policy(Protocol):
 
     def forget(self, episode: UUID) -> None:
         """Free the state kept for a finished episode. Unknown episodes are ignored."""
+        ...
+
+
+@runtime_checkable
+class TokenPolicy(Policy, Protocol):
+    """A policy of tokens: it continues an answer, and knows its tokens' characters."""
+
+    @property
+    def tokenizer(self) -> Any:  # noqa: ANN401  # transformers ships no types
+        """Of the base network."""
+        ...
+
+    def token_starts(self, tokens: Sequence[int]) -> list[int]:
+        """For each token of a completion the index of its first character in its text."""
         ...
 
 

@@ -207,11 +207,10 @@ def logged_trainings(
         if len(names) == 1:
             return {}
         # One training's record cannot be read: the others have their status.
-        return {
-            name: one
-            for each in names
-            for name, one in logged_trainings(installation, [each]).items()
-        }
+        logged = dict[str, LoggedTraining]()
+        for name in names:
+            logged |= logged_trainings(installation, [name])
+        return logged
     return {
         name: _logged(histories[subject])
         for name, subject in subjects.items()

@@ -30,7 +30,7 @@ from producer.training.own_rewards import try_rewards
 from producer.training.rubric import Scorer, load_step_scorer
 from producer.training.samples import find_core_function
 from producer.training.tracking import require_tracker
-from producer.validators.judges import AGENT, UNJUDGED, AskModel, open_judge
+from producer.validators.judges import AGENT, UNJUDGED, AskModel
 from schemas.installation import Installation
 from schemas.task import TaskStated
 
@@ -137,6 +137,9 @@ def _with_judges(config: RunConfig, tasks: list[Task], eval_tasks: list[Task]) -
     if config.ablate != "none":
         message = f"ablate: {config.ablate} blanks what the judge sees too; use device queries"
         raise UsageError(message)
+    # Importing it takes a third of a second.
+    from producer.validators.model_judge import open_judge
+
     judge = open_judge(os.environ, config.max_turn_time_seconds)
     found = {
         (url, wanted): judge.find_model(url, wanted)

@@ -13,7 +13,7 @@ from producer.agents.text_to_sql.data.databases import DataFolder, data_folders,
 from producer.config import ORACLE_POLICY, RunConfig
 from producer.config.reward import configured_reward
 from producer.errors import UsageError
-from producer.policy.policy import Completion, Policy
+from producer.policy.policy import Completion, Policy, TokenPolicy
 from producer.process_rewards.registry import (
     Kind,
     RewardFunction,
@@ -135,7 +135,7 @@ def _made(
     """The manager of this run. UsageError if it cannot be made."""
     try:
         made: Callable[..., Any] = manager(
-            tokenizer=getattr(policy, "tokenizer", None),
+            tokenizer=policy.tokenizer if isinstance(policy, TokenPolicy) else None,
             num_examine=0,
             config=_settings(config),
             compute_score=function,

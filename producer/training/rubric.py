@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 from uuid import UUID, uuid5
 
 from pydantic import JsonValue
@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from producer.agents.text_to_sql.data.databases import data_folders, find_database
 from producer.config import RunConfig
 from producer.environments.environment import Environment, EnvironmentFailedError
-from producer.policy.policy import Completion, Policy, SampleRequest
+from producer.policy.policy import Completion, Policy, SampleRequest, TokenPolicy
 from producer.process_rewards.step_and_outcome import score_completion
 from producer.process_rewards.step_results import with_results
 from producer.rewards import RewardError
@@ -80,8 +80,7 @@ def scoring_with(
 
     With `reward_model_sees_results` of `config` the scorer reads each step with its result.
     """
-    token_starts = getattr(policy, "token_starts", None)
-    if scorer is None or token_starts is None:
+    if scorer is None or not isinstance(policy, TokenPolicy):
         return None
     # One at a time, so that a score does not depend on other completions.
     lock = threading.Lock()
@@ -93,7 +92,7 @@ def scoring_with(
         tokens = completion.tokens
         if tokens is None or not tokens.completion_tokens:
             return None
-        starts = token_starts(tokens.completion_tokens)
+        starts = policy.token_starts(tokens.completion_tokens)
 
         def score_steps(prompt: str, steps: Sequence[str]) -> list[float]:
             read = show(task, steps)
@@ -110,14 +109,6 @@ _SPACE = UUID("b6e0a7a0-7f4e-5c0e-9d2b-6a1f0c7c6f11")
 """Names the episodes of completed prefixes, which are none of the log's."""
 
 
-@runtime_checkable
-class PrefixPolicy(Policy, Protocol):
-    """A policy of tokens: it continues an answer, and knows its tokens' characters."""
-
-    def token_starts(self, tokens: Sequence[int]) -> list[int]:
-        """For each token of a completion the index of its first character."""
-
-
 def make_labeller(config: RunConfig, policy: Policy) -> StepLabeller | None:
     """Labels steps by `config.step_completions` completions of each prefix; None without them.
 
@@ -125,7 +116,7 @@ def make_labeller(config: RunConfig, policy: Policy) -> StepLabeller | None:
     """
     if not config.step_completions:
         return None
-    assert isinstance(policy, PrefixPolicy)  # noqa: S101  # the configuration is checked
+    assert isinstance(policy, TokenPolicy)  # noqa: S101  # the configuration is checked
 
     def complete(task: Task, prefix: str) -> list[str]:
         requests = [

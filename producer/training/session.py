@@ -11,7 +11,7 @@ from producer.config import RunConfig
 from producer.emit import Emitter, StreamWriter
 from producer.environments.environment import Environment
 from producer.errors import StopRequestedError
-from producer.policy.learner import Learner
+from producer.policy.learner import Learner, PublishingLearner
 from producer.policy.policy import Turn
 from producer.resume.recorded_rollouts import recall
 from producer.resume.training_history import TrainingHistory
@@ -111,11 +111,13 @@ class Session:
             # Importing kafka takes a tenth of a second.
             from producer.workers.worker_engine import WorkerEngine
 
+            learner = self.learner
+            publish = learner.publish if isinstance(learner, PublishingLearner) else lambda: None
             return WorkerEngine(
                 training_id=self.own_training_id,
                 config=config.recorded(),
                 policy=self.learner,
-                publish=getattr(self.learner, "publish", lambda: None),
+                publish=publish,
                 max_under_way=config.concurrent_rollouts,
                 emitter=self.emitter,
                 installation=self.installation,

@@ -4,8 +4,8 @@ Their names in configurations and task sources: `agent`, `none`, or the URL of a
 endpoint.
 """
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Final
+from collections.abc import Callable
+from typing import Annotated, Final
 
 from pydantic import AfterValidator
 
@@ -13,9 +13,6 @@ from producer.endpoint_url import check_url
 from producer.task import Task
 from producer.validators.verdict import Evidence, Verdict
 from schemas.actions import Terminate
-
-if TYPE_CHECKING:
-    from producer.validators.model_judge import ModelJudge
 
 AGENT: Final = "agent"
 """The agent's own report, `terminate(success)`, is the verdict."""
@@ -35,12 +32,6 @@ INSTRUCTIONS: Final = (
     ' "reason": "one sentence"}'
 )
 """The system prompt of a model that judges; its hash is part of the validator's id."""
-
-KEY_VARIABLES: Final = ("CUA_JUDGE_API_KEY", "OPENAI_API_KEY")
-"""Of the judge's key; the first that is set."""
-JUDGE_SHARE: Final = 0.8
-"""Of the time after which an environment's thread counts as hung: a judge gives up before."""
-MAX_JUDGE_S: Final = 120.0
 
 
 def check_judge(name: str) -> str:
@@ -69,16 +60,3 @@ def agent_report(evidence: Evidence) -> Verdict:
     ends = [call.action for call in evidence.actions if isinstance(call.action, Terminate)]
     report = ends[0].status if ends else ""
     return Verdict(report == SUCCESS, REPORT_QUERY, SUCCESS, report)
-
-
-def open_judge(
-    environ: Mapping[str, str], max_turn_time_s: float = MAX_JUDGE_S / JUDGE_SHARE
-) -> "ModelJudge":
-    """The client of judges' endpoints with the environment's key.
-
-    `max_turn_time_s`: until the environment's thread counts as hung.
-    """
-    from producer.validators.model_judge import ModelJudge
-
-    key = next((environ[name] for name in KEY_VARIABLES if environ.get(name)), None)
-    return ModelJudge(key, min(MAX_JUDGE_S, JUDGE_SHARE * max_turn_time_s))

@@ -7,6 +7,7 @@ object is a verdict: the agent wrote parts of the prompt, and text around the ob
 import json
 import re
 from base64 import b64encode
+from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
@@ -24,6 +25,11 @@ from producer.validators.verdict import Evidence, Verdict
 from schemas.ids import content_hash
 from schemas.turn import TakenAction
 
+KEY_VARIABLES: Final = ("CUA_JUDGE_API_KEY", "OPENAI_API_KEY")
+"""Of the judge's key; the first that is set."""
+JUDGE_SHARE: Final = 0.8
+"""Of the time after which an environment's thread counts as hung: a judge gives up before."""
+MAX_JUDGE_S: Final = 120.0
 UNNAMED_MODEL: Final = "default"
 """Requested where neither the user nor the endpoint names a model: most servers take any name."""
 MAX_ACTIONS, MAX_ACTION_CHARS = 200, 500
@@ -93,6 +99,17 @@ class ModelJudge:
                 "num_screens": len(evidence.screens),
             },
         )
+
+
+def open_judge(
+    environ: Mapping[str, str], max_turn_time_s: float = MAX_JUDGE_S / JUDGE_SHARE
+) -> ModelJudge:
+    """The client of judges' endpoints with the environment's key.
+
+    `max_turn_time_s`: until the environment's thread counts as hung.
+    """
+    key = next((environ[name] for name in KEY_VARIABLES if environ.get(name)), None)
+    return ModelJudge(key, min(MAX_JUDGE_S, JUDGE_SHARE * max_turn_time_s))
 
 
 def judge_messages(task: Task, evidence: Evidence) -> list[JsonValue]:

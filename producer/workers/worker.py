@@ -42,7 +42,6 @@ from producer.rollouts.engine import RolloutEngine
 from producer.rollouts.episode import EpisodeSettings
 from producer.rollouts.events import rollout_created
 from producer.rollouts.plan import RolloutPlan
-from producer.validators.judges import open_judge
 from producer.workers.assignment import GROUP, NUM_PARTITIONS, TOPIC, Assignment
 from producer.workers.token_served import TokenServedPolicy
 from schemas.catalogue import stream
@@ -306,7 +305,12 @@ class AssignmentRunner:
         )
 
     def _settings(self, assignment: Assignment, config: RunConfig) -> EpisodeSettings:
-        judged = assignment.plan.task.validation_type == "model"
+        ask_model = None
+        if assignment.plan.task.validation_type == "model":
+            # Importing it takes a third of a second.
+            from producer.validators.model_judge import open_judge
+
+            ask_model = open_judge(self._environ, config.max_turn_time_seconds)
         return EpisodeSettings(
             training_id=assignment.training_id,
             max_tokens=config.max_tokens,
@@ -314,7 +318,7 @@ class AssignmentRunner:
             max_turn_time_s=config.max_turn_time_seconds,
             turn_cost=config.turn_cost,
             parse_error_cost=config.parse_error_cost,
-            ask_model=open_judge(self._environ, config.max_turn_time_seconds) if judged else None,
+            ask_model=ask_model,
             reward=configured_reward(config),
             validate_every_turn=config.validate_every_turn,
         )

@@ -17,6 +17,7 @@ from producer.policy.compute_settings import PolicySettings
 from producer.policy.learner import Trajectory
 from producer.policy.policy import SampleRequest, Turn
 from producer.policy.torch_policy import ranks
+from producer.policy.torch_policy.follow import follow
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.open import open_in_process
 from producer.policy.torch_policy.screen_encoder import blank_screenshot
@@ -74,5 +75,5 @@ if __name__ == "__main__":
         together = [updated(sys.argv[1], settings) for settings in SETTINGS]
         sys.stdout.write(json.dumps(list(zip(alone, together, strict=True))) + "\n")
     else:
-        ranks.follow()
+        follow()
     ranks.leave()

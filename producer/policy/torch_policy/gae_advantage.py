@@ -20,7 +20,7 @@ from producer.algorithms.settings import GaeSettings
 from producer.algorithms.token_advantages import gae
 from producer.policy.adapter_settings import VALUE_HEAD
 from producer.policy.learner import LearnedAdvantages, Trajectory
-from producer.policy.torch_policy.learned_advantage import JointLoss, LearnedAdvantage
+from producer.policy.torch_policy.learned_advantage import LearnedAdvantage
 from producer.policy.torch_policy.logprobs import CompletionStates
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.optimizer import make_optimizer, optimizer_step
@@ -31,7 +31,7 @@ from producer.policy.torch_policy.training_sequences import (
     trajectory_rows,
     unflatten,
 )
-from producer.policy.torch_policy.update_passes import Lend, UpdatePasses
+from producer.policy.torch_policy.update_passes import JointLoss, Lend, UpdatePasses
 
 
 class GaeAdvantage(LearnedAdvantage):

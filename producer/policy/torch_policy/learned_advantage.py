@@ -7,7 +7,7 @@ in `in_process.LEARNED`.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar
 
 import torch
 from safetensors import SafetensorError
@@ -19,17 +19,7 @@ from producer.policy.learner import LearnedAdvantages, Trajectory
 from producer.policy.torch_policy.logprobs import CompletionStates
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.training_sequences import PaddedBatch, TrainingSequence
-
-if TYPE_CHECKING:
-    from producer.policy.torch_policy.update_passes import Lend, UpdatePasses
-
-
-class JointLoss(NamedTuple):
-    """A loss that is added to the policy's, of one micro-batch."""
-
-    loss_BT: Tensor
-    sums: tuple[float, ...]
-    """Measurements that `end_step` adds up."""
+from producer.policy.torch_policy.update_passes import JointLoss, Lend, UpdatePasses
 
 
 class LearnedAdvantage(ABC):
@@ -57,10 +47,10 @@ class LearnedAdvantage(ABC):
     @abstractmethod
     def prepare(
         self,
-        passes: "UpdatePasses",
+        passes: UpdatePasses,
         trajectories: Sequence[Trajectory],
         sequences: Sequence[TrainingSequence],
-        lend: "Lend | None",
+        lend: Lend | None,
     ) -> list[TrainingSequence]:
         """The sequences, all trained on, with their advantages. Begins an update."""
 

@@ -145,7 +145,7 @@ class PrimeAdvantage(LearnedAdvantage):
         return replace(
             passes,
             settings=passes.settings.model_copy(update=changes),
-            learned=None,
+            joint_loss=None,
             parameters=self.parameters,
         )
 

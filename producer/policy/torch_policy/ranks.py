@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -19,11 +19,7 @@ from torch import nn
 
 from producer.algorithms.settings import UpdateSettings
 from producer.errors import CuaTrainError
-from producer.policy.compute_settings import PolicySettings
-from producer.policy.learner import Trajectory
-
-if TYPE_CHECKING:
-    from producer.policy.torch_policy.in_process import InProcessPolicy
+from producer.policy.learner import Learner, Trajectory
 
 logger = logging.getLogger(__name__)
 
@@ -133,31 +129,8 @@ def leave() -> None:
         logger.warning("%s", error)
 
 
-def follow() -> None:
-    """Compute this rank's share of every update of rank 0, until it ends."""
-    from producer.policy.torch_policy.open import open_in_process
-
-    ranks = Ranks()
-    policy: InProcessPolicy | None = None
-    while (message := ranks.receive()) is not None:
-        match message:
-            case PolicySettings():
-                policy = open_in_process(message)
-            case State(files=files) if policy is not None:
-                _restore(policy, files)
-            case Update(trajectories=trajectories, settings=settings) if policy is not None:
-                policy.update(trajectories, settings)
-
-
-def state_of(policy: "InProcessPolicy") -> State:
+def state_of(policy: Learner) -> State:
     """What `State` sends of the policy."""
     with TemporaryDirectory() as folder:
         policy.save_state(Path(folder))
         return State({path.name: path.read_bytes() for path in Path(folder).iterdir()})
-
-
-def _restore(policy: "InProcessPolicy", files: Mapping[str, bytes]) -> None:
-    with TemporaryDirectory() as folder:
-        for name, content in files.items():
-            (Path(folder) / name).write_bytes(content)
-        policy.load_state(Path(folder))

@@ -104,7 +104,7 @@ def policy_gradient(
         network,
         encoder,
         settings,
-        learned,
+        None if learned is None else learned.joint_loss,
         [*adapter, *([] if learned is None else learned.joint_parameters)],
         network.max_workers,
         gradient_checkpointing,
@@ -126,7 +126,7 @@ def policy_gradient(
         may_lend = None if done.losses else lend
         done.measure(passes.measure(_share(ranks, substep.measured), may_lend))
         if substep.trained:
-            _take_step(passes, optimizer, substep, done, may_lend, ranks)
+            _take_step(passes, learned, optimizer, substep, done, may_lend, ranks)
     if ranks is not None:
         done = _total(ranks.gather(done))
     num_tokens = sum(len(item.advantages_N) for item in trained)
@@ -180,6 +180,7 @@ def _result(
 
 def _take_step(
     passes: UpdatePasses,
+    learned: LearnedAdvantage | None,
     optimizer: torch.optim.AdamW,
     substep: Substep[TrainingSequence],
     done: Measured,
@@ -187,7 +188,7 @@ def _take_step(
     ranks: Ranks | None,
 ) -> None:
     """One optimiser step on the substep's sequences; its measurements are added to `done`."""
-    settings, learned = passes.settings, passes.learned
+    settings = passes.settings
     trained, is_first = substep.trained, substep.is_first
     size = BatchSize(sum(len(item.advantages_N) for item in trained), len(trained))
     optimizer.zero_grad(set_to_none=True)

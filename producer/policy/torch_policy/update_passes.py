@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +24,6 @@ from producer.policy.torch_policy.device_memory import (
     checkpointed_layers,
     is_checkpointed,
 )
-from producer.policy.torch_policy.learned_advantage import LearnedAdvantage
 from producer.policy.torch_policy.logprobs import (
     CompletionStates,
     completion_states,
@@ -38,6 +37,7 @@ from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.seeded_dropout import dropout_drawn_from
 from producer.policy.torch_policy.training_sequences import (
     MicroBatch,
+    PaddedBatch,
     TrainingSequence,
     pad,
     token_rows,
@@ -48,6 +48,18 @@ from producer.seeds import derived_seed
 Lend = Callable[[], None]
 """Lets another caller use the network, and returns when that is over."""
 Batch = TypeVar("Batch")
+
+
+class JointLoss(NamedTuple):
+    """A loss that is added to the policy's, of one micro-batch."""
+
+    loss_BT: Tensor
+    sums: tuple[float, ...]
+    """Measurements that are added up over a step."""
+
+
+JointLossOf = Callable[[CompletionStates, PaddedBatch], JointLoss | None]
+"""None: nothing is added. Called from several threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +90,8 @@ class UpdatePasses:
     network: Network
     encoder: ScreenEncoder
     settings: UpdateSettings
-    learned: LearnedAdvantage | None
-    """None: the trajectories have their advantages."""
+    joint_loss: JointLossOf | None
+    """Of a learned advantage; None: the trajectories have their advantages."""
     parameters: Sequence[nn.Parameter]
     """The active adapter's, then the learned advantage's. Found once: a search takes as long as a
     small network's layer, as does that of `max_workers`."""
@@ -176,7 +188,7 @@ class UpdatePasses:
             entropies_N = state_entropies(self.network, states, settings.temperature)
             entropies_BT = unflatten([entropies_N], mask_BT)
             loss = loss - settings.entropy_coef * aggregate(entropies_BT, mask_BT, size)
-        joint = None if self.learned is None else self.learned.joint_loss(states, batch)
+        joint = None if self.joint_loss is None else self.joint_loss(states, batch)
         whole = loss if joint is None else loss + aggregate(joint.loss_BT, mask_BT, size)
         gradients = torch.autograd.grad(whole, self.parameters, allow_unused=True)
         sampled_N = _sampled_logprobs(micro_batch)

@@ -172,14 +172,13 @@ def test_a_replaced_process_saves_nothing_and_the_training_goes_on_from_its_succ
         summary = run(small(), installation=installation, takeover=True)
         assert summary.status == "completed"
         states = {
-            find_state.folder: (find_state.folder / "manifest.json").read_bytes()
-            for find_state in find_states(folder)
+            state.folder: (state.folder / "manifest.json").read_bytes()
+            for state in find_states(folder)
         }
         paused.go_on()
         assert isinstance(paused.error, TakenOverError)
     assert {
-        find_state.folder: (find_state.folder / "manifest.json").read_bytes()
-        for find_state in find_states(folder)
+        state.folder: (state.folder / "manifest.json").read_bytes() for state in find_states(folder)
     } == states
     summary = run(small(num_steps=4), installation=installation)
     assert (summary.status, summary.steps, summary.generation) == ("completed", 4, 0)

@@ -195,9 +195,9 @@ def test_a_state_names_offsets_before_every_rollout_of_a_later_step(
     }
     # The state of step 3 was saved when the rollouts of step 4 had begun.
     state = next(
-        find_state.manifest
-        for find_state in find_states(installation.runs_dir / "small")
-        if find_state.manifest.step == 3
+        saved.manifest
+        for saved in find_states(installation.runs_dir / "small")
+        if saved.manifest.step == 3
     )
     assert later
     for event in events:
