@@ -5,9 +5,10 @@ The factors of activations were counted from the tensors that a forward pass kee
 (tests/producer/policy/test_memory_demand.py).
 """
 
-import math
 from dataclasses import dataclass
 from typing import Final
+
+from producer.policy.compute_settings import PolicySettings
 
 FLOAT32_BYTES: Final = 4
 BYTES_PER_TRAINED: Final = 4 * FLOAT32_BYTES
@@ -93,8 +94,6 @@ class RunExtent:
     batch_size: int
     """Rollouts per step."""
     max_turns: int
-    screen_px: tuple[int, int] | None
-    """Width and height of a screenshot; None: there are none."""
     max_tokens: int
     """Of a completion."""
     is_training: bool
@@ -102,22 +101,6 @@ class RunExtent:
     batches_ahead: int = 0
     """Batches that are collected before the one that is trained; above 0 episodes are under way
     during an update."""
-    max_recent_turns: int | None = None
-    """Of the context; None: every turn is in the prompt."""
-
-    @property
-    def turns_per_prompt(self) -> int:
-        """Most turns of one prompt, its own included: 2N - 1 past ones, or all."""
-        if self.max_recent_turns is None:
-            return self.max_turns
-        return min(self.max_turns, max(1, 2 * self.max_recent_turns))
-
-    @property
-    def new_turns_per_prompt(self) -> int:
-        """Most turns of a prompt that are in no cache: N past ones where it is re-anchored."""
-        if self.max_recent_turns is None or self.turns_per_prompt == self.max_turns:
-            return 1
-        return self.max_recent_turns + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +108,20 @@ class Workload:
     """What a run does with the network, in tokens."""
 
     extent: RunExtent
+    settings: PolicySettings
     screen_tokens: int
     """Image tokens of one screen."""
     num_lanes: int
     """Passes that run at the same time."""
-    screen_cache_bytes: int | None
-    kv_cache_bytes: int | None
     pass_tokens: int = TOKENS_PER_MICRO_BATCH
     """Of an update, padded."""
+
+    @property
+    def turns_per_prompt(self) -> int:
+        """Most turns of one prompt, its own included: 2N - 1 past ones, or all."""
+        if self.settings.max_recent_turns is None:
+            return self.extent.max_turns
+        return min(self.extent.max_turns, max(1, 2 * self.settings.max_recent_turns))
 
     @property
     def turn_tokens(self) -> int:
@@ -142,13 +131,14 @@ class Workload:
     @property
     def episode_tokens(self) -> int:
         """Of an episode's longest prompt with its completion."""
-        return self.extent.turns_per_prompt * self.turn_tokens
+        return self.turns_per_prompt * self.turn_tokens
 
     @property
     def new_tokens(self) -> int:
-        """Most tokens of a prompt that are in no cache."""
-        past = (self.extent.new_turns_per_prompt - 1) * self.turn_tokens
-        return past + self.screen_tokens + TURN_TEXT_TOKENS
+        """Most tokens of a prompt that are in no cache: of N past turns too where it drops some."""
+        drops_turns = self.turns_per_prompt < self.extent.max_turns
+        past_turns = (self.settings.max_recent_turns or 0) if drops_turns else 0
+        return past_turns * self.turn_tokens + self.screen_tokens + TURN_TEXT_TOKENS
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,23 +150,15 @@ class Term:
 
 
 def memory_demand(network: NetworkSize, work: Workload, *, checkpointed: bool) -> list[Term]:
-    """The terms that exist at the same time when most memory is used."""
-    fixed = [
-        Term(
-            f"weights: {network.num_weights:,} x {network.weight_bytes} bytes",
-            network.num_weights * network.weight_bytes,
-        ),
-        _screens(network, work),
-    ]
-    if work.extent.is_training:
-        fixed.insert(1, _trained(network, work))
-    sampling = _sampling(network, work)
-    phases = [sampling]
-    if work.extent.is_training:
-        # An update lends the network between two passes: what is kept of the episodes stays.
-        caches = sampling[:1] if work.extent.batches_ahead else []
-        phases.append(caches + _updating(network, work, checkpointed=checkpointed))
-    return fixed + max(phases, key=total_bytes)
+    """Weights, optimiser, caches and activations at the time when most memory is used."""
+    weights, screens, kept = _weights(network), _screens(network, work), _kept_caches(network, work)
+    sampling = [kept, *_sampling(network, work, kept.num_bytes)]
+    if not work.extent.is_training:
+        return [weights, screens, *sampling]
+    # An update lends the network between two passes: what is kept of the episodes stays.
+    under_way = [kept] if work.extent.batches_ahead else []
+    updating = [*under_way, _updating(network, work, checkpointed=checkpointed)]
+    return [weights, _trained(network, work), screens, *max(sampling, updating, key=total_bytes)]
 
 
 def pass_tokens(
@@ -213,19 +195,11 @@ def fitting_demand(
 
     `num_lanes`: passes that run at the same time. The first term is that of the weights.
     """
-    num_bytes = BYTES_PER_TRAINED + num_lanes * FLOAT32_BYTES
     logits = num_tokens * _fitted_logit_bytes(network, has_logits=has_logits)
     how = "with" if checkpointed else "without"
     return [
-        Term(
-            f"weights: {network.num_weights:,} x {network.weight_bytes} bytes",
-            network.num_weights * network.weight_bytes,
-        ),
-        Term(
-            f"trained weights, their gradients and Adam's moments: {network.num_trained:,} x"
-            f" {num_bytes} bytes",
-            network.num_trained * num_bytes,
-        ),
+        _weights(network),
+        _trained_whole(network, num_lanes),
         Term(
             f"activations {how} gradient checkpointing: {num_lanes} x {num_tokens:,} tokens",
             num_lanes * network.activation_bytes(num_tokens, checkpointed=checkpointed),
@@ -242,14 +216,30 @@ def _fitted_logit_bytes(network: NetworkSize, *, has_logits: bool) -> int:
     return 3 * network.vocabulary * FLOAT32_BYTES if has_logits else 0
 
 
-def _trained(network: NetworkSize, work: Workload) -> Term:
-    num_bytes, what = BYTES_PER_TRAINED, "adapter, its gradient and Adam's moments"
-    if network.trains_all:
-        # Each pass has gradients of its own, which an adapter's size hides.
-        num_bytes += work.num_lanes * FLOAT32_BYTES
-        what = "trained weights, their gradients and Adam's moments"
+def _weights(network: NetworkSize) -> Term:
     return Term(
-        f"{what}: {network.num_trained:,} x {num_bytes} bytes", network.num_trained * num_bytes
+        f"weights: {network.num_weights:,} x {network.weight_bytes} bytes",
+        network.num_weights * network.weight_bytes,
+    )
+
+
+def _trained(network: NetworkSize, work: Workload) -> Term:
+    if network.trains_all:
+        return _trained_whole(network, work.num_lanes)
+    return Term(
+        "adapter, its gradient and Adam's moments:"
+        f" {network.num_trained:,} x {BYTES_PER_TRAINED} bytes",
+        network.num_trained * BYTES_PER_TRAINED,
+    )
+
+
+def _trained_whole(network: NetworkSize, num_lanes: int) -> Term:
+    """Each pass has gradients of its own, which an adapter's size hides in a run."""
+    num_bytes = BYTES_PER_TRAINED + num_lanes * FLOAT32_BYTES
+    return Term(
+        f"trained weights, their gradients and Adam's moments: {network.num_trained:,} x"
+        f" {num_bytes} bytes",
+        network.num_trained * num_bytes,
     )
 
 
@@ -268,8 +258,8 @@ def _screens(network: NetworkSize, work: Workload) -> Term:
     episodes = max(batches, work.extent.concurrent_rollouts)
     num_screens = episodes * work.extent.max_turns
     each = work.screen_tokens * network.screen_token_bytes
-    bound = SCREEN_CACHE_BYTES if work.screen_cache_bytes is None else work.screen_cache_bytes
-    kept = min(bound, num_screens * each)
+    bound = work.settings.compute.screen_cache_bytes
+    kept = min(SCREEN_CACHE_BYTES if bound is None else bound, num_screens * each)
     # A batch's screens are encoded before the first of them is used.
     held = max(kept, work.extent.concurrent_rollouts * each)
     return Term(
@@ -279,37 +269,40 @@ def _screens(network: NetworkSize, work: Workload) -> Term:
     )
 
 
-def _sampling(network: NetworkSize, work: Workload) -> list[Term]:
-    rows = work.extent.concurrent_rollouts
+def _kept_caches(network: NetworkSize, work: Workload) -> Term:
+    rows, bound = work.extent.concurrent_rollouts, work.settings.compute.kv_cache_bytes
     episodes = rows * work.episode_tokens * network.cache_bytes
-    bound = math.inf if work.kv_cache_bytes is None else work.kv_cache_bytes
-    each = work.episode_tokens * network.cache_bytes
-    kept = int(min(bound, episodes))
-    # A part of a batch holds at least one episode.
-    working = max(kept, each)
-    tokens = max(work.new_tokens, work.episode_tokens if kept < episodes else 0)
-    prefill = max(
-        tokens * network.passing_bytes,
-        min(PREFILL_BYTES, rows * work.new_tokens * network.passing_bytes),
+    kept = episodes if bound is None else min(bound, episodes)
+    return Term(
+        f"KV cache: {rows:,} episodes x {work.episode_tokens:,} tokens x"
+        f" {network.cache_bytes:,} bytes"
+        + ("" if kept == episodes else f", of which {format_bytes(kept)} are kept"),
+        kept,
     )
+
+
+def _sampling(network: NetworkSize, work: Workload, kept_bytes: int) -> list[Term]:
+    rows = work.extent.concurrent_rollouts
+    one_episode = work.episode_tokens * network.cache_bytes
+    # A prompt whose cache was dropped is computed again.
+    is_whole = kept_bytes < rows * one_episode
+    one_prompt = (work.episode_tokens if is_whole else work.new_tokens) * network.passing_bytes
+    several = min(PREFILL_BYTES, rows * work.new_tokens * network.passing_bytes)
+    prefill = max(one_prompt, several)
     logits = 3 * rows * network.vocabulary * FLOAT32_BYTES
     return [
+        # A part of a batch holds at least one episode.
+        Term("the same once more for the episodes being sampled", max(kept_bytes, one_episode)),
         Term(
-            f"KV cache: {rows:,} episodes x {work.episode_tokens:,} tokens x"
-            f" {network.cache_bytes:,} bytes"
-            + ("" if kept == episodes else f", of which {format_bytes(kept)} are kept"),
-            kept,
-        ),
-        Term("the same once more for the episodes being sampled", working),
-        Term(f"activations of a prefill: {network.passing_bytes:,} bytes a token", prefill),
-        Term(
-            f"logits: 3 x {rows:,} rows x {network.vocabulary:,} x 4 bytes",
-            logits,
+            f"activations of a prefill: {network.passing_bytes:,} bytes a token, and logits of"
+            f" {rows:,} rows",
+            prefill + logits,
         ),
     ]
 
 
-def _updating(network: NetworkSize, work: Workload, *, checkpointed: bool) -> list[Term]:
+def _updating(network: NetworkSize, work: Workload, *, checkpointed: bool) -> Term:
+    """One pass of each lane: layers, a prompt's screens joined, and a chunk of its logits."""
     tokens = max(
         work.episode_tokens,
         min(
@@ -317,16 +310,13 @@ def _updating(network: NetworkSize, work: Workload, *, checkpointed: bool) -> li
             work.extent.batch_size * work.episode_tokens,
         ),
     )
-    chunk = min(LOGIT_BYTES, tokens * network.vocabulary * FLOAT32_BYTES)
-    chunk = max(chunk, network.vocabulary * FLOAT32_BYTES)
-    screens = work.extent.turns_per_prompt * work.screen_tokens * network.screen_token_bytes
+    layers = network.activation_bytes(tokens, checkpointed=checkpointed)
+    screens = work.turns_per_prompt * work.screen_tokens * network.screen_token_bytes
+    row = network.vocabulary * FLOAT32_BYTES
+    chunk = max(row, min(LOGIT_BYTES, tokens * row))
     how = "with" if checkpointed else "without"
-    return [
-        Term(
-            f"activations of an update {how} gradient checkpointing: {work.num_lanes} x"
-            f" {tokens:,} tokens",
-            work.num_lanes * network.activation_bytes(tokens, checkpointed=checkpointed),
-        ),
-        Term("features of one prompt's screens, joined", work.num_lanes * screens),
-        Term("logits of an update, in chunks", 3 * work.num_lanes * chunk),
-    ]
+    return Term(
+        f"activations of an update {how} gradient checkpointing: {work.num_lanes} x"
+        f" {tokens:,} tokens, with screens and logits",
+        work.num_lanes * (layers + screens + 3 * chunk),
+    )

@@ -204,10 +204,8 @@ def _extent(config: RunConfig, *, is_training: bool) -> RunExtent:
         concurrent_rollouts=min(config.concurrent_rollouts, num_rollouts),
         batch_size=config.most_rollouts_per_step,
         max_turns=config.max_turns,
-        screen_px=config.agent.screen(config),
         max_tokens=config.max_tokens,
         is_training=is_training and config.num_steps > 0 and not config.baseline_only,
-        max_recent_turns=config.max_recent_turns,
         batches_ahead=(config.max_steps_off_policy or 0) if is_training else 0,
     )
 

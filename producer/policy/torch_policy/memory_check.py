@@ -130,30 +130,24 @@ def check_memory(
             *(config, dtype, shapes, settings.lora_rank * num_adapters, settings.target_modules),
             trains_all=settings.trains_all,
         )
-        screen_tokens = _screen_tokens(folder, config, extent)
+        screen_tokens = _screen_tokens(folder, config, settings.screen_px)
     except (CuaTrainError, OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
     work = Workload(
         extent=extent,
+        settings=settings,
         screen_tokens=screen_tokens,
         num_lanes=num_workers(
             placement.device,
             choose_threads(size.num_weights, placement.device, compute.cpu_threads),
         ),
-        screen_cache_bytes=compute.screen_cache_bytes,
-        kv_cache_bytes=compute.kv_cache_bytes,
         pass_tokens=pass_tokens(size, placement.device.type),
     )
-    demands = [
-        memory_demand(size, work, checkpointed=checkpointed)
-        for checkpointed in (True, False)
-        if compute.gradient_checkpointing in {"auto", "on" if checkpointed else "off"}
-    ]
+    demand = memory_demand(size, work, checkpointed=compute.gradient_checkpointing != "off")
     if placement.device.type != "cpu":
         # transformers reads the weights into the machine's memory first.
         weights = Term("weights, on their way to the device", size.num_weights * size.weight_bytes)
         _refuse_excess(name, "cpu", [weights], host_memory())
-    demand = min(demands, key=total_bytes)
     _refuse_excess(name, str(placement.device), demand, _supply(placement.device))
     return total_bytes(demand)
 
@@ -269,11 +263,11 @@ def _may_match(entry: str, name: str) -> bool:
     return not entry.isidentifier() or name.removesuffix(".weight").endswith(f".{entry}")
 
 
-def _screen_tokens(folder: Path, config: Any, extent: RunExtent) -> int:
-    if getattr(config, "vision_config", None) is None or extent.screen_px is None:
+def _screen_tokens(folder: Path, config: Any, screen_px: tuple[int, int] | None) -> int:
+    if getattr(config, "vision_config", None) is None or screen_px is None:
         return 0
     processor = AutoImageProcessor.from_pretrained(folder, local_files_only=True)
-    return num_screen_tokens(processor, extent.screen_px)
+    return num_screen_tokens(processor, screen_px)
 
 
 def _supply(device: torch.device) -> MemorySupply:

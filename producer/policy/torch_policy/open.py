@@ -31,31 +31,35 @@ CHECKED_TOKENS: Final = 8
 
 
 def check_prompts(
-    network: Network, renderer: Renderer, extent: RunExtent, instructions: Sequence[str]
+    network: Network,
+    renderer: Renderer,
+    settings: PolicySettings,
+    max_tokens: int,
+    instructions: Sequence[str],
 ) -> None:
     """UsageError if an instruction, the screen and a completion exceed the policy's context.
 
     Also if an instruction contains the image placeholder. Later turns drop the oldest instead.
     """
-    grid = _grid(network, extent)
+    grid = _grid(network, settings.screen_px)
     num_tokens = max(
         (len(renderer.first_turn(instruction, grid)) for instruction in {*instructions}), default=0
     )
     limit = network.max_context_tokens
-    if limit is not None and num_tokens + extent.max_tokens > limit:
+    if limit is not None and num_tokens + max_tokens > limit:
         message = (
             f"max_tokens: policy {network.name!r} takes {limit:,} tokens, but the longest first"
-            f" prompt has {num_tokens:,} and max_tokens is {extent.max_tokens:,}; choose a smaller"
+            f" prompt has {num_tokens:,} and max_tokens is {max_tokens:,}; choose a smaller"
             " max_tokens or another policy"
         )
         raise UsageError(message)
 
 
-def _grid(network: Network, extent: RunExtent) -> Grid | None:
+def _grid(network: Network, screen_px: tuple[int, int] | None) -> Grid | None:
     """As many tokens as the screen has; their arrangement is not counted."""
-    if network.visual is None or extent.screen_px is None:
+    if network.visual is None or screen_px is None:
         return None
-    return Grid(1, num_screen_tokens(network.processor.image_processor, extent.screen_px))
+    return Grid(1, num_screen_tokens(network.processor.image_processor, screen_px))
 
 
 def image_scale(images: Any) -> Scale:
@@ -117,7 +121,7 @@ def open_in_process(
     )
     if extent is not None:
         renderer = Renderer(network.processor, network.image_token, written.system_prompt)
-        check_prompts(network, renderer, extent, instructions)
+        check_prompts(network, renderer, settings, extent.max_tokens, instructions)
     policy = InProcessPolicy(
         network,
         written.codec,

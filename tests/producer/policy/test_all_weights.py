@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from producer.policy.compute_settings import PolicySettings
 from producer.policy.memory_demand import RunExtent, Workload, memory_demand
 from producer.policy.torch_policy.in_process import InProcessPolicy
 from producer.policy.torch_policy.loading import load_network, open_base
@@ -94,8 +95,8 @@ def test_the_memory_of_all_weights_is_counted(network: Network, base_folder: Pat
     shapes = {name: tuple(one.shape) for name, one in plain.named_parameters()}
     size = size_of_network(network.base.config, torch.float32, shapes, 4, trains_all=True)
     assert size.num_trained == sum(parameter.numel() for parameter in network.trainable())
-    extent = RunExtent(1, 1, 1, None, 8, is_training=True)
-    work = Workload(extent, 0, num_lanes=2, screen_cache_bytes=None, kv_cache_bytes=None)
+    extent = RunExtent(1, 1, 1, 8, is_training=True)
+    work = Workload(extent, PolicySettings(str(base_folder), 4), screen_tokens=0, num_lanes=2)
     terms = {
         item.what.partition(":")[0]: item.num_bytes
         for item in memory_demand(size, work, checkpointed=True)

@@ -11,7 +11,7 @@ import torch
 from transformers import Qwen3VLConfig
 
 from producer.errors import UsageError
-from producer.policy.compute_settings import PolicySettings
+from producer.policy.compute_settings import ComputeSettings, PolicySettings
 from producer.policy.memory_demand import (
     NetworkSize,
     RunExtent,
@@ -45,15 +45,16 @@ PHONE = RunExtent(
     concurrent_rollouts=8,
     batch_size=40,
     max_turns=20,
-    screen_px=(1080, 2400),
     max_tokens=386,
     is_training=True,
 )
 # 1080 x 2400 pixels become 34 x 75 tokens of 32 x 32; with 64 of text and 386 sampled a turn has
 # 3,000 tokens.
-WORK = Workload(
-    PHONE, screen_tokens=2550, num_lanes=1, screen_cache_bytes=None, kv_cache_bytes=None
-)
+WORK = Workload(PHONE, PolicySettings("a policy", 4), screen_tokens=2550, num_lanes=1)
+
+
+def computed(work: Workload, compute: ComputeSettings) -> Workload:
+    return replace(work, settings=replace(work.settings, compute=compute))
 
 
 def by_name(size: NetworkSize, work: Workload, *, checkpointed: bool = True) -> dict[str, int]:
@@ -71,7 +72,7 @@ def test_weights_adapter_and_screens_are_there_all_the_time() -> None:
     # 2,550 tokens x 2,048 floats x 4 layers x 4 bytes = 83.6 MB a screen; 800 screens pass 2 GiB.
     assert terms["features of screens"] == 2**31
     each = 2550 * 2048 * 4 * 4
-    bounded = replace(WORK, screen_cache_bytes=0)
+    bounded = computed(WORK, ComputeSettings(screen_cache_bytes=0))
     assert by_name(QWEN_2B, bounded)["features of screens"] == 8 * each
 
 
@@ -81,13 +82,12 @@ def test_sampling_holds_every_episode_at_its_full_length_twice() -> None:
     of_episode = 20 * 3000 * 229_376
     assert terms["KV cache"] == 8 * of_episode
     assert terms["the same once more for the episodes being sampled"] == 8 * of_episode
-    assert terms["logits"] == 3 * 8 * 151_936 * 4
     assert "adapter" not in terms
 
 
 def test_a_bound_on_the_caches_leaves_one_episode_at_least() -> None:
-    work = replace(WORK, extent=replace(PHONE, is_training=False), kv_cache_bytes=2**30)
-    terms = by_name(QWEN_2B, work)
+    work = replace(WORK, extent=replace(PHONE, is_training=False))
+    terms = by_name(QWEN_2B, computed(work, ComputeSettings(kv_cache_bytes=2**30)))
     assert terms["KV cache"] == 2**30
     assert terms["the same once more for the episodes being sampled"] == 20 * 3000 * 229_376
 
@@ -100,23 +100,29 @@ def test_a_bound_on_the_caches_leaves_one_episode_at_least() -> None:
 def test_a_prompt_is_as_long_as_the_recent_turns_that_it_shows(
     max_recent_turns: int | None, turns: int, new_turns: int
 ) -> None:
-    extent = replace(PHONE, is_training=False, max_recent_turns=max_recent_turns)
-    terms = by_name(QWEN_2B, replace(WORK, extent=extent))
+    settings = replace(WORK.settings, max_recent_turns=max_recent_turns)
+    extent = replace(PHONE, is_training=False)
+    terms = by_name(QWEN_2B, replace(WORK, extent=extent, settings=settings))
     assert terms["KV cache"] == 8 * turns * 3000 * 229_376
-    # One prompt of past turns of 3,000 tokens and 2,614 of its own, or several in 1 GiB.
+    # One prompt of past turns of 3,000 tokens and 2,614 of its own, or several in 1 GiB; and three
+    # copies of the logits of 8 rows.
     new_tokens = (new_turns - 1) * 3000 + 2614
     one = new_tokens * QWEN_2B.passing_bytes
-    assert terms["activations of a prefill"] == max(one, min(2**30, 8 * one))
+    assert terms["activations of a prefill"] == (
+        max(one, min(2**30, 8 * one)) + 3 * 8 * 151_936 * 4
+    )
     assert terms["features of screens"] == 2**31
 
 
 def test_an_update_takes_the_longest_prompt_of_recent_turns() -> None:
-    extent = replace(PHONE, concurrent_rollouts=1, max_recent_turns=2)
-    terms = by_name(QWEN_2B, replace(WORK, extent=extent), checkpointed=False)
+    extent = replace(PHONE, concurrent_rollouts=1)
+    settings = replace(WORK.settings, max_recent_turns=2)
+    work = replace(WORK, extent=extent, settings=settings)
+    terms = by_name(QWEN_2B, work, checkpointed=False)
+    # Layers, the features of its four screens, and three chunks of logits.
     assert terms["activations of an update without gradient checkpointing"] == (
-        4 * 3000 * 28 * 167_936
+        4 * 3000 * 28 * 167_936 + 4 * 2550 * 2048 * 4 * 4 + 3 * 2**26
     )
-    assert terms["features of one prompt's screens"] == 4 * 2550 * 2048 * 4 * 4
 
 
 def test_the_larger_of_sampling_and_updating_counts() -> None:
@@ -125,9 +131,8 @@ def test_the_larger_of_sampling_and_updating_counts() -> None:
     terms = by_name(QWEN_2B, small, checkpointed=False)
     # A token keeps 28 x (16 x 2,048 + 16 x 6,144 + 12 x 2,048 + 12 x 1,024) bytes.
     assert terms["activations of an update without gradient checkpointing"] == (
-        60_000 * 28 * 167_936
+        60_000 * 28 * 167_936 + 20 * 2550 * 2048 * 4 * 4 + 3 * 2**26
     )
-    assert terms["logits of an update"] == 3 * 2**26
 
 
 def test_an_update_has_passes_of_as_many_tokens_as_fit_into_the_bound() -> None:
@@ -139,7 +144,8 @@ def test_an_update_has_passes_of_as_many_tokens_as_fit_into_the_bound() -> None:
         work = replace(WORK, extent=short, pass_tokens=pass_size)
         terms = by_name(QWEN_2B, work, checkpointed=False)
         name = "activations of an update without gradient checkpointing"
-        assert terms[name] == num_tokens * kept
+        # Layers, the features of one screen, and three chunks of logits.
+        assert terms[name] == num_tokens * kept + 2550 * 2048 * 4 * 4 + 3 * 2**26
     assert pass_tokens(QWEN_2B, "cpu") == 2**30 // kept == 228
     assert pass_tokens(QWEN_2B, "cuda") == 4096
 
