@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import rich_click as click
+from pydantic import ValidationError
 
 from producer.agents import AGENTS, DEFAULT_AGENT
 from producer.agents.environment_server import require_package
@@ -19,6 +20,8 @@ from producer.commands.options import COUNT, DEVICE, DTYPE, examples, option, sw
 from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig, read_config
 from producer.endpoint_url import KEY_VARIABLE
 from producer.errors import NotFoundError, UsageError
+from producer.field_errors import field_problems, invalid
+from producer.policy.compute_settings import ComputeSettings
 from producer.task import Task
 from schemas.distribution import install_command
 from schemas.installation import Installation, read_installation
@@ -91,6 +94,7 @@ def command(
         raise UsageError(message)
     key = os.environ.get(KEY_VARIABLE) or None
     _check(host, key)
+    compute = _computed(device, dtype)
     folder = model_name
     if model_name not in {None, DEMO_POLICY}:
         folder = policy_path("--model-name", str(model_name), NotFoundError)
@@ -106,11 +110,9 @@ def command(
         served = _Served(_folder(folder, environment, installation), model_name)
     import uvicorn
 
-    from producer.policy.compute_settings import ComputeSettings
     from producer.serve.app import make_app
     from producer.serve.engine import ServingEngine
 
-    compute = ComputeSettings(device=device, dtype=dtype)  # type: ignore[arg-type]  # of the choices
     engine = ServingEngine.open(served.folder, name or served.name, compute)
     if served.adapter is not None and training_name is not None:
         engine.load_adapter(training_name, str(served.adapter))
@@ -120,6 +122,14 @@ def command(
         click.echo(json.dumps({"url": url, "models": [engine.name, *engine.adapters]}))
     config = uvicorn.Config(make_app(engine, key), log_level="warning", lifespan="off")
     uvicorn.Server(config).run(sockets=[listening])
+
+
+def _computed(device: str, dtype: str) -> ComputeSettings:
+    """UsageError for a device that is not supported."""
+    try:
+        return ComputeSettings.model_validate({"device": device, "dtype": dtype})
+    except ValidationError as error:
+        raise invalid(field_problems(error, ComputeSettings.model_fields)) from None
 
 
 def _check(host: str, key: str | None) -> None:

@@ -16,12 +16,12 @@ from producer.agents import AGENTS, DEFAULT_AGENT
 from producer.algorithms.advantages import ADVANTAGES
 from producer.algorithms.names import CLIPPED
 from producer.algorithms.settings import KlSettings, LossSettings, OptimizerSettings
-from producer.config.policy import ComputationFields
 from producer.config.preset import DEMO_POLICY, ORACLE_POLICY
 from producer.config.reward import AGENT_REWARDS
 from producer.config.sql_agents import ContinualFields, ProcessRewardFields, num_steps_of
 from producer.config.tinker import REFUSED, WITHOUT_EFFECT, is_tinker
 from producer.errors import UsageError, did_you_mean
+from producer.policy.compute_settings import ComputeSettings
 from producer.validators.judges import AGENT, UNJUDGED
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ REQUIREMENTS: Final = (
     *_of_other_advantages(),
     Requirement("adapters_dir", lambda c: c.base_url, "only with a base_url; omit it"),
     *_of_this_process(),
-    Requirement(" ".join(ComputationFields.model_fields), lambda c: not _is_oracle(c),
+    Requirement(" ".join(ComputeSettings.model_fields), lambda c: not _is_oracle(c),
                 "the policy `oracle` has no weights to compute; omit it"),
     Requirement("load_checkpoint_path lora_alpha target_modules", lambda c: not _is_oracle(c),
                 "the policy `oracle` has no adapter; omit it"),
@@ -280,7 +280,7 @@ EFFECTS: Final = (
 SERVED: Final = (
     Requirement("base_url", lambda c: c.agent.has_screen(c),
                 "only for environments with a screen; omit it"),
-    Requirement(" ".join((*ComputationFields.model_fields, "load_checkpoint_path", "adapters_dir")),
+    Requirement(" ".join((*ComputeSettings.model_fields, "load_checkpoint_path", "adapters_dir")),
                 lambda _: False, "the policy is computed by the server of base_url; omit it"),
 )  # fmt: skip
 """Of an evaluation of a policy that only a server has."""

@@ -20,7 +20,7 @@ from producer.agents import AGENTS, Agent
 from producer.algorithms.advantages import ADVANTAGES
 from producer.config.checks import config_problems
 from producer.config.continuing import CHANGEABLE, check_same, inherited
-from producer.config.policy import ComputationFields, PolicyFields
+from producer.config.policy import PolicyFields
 from producer.config.preset import (
     DEMO_POLICY,
     ORACLE_POLICY,
@@ -41,6 +41,7 @@ from producer.config.training import (
 from producer.errors import UsageError
 from producer.field_errors import field_problems, invalid
 from producer.policy.adapter_settings import AdapterSettings
+from producer.policy.compute_settings import ComputeSettings
 from schemas.training import RECORDED_BY, Recipe
 
 TOPICS: dict[str, type[BaseModel]] = {
@@ -50,7 +51,7 @@ TOPICS: dict[str, type[BaseModel]] = {
     "Optimisation": OptimisationFields,
     "Continual learning": ContinualFields,
     "Process rewards": ProcessRewardFields,
-    "Computation": ComputationFields,
+    "Computation": ComputeSettings,
     "Evaluation": EvaluationFields,
     "Checkpoints and resume": CheckpointFields,
     "Failures": FailureFields,
@@ -90,7 +91,7 @@ class ConfigFields(
     ReportingFields,  # pydantic orders fields from the last base to the first
     FailureFields,
     EvaluationFields,
-    ComputationFields,
+    ComputeSettings,
     ProcessRewardFields,
     ContinualFields,
     OptimisationFields,

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from producer.algorithms.advantages import ADVANTAGES
-from producer.config.policy import ComputationFields
 from producer.config.preset import DEMO_POLICY, ORACLE_POLICY
+from producer.policy.compute_settings import ComputeSettings
 
 if TYPE_CHECKING:
     from producer.config.run_config import RunConfig
@@ -30,7 +30,7 @@ Rule = tuple[str, Callable[["RunConfig"], object], str]
 
 WITHOUT_EFFECT: Final = (
     (
-        " ".join(ComputationFields.model_fields),
+        " ".join(ComputeSettings.model_fields),
         "Tinker computes the policy; omit it",
     ),
     ("lora_alpha", "Tinker scales its adapters itself; omit it"),

@@ -19,7 +19,6 @@ from pydantic import (
 )
 
 from producer.config.continuing import check_same
-from producer.config.policy import Device
 from producer.errors import UsageError
 from producer.field_errors import field_problems, invalid, under_given_names
 from producer.numbers import (
@@ -29,6 +28,7 @@ from producer.numbers import (
     PositiveInt,
     Seed,
 )
+from producer.policy.compute_settings import Device
 from producer.training_name import check_training_name
 from schemas.training import Recipe
 

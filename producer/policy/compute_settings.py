@@ -1,32 +1,50 @@
 """How a policy is opened in this process: its adapter, its format, and where it is computed."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
+from pydantic import AfterValidator, Field
+
+from producer.algorithms.settings import SettingsGroup
 from producer.codecs.codec import Format
 
 Dtype = Literal["auto", "float32", "bfloat16"]
 Switch = Literal["auto", "on", "off"]
 
 
-@dataclass(frozen=True, slots=True)
-class ComputeSettings:
-    """The configuration's fields of these names."""
+def _check_device(device: str) -> str:
+    if re.fullmatch(r"auto|cpu|cuda(:\d{1,3})?", device) is None:
+        # mps: its tensors have no float64, which draws are made with.
+        message = f"{device!r} is no device that is supported; use auto, cpu, cuda or cuda:N"
+        raise ValueError(message)
+    return device
 
-    device: str = "auto"
-    """`auto`, `cpu`, `cuda` or `cuda:N`; auto: the first GPU, or the processor without one."""
+
+Device = Annotated[str, AfterValidator(_check_device)]
+
+
+class ComputeSettings(SettingsGroup):
+    """Where the policy is computed, and the memory that it may take."""
+
+    device: Device = "auto"
+    """Where the policy runs: `cpu`, `cuda` or `cuda:N`. auto: the first GPU, else the CPU."""
     dtype: Dtype = "auto"
-    """Of the base's weights; auto: float32 on a processor, as stored on a GPU. The adapter and its
-    optimiser are float32."""
-    cpu_threads: int | None = None
-    """Of one operation of a large network; None: torch's choice."""
+    """Type of the policy's weights. auto: float32 on a CPU, as stored on a GPU. Adapter and
+    optimiser are always float32."""
+    cpu_threads: int | None = Field(None, ge=1, le=1024)
+    """On a CPU: threads per operation, for policies of more than 50 M weights; smaller ones use
+    one. The last bits of results depend on it, so it is recorded and kept when the training
+    continues elsewhere."""
     gradient_checkpointing: Switch = "auto"
-    """auto: where an update's activations would take more than half of the memory available."""
-    screen_cache_bytes: int | None = None
-    """Of the screens' features that are kept; None: 2 GiB."""
-    kv_cache_bytes: int | None = None
-    """Of the running episodes' KV caches; None: all are kept."""
+    """Recompute activations in the backward pass to save memory; the result is the same. auto: if
+    they would take more than half of the available memory."""
+    screen_cache_bytes: int | None = Field(None, ge=0, lt=2**63)
+    """Size of the cache of screen features, in bytes."""
+    kv_cache_bytes: int | None = Field(None, ge=0, lt=2**63)
+    """Size of the KV caches of running episodes, in bytes. What exceeds it is recomputed at the
+    next turn."""
 
 
 DEFAULT_COMPUTE: Final = ComputeSettings()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from producer.agents.built_policy import BuiltPolicy, OnProgress, OnWait
 from producer.algorithms.advantages import ADVANTAGES
+from producer.algorithms.settings import settings_of
 from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig
 from producer.endpoint_url import KEY_VARIABLE
 from producer.environments.environment import Environment
@@ -186,14 +187,7 @@ def _policy_settings(config: RunConfig, folder: str) -> PolicySettings:
         text_format=agent.text_format(config) if config.renderer_name == "auto" else None,
         screen_px=agent.screen(config),
         max_recent_turns=config.max_recent_turns,
-        compute=ComputeSettings(
-            device=config.device,
-            dtype=config.dtype,
-            cpu_threads=config.cpu_threads,
-            gradient_checkpointing=config.gradient_checkpointing,
-            screen_cache_bytes=config.screen_cache_bytes,
-            kv_cache_bytes=config.kv_cache_bytes,
-        ),
+        compute=settings_of(config, ComputeSettings),
     )
 
 
