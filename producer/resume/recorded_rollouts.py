@@ -20,7 +20,7 @@ from producer.rollouts.plan import (
     RolloutPlan,
     RolloutResult,
     RolloutSource,
-    completed_result,
+    scored_steps,
 )
 from schemas import ids
 from schemas.arrays import decode_float32, decode_int32
@@ -94,23 +94,21 @@ def recorded_result(
     turns = recorded_turns(trained, plan.task.description, read_blob)
     if turns is None:
         return None
-    return completed_result(
+    return RolloutResult(
         plan,
         finished,
         policy_version=taken[0].policy_version if taken else 0,
+        turn_seconds=turn_seconds(taken),
         turns=turns,
-        turn_seconds=sum((turn.ended_at - turn.started_at).total_seconds() for turn in taken),
         responses=tuple(turn.model_response for turn in taken),
         words=tuple(turn.text for turn in taken[1:]),
-        facts=(event.payload for event in history.events),
-        token_rewards=_token_rewards(finished),
+        scored_steps=scored_steps(event.payload for event in history.events),
     )
 
 
-def _token_rewards(finished: RolloutFinished) -> tuple[float, ...]:
-    """Of the completion's tokens, from a user's reward manager; empty without one."""
-    recorded = finished.summary.get("token_rewards")
-    return tuple(float(str(reward)) for reward in recorded) if isinstance(recorded, list) else ()
+def turn_seconds(taken: Iterable[TurnTaken]) -> float:
+    """Sum of the turns' durations."""
+    return sum((turn.ended_at - turn.started_at).total_seconds() for turn in taken)
 
 
 def _as_sampled(action: TakenAction) -> TakenAction:

@@ -1,6 +1,6 @@
 """Rewards: from the outcome of an episode to a number. By name, or a function of the user's."""
 
-from producer.rewards.named import REWARDS, Outcome, Reward, score
+from producer.rewards.named import REWARDS, Outcome, Reward, outcome_of, score
 from producer.rewards.user_code import LIMIT_S, RewardError
 from producer.rewards.user_module import custom_reward
 
@@ -11,6 +11,7 @@ __all__ = [
     "Reward",
     "RewardError",
     "find_reward",
+    "outcome_of",
     "score",
 ]
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from producer.rewards.user_code import RewardError, finite_number
+from schemas.rollout import RolloutFinished
 
 ATTEMPTED: Final = 0.1
 TURN, ERROR, TIME_OUT = 0.02, 0.1, 0.5
@@ -60,6 +61,29 @@ class Outcome:
     def timed_out(self) -> bool:
         """Turns or time ended the episode."""
         return self.ran_out_of_turns or self.ran_out_of_time
+
+
+def outcome_of(finished: RolloutFinished, *, max_turns: int, task_id: str) -> Outcome:
+    """The end of an episode as its event has it."""
+    is_ended = finished.attempted_completion
+    return Outcome(
+        success=finished.task_success,
+        num_turns=finished.num_turns,
+        max_turns=max_turns,
+        attempted_completion=is_ended,
+        reported_success=finished.agent_reported_success,
+        ran_out_of_turns=finished.ran_out_of_turns,
+        ran_out_of_time=not is_ended and not finished.ran_out_of_turns,
+        parse_errors=finished.parse_errors,
+        tool_name_errors=finished.tool_name_errors,
+        tool_arg_errors=finished.tool_arg_errors,
+        runtime_errors=finished.runtime_errors,
+        num_actions=finished.num_total_actions,
+        repeated_actions=finished.consecutive_repeated_actions,
+        num_tokens=finished.num_tokens,
+        turn_first_success=finished.turn_first_success,
+        task_id=task_id,
+    )
 
 
 Reward = Callable[[Outcome], float]

@@ -25,7 +25,7 @@ from producer.rewards import Reward, RewardError
 from producer.rewards.named import binary
 from producer.rollouts import events
 from producer.rollouts.devices import Device, LeftDevices
-from producer.rollouts.plan import RolloutPlan, RolloutResult, completed_result, failed_result
+from producer.rollouts.plan import RolloutPlan, RolloutResult, scored_steps
 from producer.rollouts.requests import (
     NO_GRADE,
     Act,
@@ -133,7 +133,6 @@ class Episode:
         """Records how the device ends."""
         self._begun_s = 0.0
         self._turns: list[Turn] = []
-        self._words: list[str | None] = []
         self._completion: Completion | None = None
         self._first_turn_version: int | None = None
         self._actions: list[TakenAction] = []
@@ -277,8 +276,6 @@ class Episode:
             )
         )
         completion = self._completion = sampled.completion
-        if self._turns:
-            self._words.append(request.text)
         self._turns.append(Turn(observation, completion))
         self._actions.extend(acted.actions)
         if acted.is_solved and self._turn_first_success is None:
@@ -318,16 +315,15 @@ class Episode:
         except RewardError as error:
             return self._failed("reward", cut(str(error)), now)
         self._rollout.emit(finished)
-        return completed_result(
+        return RolloutResult(
             plan,
             finished,
             policy_version=self._sampled_version,
-            turns=tuple(turn for turn in self._turns if turn.completion.tokens),
             turn_seconds=self._turn_seconds,
+            turns=tuple(turn for turn in self._turns if turn.completion.tokens),
             responses=tuple(turn.completion.text for turn in self._turns),
-            words=tuple(self._words),
-            facts=facts,
-            token_rewards=() if grade.reward is None else grade.reward.tokens,
+            words=tuple(text_of(turn.observation) for turn in self._turns[1:]),
+            scored_steps=scored_steps(facts),
         )
 
     def _fail(self, failure: EpisodeFailedError) -> RolloutResult:
@@ -341,23 +337,14 @@ class Episode:
         return self._failed(failure.error_type, reason, now)
 
     def _failed(self, error_type: str, reason: str, now: datetime) -> RolloutResult:
-        num_turns = len(self._turns)
-        self._rollout.emit(
-            RolloutFailed(
-                error_type=error_type,
-                error_message=reason,
-                num_turns=num_turns,
-                ended_at=now,
-            )
+        failed = RolloutFailed(
+            error_type=error_type,
+            error_message=reason,
+            num_turns=len(self._turns),
+            ended_at=now,
         )
-        return failed_result(
-            self.plan,
-            error_type,
-            reason,
-            num_turns=num_turns,
-            policy_version=self._sampled_version,
-            turn_seconds=self._turn_seconds,
-        )
+        self._rollout.emit(failed)
+        return RolloutResult(self.plan, failed, self._sampled_version, self._turn_seconds)
 
     @property
     def _sampled_version(self) -> int:

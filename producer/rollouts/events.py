@@ -10,7 +10,7 @@ from itertools import islice, pairwise
 from producer.bounded_text import cut, cut_json, cut_optional, is_longer, storable
 from producer.environments.environment import Environment, Screenshot, screenshot_of
 from producer.policy.policy import SampledTokens, SampleRequest, Turn
-from producer.rewards import Outcome, Reward, score
+from producer.rewards import Reward, outcome_of, score
 from producer.rollouts.plan import RolloutPlan
 from producer.rollouts.requests import Acted, CompletionReward, Grade, Judged, Sampled, StepScores
 from producer.validators import Evidence
@@ -284,52 +284,29 @@ def rollout_finished(
     is_ended = termination is not None
     errors = Counter(call.error_type for call in actions)
     calls = [(call.tool_name, call.tool_args) for call in actions]
-    outcome = Outcome(
-        success=success,
-        num_turns=len(turns),
-        max_turns=plan.max_turns,
-        attempted_completion=is_ended,
-        reported_success=None if termination is None else termination.status == "success",
-        ran_out_of_turns=not is_ended and len(turns) >= plan.max_turns,
-        ran_out_of_time=not is_ended and len(turns) < plan.max_turns,
-        parse_errors=errors["parse"],
-        tool_name_errors=errors["tool_name"],
-        tool_arg_errors=errors["tool_arg"],
-        runtime_errors=errors["runtime"],
-        num_actions=len(calls),
-        repeated_actions=sum(one == other for one, other in pairwise(calls)),
-        num_tokens=sum(
-            len(turn.tokens.completion_tokens) for turn in turns if turn.completion.tokens
-        ),
-        turn_first_success=turn_first_success,
-        task_id=plan.task.task_id,
-    )
-    return RolloutFinished(
+    finished = RolloutFinished(
         task_ended_at=ended_at,
         rollout_time_s=rollout_time_s,
         validation_time_s=judged.seconds,
         task_completed=is_ended,
         task_success=success,
-        agent_reported_success=outcome.reported_success,
+        agent_reported_success=None if termination is None else termination.status == "success",
         validation_passed=passed,
         num_turns=len(turns),
-        reward=score(
-            reward if own is None else lambda _outcome: own.value,
-            outcome,
-            turn_cost=turn_cost,
-            parse_error_cost=parse_error_cost,
-        ),
-        num_total_actions=outcome.num_actions,
-        consecutive_repeated_actions=outcome.repeated_actions,
-        parse_errors=outcome.parse_errors,
-        tool_name_errors=outcome.tool_name_errors,
-        tool_arg_errors=outcome.tool_arg_errors,
-        runtime_errors=outcome.runtime_errors,
-        ran_out_of_turns=outcome.ran_out_of_turns,
-        attempted_completion=outcome.attempted_completion,
+        reward=0.0,
+        num_total_actions=len(calls),
+        consecutive_repeated_actions=sum(one == other for one, other in pairwise(calls)),
+        parse_errors=errors["parse"],
+        tool_name_errors=errors["tool_name"],
+        tool_arg_errors=errors["tool_arg"],
+        runtime_errors=errors["runtime"],
+        ran_out_of_turns=not is_ended and len(turns) >= plan.max_turns,
+        attempted_completion=is_ended,
         turn_first_success=turn_first_success,
         turn_task_completed=len(turns) if success and is_ended else None,
-        num_tokens=outcome.num_tokens,
+        num_tokens=sum(
+            len(turn.tokens.completion_tokens) for turn in turns if turn.completion.tokens
+        ),
         errors=_recorded_errors(actions),
         summary={
             "task_id": plan.task.task_id,
@@ -338,6 +315,13 @@ def rollout_finished(
             **({"token_rewards": [*own.tokens]} if own is not None and own.tokens else {}),
         },
     )
+    rewarded = score(
+        reward if own is None else lambda _outcome: own.value,
+        outcome_of(finished, max_turns=plan.max_turns, task_id=plan.task.task_id),
+        turn_cost=turn_cost,
+        parse_error_cost=parse_error_cost,
+    )
+    return finished.model_copy(update={"reward": rewarded})
 
 
 def _num_prompt_tokens(turns: Sequence[Turn]) -> int:

@@ -24,7 +24,7 @@ def kept_sessions(
     found = [
         text
         for result in results
-        if result.success and result.is_scored and len(text := _as_text(result)) < MAX_SESSION_CHARS
+        if result.is_scored and result.success and len(text := _as_text(result)) < MAX_SESSION_CHARS
     ]
     return (*sessions, *found)[-number:] if number else ()
 

@@ -1,8 +1,8 @@
 """Plans and results of rollouts and groups: frozen data between the loop and the engine."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Literal
+from dataclasses import dataclass, field, replace
+from typing import Final
 from uuid import UUID
 
 from producer.policy.policy import Turn
@@ -10,7 +10,7 @@ from producer.task import Task
 from schemas.base import Payload
 from schemas.completion import CompletionStepsScored, StepScore
 from schemas.group import SourceType
-from schemas.rollout import RolloutFinished
+from schemas.rollout import RolloutFailed, RolloutFinished
 
 LOST: Final = "worker"
 """`error_type` of an attempt whose worker died: no failure of its agent or environment."""
@@ -68,102 +68,80 @@ class RolloutResult:
     """The end of one attempt."""
 
     plan: RolloutPlan
-    status: Literal["completed", "failed"]
-    success: bool
-    reward: float
-    """0 and meaningless when the attempt was not completed."""
-    num_turns: int
-    num_tokens: int
-    """Completion tokens."""
+    end: RolloutFinished | RolloutFailed
     policy_version: int
     """Of the first turn."""
-    turns: tuple[Turn, ...]
-    """Empty for a scripted policy or a failed attempt."""
-    num_parse_errors: int
     turn_seconds: float
     """Sum of the turns' durations."""
+    turns: tuple[Turn, ...] = ()
+    """Those with tokens: empty for a scripted policy or a failed attempt."""
     responses: tuple[str, ...] = ()
     """The policy's text of every turn."""
     words: tuple[str | None, ...] = ()
     """What the environment said before every turn but the first."""
     scored_steps: tuple[StepScore, ...] = ()
     """What a process reward model makes of the completion's steps; empty: it was not asked."""
-    token_rewards: tuple[float, ...] = ()
-    """Of the completion's tokens, from a reward manager; empty: none was asked."""
-    num_prompt_tokens: int | None = None
-    """Sum over turns of the whole prompt's tokens, screenshots included; None: not recorded."""
-    error_type: str | None = None
-    error_message: str | None = None
+
+    @property
+    def failure(self) -> RolloutFailed | None:
+        """How the attempt broke off; None: it was completed, and its reward counts."""
+        return self.end if isinstance(self.end, RolloutFailed) else None
+
+    @property
+    def finished(self) -> RolloutFinished:
+        """How the attempt was completed. ValueError if it broke off."""
+        if isinstance(self.end, RolloutFinished):
+            return self.end
+        message = f"{self.plan.name} broke off and has no reward"
+        raise ValueError(message)
 
     @property
     def is_scored(self) -> bool:
         """Whether its reward counts."""
-        return self.status == "completed"
+        return self.failure is None
+
+    @property
+    def success(self) -> bool:
+        """Whether a completed attempt solved the task."""
+        return self.finished.task_success
+
+    @property
+    def reward(self) -> float:
+        """Of a completed attempt."""
+        return self.finished.reward
+
+    def judged(self, reward: float, *, success: bool) -> "RolloutResult":
+        """A completed attempt with another verdict and reward."""
+        changed = {"reward": reward, "task_success": success}
+        return replace(self, end=self.finished.model_copy(update=changed))
+
+    @property
+    def num_turns(self) -> int:
+        """Turns taken."""
+        return self.end.num_turns
+
+    @property
+    def num_tokens(self) -> int:
+        """Completion tokens of a completed attempt."""
+        return self.finished.num_tokens
+
+    @property
+    def num_prompt_tokens(self) -> int | None:
+        """Sum over turns of the whole prompt's tokens, screenshots included; None: not recorded."""
+        number = self.finished.summary.get("num_prompt_tokens")
+        return number if isinstance(number, int) else None
+
+    @property
+    def token_rewards(self) -> tuple[float, ...]:
+        """Of the completion's tokens, from a user's reward manager; empty: none was asked."""
+        rewards = self.finished.summary.get("token_rewards")
+        return tuple(float(str(reward)) for reward in rewards) if isinstance(rewards, list) else ()
 
 
-def completed_result(
-    plan: RolloutPlan,
-    finished: RolloutFinished,
-    *,
-    policy_version: int,
-    turns: tuple[Turn, ...],
-    turn_seconds: float,
-    responses: tuple[str, ...],
-    words: tuple[str | None, ...] = (),
-    facts: Iterable[Payload] = (),
-    token_rewards: tuple[float, ...] = (),
-) -> RolloutResult:
-    """The result of an attempt that ended with this event.
-
-    `facts`: others of its stream; of several scorings of its steps the first counts.
-    """
+def scored_steps(facts: Iterable[Payload]) -> tuple[StepScore, ...]:
+    """Of several scorings of a completion's steps the first counts."""
     scored = (fact.steps for fact in facts if isinstance(fact, CompletionStepsScored))
-    num_prompt_tokens = finished.summary.get("num_prompt_tokens")
-    return RolloutResult(
-        plan=plan,
-        status="completed",
-        success=finished.task_success,
-        reward=finished.reward,
-        num_turns=finished.num_turns,
-        num_tokens=finished.num_tokens,
-        policy_version=policy_version,
-        turns=turns,
-        num_parse_errors=finished.parse_errors
-        + finished.tool_name_errors
-        + finished.tool_arg_errors,
-        turn_seconds=turn_seconds,
-        responses=responses,
-        words=words,
-        scored_steps=next(scored, ()),
-        token_rewards=token_rewards,
-        num_prompt_tokens=num_prompt_tokens if isinstance(num_prompt_tokens, int) else None,
-    )
-
-
-def failed_result(
-    plan: RolloutPlan,
-    error_type: str,
-    error_message: str,
-    *,
-    num_turns: int,
-    policy_version: int,
-    turn_seconds: float,
-) -> RolloutResult:
-    """The result of an attempt that broke off: no reward and nothing to train on."""
-    return RolloutResult(
-        plan=plan,
-        status="failed",
-        success=False,
-        reward=0.0,
-        num_turns=num_turns,
-        num_tokens=0,
-        policy_version=policy_version,
-        turns=(),
-        num_parse_errors=0,
-        turn_seconds=turn_seconds,
-        error_type=error_type,
-        error_message=error_message,
-    )
+    return next(scored, ())
 
 
 GroupPlace = tuple[int, int]

@@ -30,6 +30,7 @@ from producer.training.progress import Unit
 from producer.training.session import Session
 from schemas import ids
 from schemas.group import GroupCreated, GroupFailed, GroupFinished, GroupProgressed, GroupStarted
+from schemas.rollout import RolloutFailed
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +73,8 @@ class GroupRunner:
         """Group -> `error_type` of its failed attempts."""
         self._lost: Counter[GroupPlace] = Counter()
         """Attempts that ended because their worker died."""
-        self._first_failed: RolloutResult | None = None
+        self._first_failed: str | None = None
+        """Its name and its error."""
         self._progressed_at: dict[int, datetime] = {}
         self._outcomes: dict[int, GroupOutcome] = {}
         self._bar = ProgressBar()
@@ -99,12 +101,9 @@ class GroupRunner:
 
     def first_failure(self) -> str:
         """Why the first attempt failed, for the message that none was left."""
-        first = self._first_failed
-        if first is None:
+        if self._first_failed is None:
             return "see error_message of its rollouts"
-        return (
-            f"the first to fail was {first.plan.name} ({first.error_type}): {first.error_message}"
-        )
+        return f"the first to fail was {self._first_failed}"
 
     def _status(self, group: GroupPlan) -> str | None:
         return self._stream.status(("group", group.id))
@@ -128,24 +127,27 @@ class GroupRunner:
                 self._engine.submit(replace(plan, recorded=turns))
 
     def _take(self, result: RolloutResult) -> None:
-        plan, config = result.plan, self._config
-        group = self._groups[plan.group_num]
-        if result.error_type is not None:
-            self._errors[group.num].append(result.error_type)
-            if self._first_failed is None:
-                self._first_failed = result
-                if result.error_type == "reward":
-                    # The user's code: what is wrong with it will hardly mend itself.
-                    logger.warning("rollout %s failed: %s", plan.name, result.error_message)
-        if result.is_scored:
+        if result.failure is None:
             self._count(result)
-            self._settle(group, plan.env_index, result)
-        elif result.error_type == LOST:
+            self._settle(self._groups[result.plan.group_num], result.plan.env_index, result)
+        else:
+            self._take_failed(result.plan, result.failure)
+        self._on_progress()
+
+    def _take_failed(self, plan: RolloutPlan, failure: RolloutFailed) -> None:
+        config, group = self._config, self._groups[plan.group_num]
+        self._errors[group.num].append(failure.error_type)
+        if self._first_failed is None:
+            self._first_failed = f"{plan.name} ({failure.error_type}): {failure.error_message}"
+            if failure.error_type == "reward":
+                # The user's code: what is wrong with it will hardly mend itself.
+                logger.warning("rollout %s failed: %s", plan.name, failure.error_message)
+        if failure.error_type == LOST:
             self._lost[plan.group_num, plan.env_index] += 1
             self._engine.submit(self._plan(group, plan.env_index, plan.attempt + 1), first=True)
         elif config.failure_policy == "fail_fast":
             message = (
-                f"rollout {plan.name} failed ({result.error_type}): {result.error_message}; the"
+                f"rollout {plan.name} failed ({failure.error_type}): {failure.error_message}; the"
                 " failure policy is fail_fast"
             )
             raise CuaTrainError(message)
@@ -153,7 +155,6 @@ class GroupRunner:
             self._engine.submit(self._plan(group, plan.env_index, plan.attempt + 1), first=True)
         else:
             self._settle(group, plan.env_index, None)
-        self._on_progress()
 
     def _attempts_here(self, plan: RolloutPlan) -> int:
         """Attempts of this process; a dead process's were not the environment's failures."""

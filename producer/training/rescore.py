@@ -8,7 +8,7 @@ import os
 import statistics
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -22,7 +22,7 @@ from producer.errors import NotFoundError, StopRequestedError
 from producer.log.stream_history import StreamHistory
 from producer.resume.foreign_drops import fetch_drops
 from producer.resume.training_history import TrainingHistory, read_training_history
-from producer.rewards import Outcome, Reward, RewardError, score
+from producer.rewards import Reward, RewardError, outcome_of, score
 from producer.rollouts.episode import NUM_JUDGED_SCREENS
 from producer.task import Task
 from producer.training.kept_trainings import check_known, unknown_training
@@ -168,11 +168,12 @@ def _score(rollout: _Rollout, scorer: Scorer, read_blob: Callable[[str], bytes])
     try:
         if scorer.judge is not None:
             success, details = _judge(rollout, scorer, read_blob)
+        outcome = outcome_of(
+            rollout.finished, max_turns=rollout.created.max_turns, task_id=_task_id(rollout)
+        )
         reward = score(
             scorer.reward,
-            recorded_outcome(
-                rollout.created, rollout.finished, success=success, task_id=_task_id(rollout)
-            ),
+            replace(outcome, success=success is True),
             turn_cost=scorer.turn_cost,
             parse_error_cost=scorer.parse_error_cost,
         )
@@ -224,30 +225,6 @@ def _judged_task(task: TaskStated, scorer: Scorer) -> Task:
 
 def _task_id(rollout: _Rollout) -> str:
     return "" if rollout.task is None else rollout.task.task_id
-
-
-def recorded_outcome(
-    created: RolloutCreated, finished: RolloutFinished, *, success: bool | None, task_id: str
-) -> Outcome:
-    """The end of a recorded episode, as rewards see it, with this verdict."""
-    return Outcome(
-        success=success is True,
-        num_turns=finished.num_turns,
-        max_turns=created.max_turns,
-        attempted_completion=finished.attempted_completion,
-        reported_success=finished.agent_reported_success,
-        ran_out_of_turns=finished.ran_out_of_turns,
-        ran_out_of_time=not finished.attempted_completion and not finished.ran_out_of_turns,
-        parse_errors=finished.parse_errors,
-        tool_name_errors=finished.tool_name_errors,
-        tool_arg_errors=finished.tool_arg_errors,
-        runtime_errors=finished.runtime_errors,
-        num_actions=finished.num_total_actions,
-        repeated_actions=finished.consecutive_repeated_actions,
-        num_tokens=finished.num_tokens,
-        turn_first_success=finished.turn_first_success,
-        task_id=task_id,
-    )
 
 
 def _finished(scored: list[tuple[_Rollout, RolloutScored]], ended_at: datetime) -> ScoringFinished:

@@ -194,7 +194,7 @@ def _controlled(
     seen = list(outcomes)
     for num in trained:
         results = [
-            replace(result, reward=one.reward, success=one.is_right)
+            result.judged(one.reward, success=one.is_right)
             for result, one in zip(outcomes[num].results, judged, strict=False)
         ]
         seen[num] = replace(outcomes[num], results=tuple(results))

@@ -259,7 +259,7 @@ class AssignmentRunner:
             return
         engine.submit(assignment.plan)
         for result in engine.run():
-            logger.debug("rollout %s: %s", result.plan.name, result.status)
+            logger.debug("rollout %s: %s", result.plan.name, result.end.TYPE)
 
     def _record_failure(self, assignment: Assignment, reason: str) -> None:
         plan = assignment.plan

@@ -25,10 +25,10 @@ from producer.log.stream_history import StreamHistory
 from producer.log.writer import TopicPartition
 from producer.policy.policy import PublishedPolicy, Turn
 from producer.resume.orphans import close_orphans
-from producer.resume.recorded_rollouts import recorded_result, turns_taken
+from producer.resume.recorded_rollouts import recorded_result, turn_seconds, turns_taken
 from producer.resume.resume_state import bounds_to_json
 from producer.resume.training_history import TrainingHistory
-from producer.rollouts.plan import LOST, RolloutPlan, RolloutResult, failed_result
+from producer.rollouts.plan import LOST, RolloutPlan, RolloutResult
 from producer.workers.assignment import (
     GROUP,
     NUM_PARTITIONS,
@@ -321,22 +321,26 @@ class WorkerEngine:
         end = events[-1].payload if events else None
         if isinstance(end, RolloutFinished):
             result = recorded_result(plan, assigned.history, end, self._read_blob)
-            return result or self._failed(
-                assigned, "environment", "its screenshots are not in the store"
-            )
+            message = "its screenshots are not in the store"
+            return result or self._failed(assigned, "environment", message, end.task_ended_at)
         if isinstance(end, RolloutFailed):
-            return self._failed(assigned, end.error_type, end.error_message)
+            return self._failed(assigned, end.error_type, end.error_message, end.ended_at)
         if isinstance(end, RolloutCancelled):
-            return self._failed(assigned, LOST, end.reason)
+            return self._failed(assigned, LOST, end.reason, end.ended_at)
         return None
 
-    def _failed(self, assigned: _Assigned, error_type: str, message: str) -> RolloutResult:
+    def _failed(
+        self, assigned: _Assigned, error_type: str, message: str, ended_at: datetime
+    ) -> RolloutResult:
         taken = turns_taken(assigned.history)
-        return failed_result(
+        return RolloutResult(
             assigned.plan,
-            error_type,
-            message,
-            num_turns=len(taken),
+            RolloutFailed(
+                error_type=error_type,
+                error_message=message,
+                num_turns=len(taken),
+                ended_at=ended_at,
+            ),
             policy_version=taken[0].policy_version if taken else self._policy.version,
-            turn_seconds=sum((turn.ended_at - turn.started_at).total_seconds() for turn in taken),
+            turn_seconds=turn_seconds(taken),
         )

@@ -98,19 +98,18 @@ def test_a_device_that_fails_costs_an_attempt_and_never_a_reward(
     results: list[RolloutResult] = []
     for result in engine.run():
         results.append(result)
-        if result.status == "failed":
+        if not result.is_scored:
             engine.submit(plan(result.plan.env_index, result.plan.attempt + 1, task), first=True)
-    failed = [result for result in results if result.status == "failed"]
+    failed = [result.failure for result in results if result.failure is not None]
     assert failed
-    assert {result.error_type for result in failed} == {"environment"}
-    assert not any(result.is_scored for result in failed)
-    done = sorted(result.plan.env_index for result in results if result.status == "completed")
+    assert {failure.error_type for failure in failed} == {"environment"}
+    done = sorted(result.plan.env_index for result in results if result.is_scored)
     assert done == list(range(NUM_ROLLOUTS))
     emitter.flush()
     for result in results:
         subject = stream("rollout", result.plan.id)
         last = emitter.log.read_back(subject, {}).events[-1].payload
-        kind_of_end = RolloutFinished if result.status == "completed" else RolloutFailed
+        kind_of_end = RolloutFinished if result.is_scored else RolloutFailed
         assert isinstance(last, kind_of_end)
     written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert KEY.encode() not in written

@@ -15,6 +15,7 @@ from producer.fine_tuning.named_policy import held_out_split, questions_of
 from producer.rollouts.plan import GroupOutcome, GroupPlan, RolloutResult, StatedTask
 from schemas.completion import StepScore
 from schemas.installation import Installation
+from tests.support.results import finished
 from tests.support.scripted import WIFI, plan
 
 
@@ -25,14 +26,8 @@ def result(index: int, *, is_right: bool, scores: tuple[float, ...]) -> RolloutR
     )
     return RolloutResult(
         plan=plan(index),
-        status="completed",
-        success=is_right,
-        reward=float(is_right),
-        num_turns=1,
-        num_tokens=len(scores),
+        end=finished(float(is_right), num_turns=1, num_tokens=len(scores)),
         policy_version=0,
-        turns=(),
-        num_parse_errors=0,
         turn_seconds=0.1,
         scored_steps=steps,
     )

@@ -60,7 +60,8 @@ def test_a_hung_device_is_named_as_a_leak_and_its_late_end_is_recorded_when_it_h
     engine, _ = make_engine(emitter, click_then_stop, lambda _plan: device, turn_time_s=0.2)
     engine.submit(plan(0))
     (result,) = engine.run()
-    assert result.error_type == "environment_timeout"
+    assert result.failure is not None
+    assert result.failure.error_type == "environment_timeout"
     assert device.num_closes == 0
     before = types_of(emitter, ROLLOUT)
     assert (before[-1], types_of(emitter, DEVICE)[-1]) == ("rollout.failed", "environment.leaked")

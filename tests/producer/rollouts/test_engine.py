@@ -34,7 +34,7 @@ def test_a_solved_rollout_is_recorded_from_its_creation_to_its_verdict(
     emitter: Emitter,
 ) -> None:
     result = run_one(emitter, click_then_stop, ScriptedEnvironment(Devices()))
-    assert (result.status, result.success, result.num_turns) == ("completed", True, 2)
+    assert (result.success, result.num_turns) == (True, 2)
     assert result.reward == pytest.approx(1.0 - 2 * 0.02)
     assert types_of(emitter, ROLLOUT) == [
         "rollout.created",
@@ -75,7 +75,7 @@ def test_screenshots_of_a_turn_are_in_the_blob_store_before_and_after(
 
 def test_running_out_of_turns_is_an_outcome_that_is_judged(emitter: Emitter) -> None:
     result = run_one(emitter, lambda _request: Click(x=1, y=1), ScriptedEnvironment(Devices()))
-    assert (result.status, result.success, result.num_turns) == ("completed", True, 4)
+    assert (result.success, result.num_turns) == (True, 4)
     payload = payloads_of(emitter, ROLLOUT)[-1]
     assert isinstance(payload, RolloutFinished)
     assert (payload.ran_out_of_turns, payload.task_completed, payload.agent_reported_success) == (
@@ -103,7 +103,9 @@ def test_a_device_that_dies_is_a_failed_attempt_and_never_a_reward_of_zero(
     emitter: Emitter, environment: dict[str, bool]
 ) -> None:
     result = run_one(emitter, click_then_stop, ScriptedEnvironment(Devices(), **environment))
-    assert (result.status, result.is_scored, result.error_type) == ("failed", False, "environment")
+    assert result.failure is not None
+    assert result.failure.error_type == "environment"
+    assert not result.is_scored
     assert types_of(emitter, ROLLOUT)[-1] == "rollout.failed"
     assert types_of(emitter, DEVICE)[-1] == "environment.failed"
 
@@ -119,8 +121,9 @@ def test_a_device_that_hangs_is_given_up_while_the_others_go_on(emitter: Emitter
     for index in range(3):
         engine.submit(plan(index))
     results = {result.plan.env_index: result for result in engine.run()}
-    assert [results[index].status for index in range(3)] == ["completed", "failed", "completed"]
-    assert results[1].error_type == "environment_timeout"
+    assert [results[index].is_scored for index in range(3)] == [True, False, True]
+    assert results[1].failure is not None
+    assert results[1].failure.error_type == "environment_timeout"
     hanging.released.set()
 
 
@@ -149,12 +152,12 @@ def test_a_retry_added_between_results_runs(emitter: Emitter) -> None:
         lambda plan: ScriptedEnvironment(devices, fails_at=1 - plan.attempt),
     )
     engine.submit(plan(0))
-    statuses = []
+    scored = []
     for result in engine.run():
-        statuses.append((result.plan.attempt, result.status))
+        scored.append((result.plan.attempt, result.is_scored))
         if not result.is_scored:
             engine.submit(replace(plan(0, attempt=1)), first=True)
-    assert statuses == [(0, "failed"), (1, "completed")]
+    assert scored == [(0, False), (1, True)]
 
 
 def test_a_stop_cancels_rollouts_under_way_and_records_it(emitter: Emitter) -> None:

@@ -98,11 +98,7 @@ def test_an_episode_opens_takes_turns_is_judged_and_closes(emitter: Emitter) -> 
     assert drive.until() is None
     assert drive.asked == [Open, Sample, Act, Sample, Act, Judge, Close]
     assert drive.result is not None
-    assert (drive.result.status, drive.result.success, drive.result.num_turns) == (
-        "completed",
-        True,
-        2,
-    )
+    assert (drive.result.success, drive.result.num_turns) == (True, 2)
     assert drive.environment.num_closes == 1
 
 
@@ -169,13 +165,15 @@ def test_a_failure_is_recorded_before_the_device_is_given_back_and_its_end_after
     )
     result = end.value.value
     assert isinstance(result, RolloutResult)
-    assert (result.status, result.error_type, result.error_message, result.num_turns) == (
-        "failed",
-        "environment",
-        "the device died",
-        num_turns,
+    assert result.failure == RolloutFailed(
+        error_type="environment",
+        error_message="the device died",
+        num_turns=num_turns,
+        ended_at=NOW,
     )
-    assert (result.is_scored, result.turns) == (False, ())
+    assert (result.is_scored, result.num_turns, result.turns) == (False, num_turns, ())
+    with pytest.raises(ValueError, match="broke off and has no reward"):
+        assert result.reward
 
 
 def test_a_failure_of_20_mib_does_not_end_the_run_and_says_that_it_was_cut(
@@ -217,7 +215,7 @@ def test_nothing_more_is_asked_of_a_hung_device(emitter: Emitter) -> None:
     drive.until(2)
     with pytest.raises(StopIteration) as end:
         drive.steps.throw(EpisodeFailedError("environment_timeout", "no answer", is_hung=True))
-    assert end.value.value.error_type == "environment_timeout"
+    assert end.value.value.failure.error_type == "environment_timeout"
     assert types_of(emitter, ROLLOUT)[-1] == "rollout.failed"
 
 
@@ -229,7 +227,7 @@ def test_a_device_that_hangs_while_it_is_given_back_keeps_the_failure_that_came_
     drive.steps.throw(EpisodeFailedError("environment", "the device died"))
     with pytest.raises(StopIteration) as end:
         drive.steps.throw(EpisodeFailedError("environment_timeout", "no answer", is_hung=True))
-    assert end.value.value.error_message == "the device died"
+    assert end.value.value.failure.error_message == "the device died"
     assert types_of(emitter, ROLLOUT).count("rollout.failed") == 1
 
 

@@ -168,7 +168,9 @@ def test_a_reward_that_raises_fails_the_attempt_and_blames_no_device(emitter: Em
         raise KeyError(message)
 
     result = run_episode(emitter, replace(SETTINGS, reward=broken), click_three_times)
-    assert (result.is_scored, result.error_type, result.num_turns) == (False, "reward", 4)
+    assert (result.is_scored, result.num_turns) == (False, 4)
+    assert result.failure is not None
+    assert result.failure.error_type == "reward"
     assert payloads_of(emitter, ROLLOUT)[-1] == RolloutFailed(
         error_type="reward",
         error_message="the reward raised KeyError: 'no such key'",

@@ -18,6 +18,7 @@ from schemas.installation import Installation
 from tests.producer.training.conftest import Trained
 from tests.support.invariants import violations
 from tests.support.reading import ReadLog, installation_at, of_type
+from tests.support.results import finished
 from tests.support.same_run import bits_of, differences
 from tests.support.slow_run import Slow
 from tests.support.small_run import TINY, small, watching
@@ -198,7 +199,7 @@ def test_it_works_with_rollouts_collected_ahead(
 
 
 def rollout(reward: float) -> RolloutResult:
-    return RolloutResult(cast("Any", None), "completed", reward > 0, reward, 2, 10, 0, (), 0, 1.0)
+    return RolloutResult(cast("Any", None), finished(reward), policy_version=0, turn_seconds=1.0)
 
 
 @pytest.mark.parametrize(

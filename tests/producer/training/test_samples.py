@@ -11,22 +11,15 @@ from producer.rollouts.plan import GroupOutcome, RolloutResult
 from producer.training.metrics import environment_metrics, error_metrics
 from producer.training.samples import select_samples
 from producer.training.updates import learning_rate_of, update_settings
+from tests.support.results import finished
 
 
-def result(reward: float, num_tokens: int = 10, **options: Any) -> RolloutResult:
-    return RolloutResult(
-        plan=cast("Any", None),
-        status="completed",
-        success=reward > 0,
-        reward=reward,
-        num_turns=options.get("num_turns", 2),
-        num_tokens=num_tokens,
-        policy_version=0,
-        turns=(),
-        num_parse_errors=0,
-        turn_seconds=1.0,
-        num_prompt_tokens=options.get("num_prompt_tokens", 100),
-    )
+def result(
+    reward: float, num_tokens: int = 10, num_turns: int = 2, num_prompt_tokens: int = 100
+) -> RolloutResult:
+    counts = {"num_prompt_tokens": num_prompt_tokens}
+    end = finished(reward, num_turns=num_turns, num_tokens=num_tokens, summary=counts)
+    return RolloutResult(cast("Any", None), end, policy_version=0, turn_seconds=1.0)
 
 
 def outcome(*rewards: float, is_failed: bool = False, errors: tuple[str, ...] = ()) -> GroupOutcome:

@@ -18,6 +18,7 @@ from producer.training.batches import (
     tasks_of_step,
 )
 from schemas.entry import EntryContent
+from tests.support.results import finished
 from tests.support.scripted import WIFI, plan
 
 
@@ -114,14 +115,8 @@ def outcome(of: Task, *successes: bool) -> GroupOutcome:
     results = tuple(
         RolloutResult(
             plan=replace(plan(index), task=of),
-            status="completed",
-            success=success,
-            reward=float(success),
-            num_turns=2,
-            num_tokens=3,
+            end=finished(float(success)),
             policy_version=0,
-            turns=(),
-            num_parse_errors=0,
             turn_seconds=0.1,
             responses=("Action: Operation", "Action: Answer"),
             words=("[(3,)]",),

@@ -16,6 +16,7 @@ from producer.rollouts.plan import GroupOutcome, GroupPlan, RolloutResult, State
 from producer.training.samples import advantages_of_tokens, rewards_of_tokens, select_samples
 from producer.training.updates import trajectory
 from schemas.completion import StepScore
+from tests.support.results import finished
 from tests.support.scripted import WIFI, plan
 from tests.support.turns import trained_turn
 
@@ -45,15 +46,10 @@ def result(index: int, num_tokens: int, reward: float, *scores: float) -> Rollou
     )
     return RolloutResult(
         plan=plan(index),
-        status="completed",
-        success=reward > 0,
-        reward=reward,
-        num_turns=1,
-        num_tokens=num_tokens,
+        end=finished(reward, num_turns=1, num_tokens=num_tokens),
         policy_version=0,
-        turns=(trained_turn(None, tokens),),
-        num_parse_errors=0,
         turn_seconds=0.1,
+        turns=(trained_turn(None, tokens),),
         scored_steps=steps,
     )
 
