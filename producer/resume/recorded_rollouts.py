@@ -31,7 +31,6 @@ from schemas.turn import TakenAction, TokenRecord, TurnTaken
 
 def recorded_plan(created: RolloutCreated, group: GroupPlan, source: RolloutSource) -> RolloutPlan:
     """The plan that a recorded rollout followed."""
-    stated = group.stated
     return RolloutPlan(
         name=created.rollout_id,
         id=ids.rollout_id(created.rollout_id),
@@ -40,10 +39,7 @@ def recorded_plan(created: RolloutCreated, group: GroupPlan, source: RolloutSour
         group_num=created.group_num,
         env_index=created.env_index,
         attempt=created.attempt,
-        task=stated.task,
-        task_row_id=created.task_id,
-        validator_row_id=stated.validator_row_id,
-        entry_row_id=stated.entry_row_id,
+        stated=group.stated,
         max_turns=created.max_turns,
         temperature=created.temperature,
         seed=created.seed,

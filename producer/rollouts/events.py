@@ -88,7 +88,7 @@ def rollout_created(plan: RolloutPlan, policy_name: str, policy_version: int) ->
         group_num=plan.group_num,
         env_index=plan.env_index,
         attempt=plan.attempt,
-        task_id=plan.task_row_id,
+        task_id=plan.stated.row_id,
         model_path=policy_name,
         policy_version=policy_version,
         is_eval=plan.source.type != "step",
@@ -192,11 +192,11 @@ def validation_recorded(
 ) -> ValidationRecorded | None:
     """The verdict; None for a task without a validator."""
     verdict = judged.verdict
-    if verdict is None or plan.validator_row_id is None:
+    if verdict is None or plan.stated.validator_row_id is None:
         return None
     return ValidationRecorded(
         rollout_id=plan.id,
-        validator_id=plan.validator_row_id,
+        validator_id=plan.stated.validator_row_id,
         validated_at=validated_at,
         validation_query=cut(verdict.query),
         expected_result=cut_optional(verdict.expected),
@@ -215,19 +215,19 @@ def failure_facts(
     failed_at: datetime,
 ) -> tuple[Payload, ...]:
     """How a failed environment ended the episode in its own terms; empty where it has none."""
-    if plan.entry_row_id is None:
+    if plan.stated.entry_row_id is None:
         return ()
     stated = environment.failure_facts(evidence, reason)
-    return () if stated is None else stated(plan.entry_row_id, failed_at)
+    return () if stated is None else stated(plan.stated.entry_row_id, failed_at)
 
 
 def end_facts(
     plan: RolloutPlan, judged: Judged, grade: Grade, judged_at: datetime
 ) -> tuple[Payload, ...]:
     """How the episode ended in its environment's own terms; empty where it has none."""
-    if judged.verdict is None or judged.verdict.facts is None or plan.entry_row_id is None:
+    if judged.verdict is None or judged.verdict.facts is None or plan.stated.entry_row_id is None:
         return ()
-    facts = judged.verdict.facts(plan.entry_row_id, judged_at)
+    facts = judged.verdict.facts(plan.stated.entry_row_id, judged_at)
     if grade.labels is not None:
         facts = (*facts, steps_scored(grade.labels, judged_at))
     if grade.scores is None:

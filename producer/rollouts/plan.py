@@ -32,6 +32,17 @@ class RolloutSource:
 
 
 @dataclass(frozen=True, slots=True)
+class StatedTask:
+    """A task whose definition is in the log."""
+
+    task: Task
+    row_id: UUID
+    validator_row_id: UUID | None
+    entry_row_id: UUID | None = None
+    """Of the entry that the task is made of; None: of none."""
+
+
+@dataclass(frozen=True, slots=True)
 class RolloutPlan:
     """One attempt at one place of a group."""
 
@@ -43,9 +54,7 @@ class RolloutPlan:
     group_num: int
     env_index: int
     attempt: int
-    task: Task
-    task_row_id: UUID
-    validator_row_id: UUID | None
+    stated: StatedTask
     max_turns: int
     temperature: float
     seed: int
@@ -53,14 +62,17 @@ class RolloutPlan:
     sampling_seed: int
     """Of this rollout's completions; each turn derives its own from it. An attempt after a failed
     one has another; one after a killed process has the same."""
-    entry_row_id: UUID | None = None
-    """Of the entry that the task is made of; None: of none."""
     top_p: float = 1.0
     """As `SampleRequest.top_p`."""
     recorded: tuple[Turn, ...] = ()
     """Turns of this episode before its process ended, each with the policy version that took it. On
     a simulated device they are played again, and the episode goes on where it stood; on another it
     begins anew."""
+
+    @property
+    def task(self) -> Task:
+        """What is attempted."""
+        return self.stated.task
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,17 +158,6 @@ def scored_steps(facts: Iterable[Payload]) -> tuple[StepScore, ...]:
 
 GroupPlace = tuple[int, int]
 """(group_num, env_index)."""
-
-
-@dataclass(frozen=True, slots=True)
-class StatedTask:
-    """A task whose definition is in the log."""
-
-    task: Task
-    row_id: UUID
-    validator_row_id: UUID | None
-    entry_row_id: UUID | None = None
-    """Of the entry that the task is made of; None: of none."""
 
 
 @dataclass(frozen=True, slots=True)

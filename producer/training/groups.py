@@ -168,7 +168,7 @@ class GroupRunner:
         self._unit.finished_turns += result.num_turns
 
     def _plan(self, group: GroupPlan, index: int, attempt: int) -> RolloutPlan:
-        source, session, stated = self._source, self._session, group.stated
+        source, session = self._source, self._session
         name = ids.rollout_name(
             session.run_name,
             source.generation,
@@ -186,11 +186,8 @@ class GroupRunner:
             group_num=group.num,
             env_index=index,
             attempt=attempt,
-            task=stated.task,
-            task_row_id=stated.row_id,
-            validator_row_id=stated.validator_row_id,
-            entry_row_id=stated.entry_row_id,
-            max_turns=min(self._config.max_turns, stated.task.max_steps),
+            stated=group.stated,
+            max_turns=min(self._config.max_turns, group.stated.task.max_steps),
             temperature=0.0 if index == group.baseline_index else self._temperature,
             top_p=self._top_p,
             seed=group.seeds[index],

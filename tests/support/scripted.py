@@ -15,7 +15,7 @@ from producer.agents.android.shell_judge import JudgedByShell
 from producer.environments.environment import ActionRefusedError, EnvironmentFailedError, Screenshot
 from producer.policy.policy import Completion, SampledTokens, SampleRequest
 from producer.rollouts.episode import EpisodeSettings
-from producer.rollouts.plan import RolloutPlan, RolloutSource
+from producer.rollouts.plan import RolloutPlan, RolloutSource, StatedTask
 from producer.task import Task
 from producer.tasks.statements import task_facts
 from schemas import ids
@@ -182,9 +182,7 @@ def plan(index: int, attempt: int = 0, task: Task | None = None) -> RolloutPlan:
         group_num=0,
         env_index=index,
         attempt=attempt,
-        task=task,
-        task_row_id=stated.id,
-        validator_row_id=validator.id if validator else None,
+        stated=StatedTask(task, stated.id, validator.id if validator else None),
         max_turns=4,
         temperature=1.0,
         seed=7,

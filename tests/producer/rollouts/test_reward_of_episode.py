@@ -183,7 +183,8 @@ def test_a_reward_that_raises_fails_the_attempt_and_blames_no_device(emitter: Em
 def test_a_scored_completion_is_recorded_with_the_mean_of_its_steps_scores() -> None:
     facts = completion_facts("SELECT 1", Comparison("incorrect"))
     verdict = Verdict(False, "", None, None, facts=facts)
-    of_an_entry = replace(plan(0), entry_row_id=UUID(int=1))
+    stated = replace(plan(0).stated, entry_row_id=UUID(int=1))
+    of_an_entry = replace(plan(0), stated=stated)
     steps = tuple(
         StepScore(index=index, text="", first_token=index, last_token=index + 1, score=score)
         for index, score in enumerate((0.25, 1.0, 0.5, 0.25))

@@ -12,6 +12,7 @@ from producer.policy.policy import Completion, SampleRequest, Turn
 from producer.policy.prompts import chat_messages
 from producer.resume.recorded_rollouts import recorded_turns
 from producer.rollouts.engine import RolloutEngine
+from producer.rollouts.plan import StatedTask
 from producer.rollouts.requests import Act
 from producer.task import Task
 from producer.tasks.statements import task_facts
@@ -72,7 +73,7 @@ def test_words_are_recorded_with_the_screen_and_the_environment_ends_and_judges_
     row, validator = task_facts(TASK)
     assert validator is not None
     assert (row.validation_type, validator.validation_query) == ("environment", "environment")
-    asked = replace(plan(0), task=TASK, task_row_id=row.id, validator_row_id=validator.id, seed=7)
+    asked = replace(plan(0), stated=StatedTask(TASK, row.id, validator.id), seed=7)
     engine = RolloutEngine(
         policy=ScriptedPolicy(decide, has_tokens=True),
         make_environment=lambda _plan: Page(),

@@ -131,7 +131,8 @@ def asked_plan(seed: int = 7) -> RolloutPlan:
     row = task_facts(ASKED)[0].id
     entry = entry_fact(ASKED, row)
     assert entry is not None
-    return replace(plan(0), task=ASKED, task_row_id=row, entry_row_id=entry.id, seed=seed)
+    stated = replace(plan(0).stated, task=ASKED, row_id=row, entry_row_id=entry.id)
+    return replace(plan(0), stated=stated, seed=seed)
 
 
 def play(
@@ -190,7 +191,7 @@ def test_the_environment_judges_and_states_the_end_in_its_own_terms(emitter: Emi
     result, payloads = play(emitter, Scripted((ExecuteSql(sql="select 1"),), DONE))
     (ended,) = of_type(payloads, SessionEnded)
     assert (ended.session_status, ended.outcome, ended.num_rounds) == ("completed", "correct", 2)
-    assert ended.entry_id == asked_plan().entry_row_id
+    assert ended.entry_id == asked_plan().stated.entry_row_id
     (verdict,) = of_type(payloads, ValidationRecorded)
     assert (verdict.success, verdict.actual_result, verdict.expected_result) == (True, "1", None)
     types = [type(payload) for payload in payloads]
@@ -306,10 +307,11 @@ def failed_session(emitter: Emitter, table: str, *turns: tuple[Action, ...]) -> 
     row = task_facts(task)[0].id
     stated = entry_fact(task, row)
     assert stated is not None
+    asked = asked_plan()
     result, payloads = play(
         emitter,
         Scripted(*turns),
-        replace(asked_plan(), task=task, task_row_id=row, entry_row_id=stated.id),
+        replace(asked, stated=replace(asked.stated, task=task, row_id=row, entry_row_id=stated.id)),
         lambda: WithPastSessions(DbBenchEnvironment(Dying), ("one",)),
     )
     assert not result.is_scored

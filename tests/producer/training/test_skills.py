@@ -114,7 +114,7 @@ def outcome(of: Task, *successes: bool) -> GroupOutcome:
     group = GroupPlan(0, uuid4(), StatedTask(of, uuid4(), None), (1,))
     results = tuple(
         RolloutResult(
-            plan=replace(plan(index), task=of),
+            plan=plan(index, task=of),
             end=finished(float(success)),
             policy_version=0,
             turn_seconds=0.1,
