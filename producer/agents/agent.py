@@ -21,12 +21,12 @@ from producer.task import Task
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from producer.config import RunConfig
+    from producer.config.fields import ConfigFields
     from producer.environments.environment import Environment
     from producer.policy.learner import Learner
 
 
-AgentSettings: TypeAlias = "RunConfig"
+AgentSettings: TypeAlias = "ConfigFields"
 """The configuration; agents read the fields of their topic."""
 MakeEnvironment = Callable[["UUID"], "Environment"]
 """A fresh environment for the episode of this id."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, JsonValue, ValidationError
 
 from producer.config import without_unset
-from producer.config.run_config import ConfigFields
+from producer.config.fields import ConfigFields
 from producer.field_errors import field_problems, invalid, under_given_names
 from producer.numbers import PositiveInt
 

@@ -10,12 +10,13 @@ A rule's text is `what is wrong; what to do`, formatted with the configuration `
 
 import json
 from collections.abc import Callable, Collection, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from producer.agents import AGENTS, DEFAULT_AGENT
 from producer.algorithms.advantages import ADVANTAGES
 from producer.algorithms.names import CLIPPED
 from producer.algorithms.settings import KlSettings, LossSettings, OptimizerSettings
+from producer.config.fields import ConfigFields
 from producer.config.preset import DEMO_POLICY, ORACLE_POLICY
 from producer.config.reward import AGENT_REWARDS
 from producer.config.sql_agents import ContinualFields, ProcessRewardFields, num_steps_of
@@ -24,15 +25,12 @@ from producer.errors import UsageError, did_you_mean
 from producer.policy.compute_settings import ComputeSettings
 from producer.validators.judges import AGENT, UNJUDGED
 
-if TYPE_CHECKING:
-    from producer.config.run_config import RunConfig
-
 OF_THIS_PROCESS: Final = (
     *("max_steps_off_policy", "replay_sessions", "process_reward_model", "step_completions"),
     *("reward_module", "reward_function", "reward_manager"),
 )
 """Fields of what runs beside the episodes in the trainer's process."""
-Condition = Callable[["RunConfig"], object]
+Condition = Callable[[ConfigFields], object]
 OF_STEPS: Final = " or ".join(name for name, agent in AGENTS.items() if agent.answers_in_steps)
 OF_SKILLS: Final = " or ".join(name for name, agent in AGENTS.items() if agent.has_skills)
 OF_TOKENS: Final = " or ".join(name for name, own in ADVANTAGES.items() if own.reads_token_rewards)
@@ -89,32 +87,32 @@ def _refused_by_tinker() -> Iterator[Conflict]:
         )
 
 
-def _by_workers(c: "RunConfig") -> bool:
+def _by_workers(c: ConfigFields) -> bool:
     return c.rollouts_by == "workers"
 
 
-def _is_oracle(c: "RunConfig") -> bool:
+def _is_oracle(c: ConfigFields) -> bool:
     return c.model_name == ORACLE_POLICY
 
 
-def _own_reward(c: "RunConfig") -> str | None:
+def _own_reward(c: ConfigFields) -> str | None:
     """The field that replaces `reward`."""
     names = ("reward_module", "reward_function", "reward_manager")
     return next((name for name in names if getattr(c, name) is not None), None)
 
 
-def _reads_token_rewards(c: "RunConfig") -> bool:
+def _reads_token_rewards(c: ConfigFields) -> bool:
     has_own = c.core_function is not None or c.reward_manager is not None
     return has_own or ADVANTAGES[c.advantage].reads_token_rewards
 
 
-def _reads_more_than_rewards(c: "RunConfig") -> bool:
+def _reads_more_than_rewards(c: ConfigFields) -> bool:
     """Whether something decides a rollout's advantage that no control replaces."""
     is_more = c.advantage == "remax" or ADVANTAGES[c.advantage].learned
     return bool(is_more or _reads_token_rewards(c) or c.step_completions or c.baseline == "moving")
 
 
-def _corrects_for_age(c: "RunConfig") -> bool:
+def _corrects_for_age(c: ConfigFields) -> bool:
     """Whether the loss allows for weights that changed between a token's sampling and its update.
 
     Supervised training on right samples needs no correction.
@@ -297,7 +295,7 @@ OF_A_NETWORK: Final = frozenset(
 """Fields of sampling and learning, which the scripted policy ignores."""
 
 
-def check_served(config: "RunConfig") -> None:
+def check_served(config: ConfigFields) -> None:
     """UsageError for what an evaluation of a policy that only a server has cannot have."""
     changed = {name for name in type(config).model_fields if _is_changed(config, name)}
     problems = _unmet(SERVED, config, changed)
@@ -309,7 +307,7 @@ def check_served(config: "RunConfig") -> None:
         raise UsageError("; ".join(problems))
 
 
-def config_problems(config: "RunConfig") -> list[str]:
+def config_problems(config: ConfigFields) -> list[str]:
     """`field: what is wrong; what to do` for each broken rule."""
     changed = {name for name in type(config).model_fields if _is_changed(config, name)}
     problems = [_no_default_tasks(config)] if config.tasks is None else []
@@ -321,14 +319,14 @@ def config_problems(config: "RunConfig") -> list[str]:
     ]
 
 
-def check_effects(config: "RunConfig", given: Collection[str]) -> None:
+def check_effects(config: ConfigFields, given: Collection[str]) -> None:
     """UsageError for fields of `given` that have no effect on a run of `config`."""
     changed = {name for name in given if _is_changed(config, name)}
     if problems := _unmet(EFFECTS, config, changed):
         raise UsageError("\n  ".join(problems))
 
 
-def fields_without_network(config: "RunConfig", given: Collection[str]) -> list[str]:
+def fields_without_network(config: ConfigFields, given: Collection[str]) -> list[str]:
     """Fields of `given` that a policy without weights ignores."""
     if config.model_name != ORACLE_POLICY:
         return []
@@ -336,7 +334,7 @@ def fields_without_network(config: "RunConfig", given: Collection[str]) -> list[
 
 
 def _unmet(
-    requirements: tuple[Requirement, ...], config: "RunConfig", changed: Collection[str]
+    requirements: tuple[Requirement, ...], config: ConfigFields, changed: Collection[str]
 ) -> list[str]:
     """A line for each changed field: its first requirement that does not hold."""
     found: dict[str, str] = {}
@@ -347,16 +345,16 @@ def _unmet(
     return list(found.values())
 
 
-def _line(field: str, text: str, config: "RunConfig") -> str:
+def _line(field: str, text: str, config: ConfigFields) -> str:
     return f"{field}: {text.format(c=config, advantage=ADVANTAGES[config.advantage])}"
 
 
-def _is_changed(config: "RunConfig", name: str) -> bool:
+def _is_changed(config: ConfigFields, name: str) -> bool:
     field = type(config).model_fields.get(name)
     return field is not None and getattr(config, name) != field.default
 
 
-def _no_default_tasks(config: "RunConfig") -> str:
+def _no_default_tasks(config: ConfigFields) -> str:
     """What to give if neither the policy nor its agent has default tasks."""
     source, own = next(iter(config.agent.task_sources.items()))
     example = {"source_type": source} | ({own.required: "..."} if own.required else {})

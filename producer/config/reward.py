@@ -1,15 +1,10 @@
 """The field `reward`: a name, or the user's own function, loaded before anything is recorded."""
 
-from typing import TYPE_CHECKING
-
 from producer.agents import AGENTS
 from producer.errors import did_you_mean
 from producer.process_rewards.user_module import load_user_module
 from producer.rewards import LIMIT_S, REWARDS, Reward, find_reward
 from producer.rewards.user_module import load_module, source_sha256
-
-if TYPE_CHECKING:
-    from producer.config.run_config import RunConfig
 
 AGENT_REWARDS = {name: make for agent in AGENTS.values() for name, make in agent.rewards.items()}
 """Name -> reward of one agent, with its own settings."""
@@ -34,13 +29,6 @@ def named_reward(name: str, limit_s: float = LIMIT_S) -> Reward:
     `limit_s`: time limit of a call of the user's function.
     """
     return AGENT_REWARDS[name](None) if name in AGENT_REWARDS else find_reward(name, limit_s)
-
-
-def configured_reward(config: "RunConfig") -> Reward:
-    """The reward of a run. ValueError."""
-    if (make := AGENT_REWARDS.get(config.reward)) is not None:
-        return make(config)
-    return named_reward(config.reward, config.max_turn_time_seconds)
 
 
 def checked_sha256(name: str, expected: str | None) -> str | None:

@@ -16,10 +16,10 @@ from pydantic import (
     model_validator,
 )
 
-from producer.agents import AGENTS, Agent
 from producer.algorithms.advantages import ADVANTAGES
 from producer.config.checks import config_problems
 from producer.config.continuing import CHANGEABLE, check_same, inherited
+from producer.config.fields import ConfigFields
 from producer.config.policy import PolicyFields
 from producer.config.preset import (
     DEMO_POLICY,
@@ -29,7 +29,7 @@ from producer.config.preset import (
     held_out_source,
 )
 from producer.config.recipe_names import in_our_names
-from producer.config.reward import checked_sha256, module_hash
+from producer.config.reward import AGENT_REWARDS, checked_sha256, module_hash, named_reward
 from producer.config.sql_agents import ContinualFields, ProcessRewardFields, num_steps_of
 from producer.config.tasks import EpisodeFields, FailureFields, TaskFields
 from producer.config.training import (
@@ -42,6 +42,7 @@ from producer.errors import UsageError
 from producer.field_errors import field_problems, invalid
 from producer.policy.adapter_settings import AdapterSettings
 from producer.policy.compute_settings import ComputeSettings
+from producer.rewards import Reward
 from schemas.training import RECORDED_BY, Recipe
 
 TOPICS: dict[str, type[BaseModel]] = {
@@ -85,27 +86,6 @@ def _defaults_of(given: dict[str, Any]) -> dict[str, JsonValue]:
     if given.get("loss_fn") == "gspo":
         defaults["loss_aggregation"] = "sequence_mean"
     return defaults
-
-
-class ConfigFields(
-    ReportingFields,  # pydantic orders fields from the last base to the first
-    FailureFields,
-    EvaluationFields,
-    ComputeSettings,
-    ProcessRewardFields,
-    ContinualFields,
-    OptimisationFields,
-    EpisodeFields,
-    TaskFields,
-    PolicyFields,
-    CheckpointFields,
-):
-    """Every setting, each checked for itself alone. The CUA recipe's names are read as ours."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _in_our_names(cls, given: Any) -> Any:  # noqa: ANN401  # whatever was passed
-        return in_our_names(given) if isinstance(given, dict) else given
 
 
 class RunConfig(ConfigFields):
@@ -165,10 +145,11 @@ class RunConfig(ConfigFields):
         """Of the servers that sample; empty: none does."""
         return () if self.base_url is None else tuple(self.base_url.split(","))
 
-    @property
-    def agent(self) -> Agent:
-        """The agent that is trained."""
-        return AGENTS[self.environment]
+    def make_reward(self) -> Reward:
+        """The reward of an episode's outcome. ValueError."""
+        if (make := AGENT_REWARDS.get(self.reward)) is not None:
+            return make(self)
+        return named_reward(self.reward, self.max_turn_time_seconds)
 
     @property
     def concurrent_rollouts(self) -> int:

@@ -5,14 +5,12 @@ it would compute otherwise than this process is refused by name.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from producer.algorithms.advantages import ADVANTAGES
+from producer.config.fields import ConfigFields
 from producer.config.preset import DEMO_POLICY, ORACLE_POLICY
 from producer.policy.compute_settings import ComputeSettings
-
-if TYPE_CHECKING:
-    from producer.config.run_config import RunConfig
 
 LOSSES: Final = ("importance_sampling", "ppo", "cispo")
 """That Tinker computes as this process does."""
@@ -20,12 +18,12 @@ TARGETS: Final = ("all", "attention", "mlp")
 """Modules that Tinker can adapt by themselves."""
 
 
-def is_tinker(c: "RunConfig") -> bool:
+def is_tinker(c: ConfigFields) -> bool:
     """Whether Tinker samples and trains."""
     return c.provider == "tinker"
 
 
-Rule = tuple[str, Callable[["RunConfig"], object], str]
+Rule = tuple[str, Callable[[ConfigFields], object], str]
 """Field, whether it is refused, and the problem."""
 
 WITHOUT_EFFECT: Final = (

@@ -26,7 +26,6 @@ from producer.config import (
     with_later_fields,
     without_unset,
 )
-from producer.config.reward import configured_reward
 from producer.emit import Emitter
 from producer.errors import NotFoundError, UsageError
 from producer.policy.learner import Learner
@@ -230,7 +229,7 @@ def _evaluate(
         read_blob=open_blobs(installation.blobs_url).get,
         progress=ProgressEvents(writer, ProgressTracker(config.concurrent_rollouts)),
         rubric=make_rubric(config, learner, load_step_scorer(config)),
-        reward=configured_reward(config),
+        reward=config.make_reward(),
         past_sessions=manifest.past_sessions if manifest else (),
     )
     with mark_open(installation.open_dir, subject, emitter):

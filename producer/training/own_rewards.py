@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from producer.agents.text_to_sql.codec import TextToSqlCodec
 from producer.agents.text_to_sql.data.databases import DataFolder, data_folders, find_database
 from producer.config import ORACLE_POLICY, RunConfig
-from producer.config.reward import configured_reward
 from producer.errors import UsageError
 from producer.policy.policy import Completion, Policy, TokenPolicy
 from producer.process_rewards.registry import (
@@ -253,7 +252,7 @@ def _of_tokens(
 def try_rewards(config: RunConfig, tasks: Sequence[Task]) -> None:
     """UsageError with the exception, its file and line, if a reward of the user's raises."""
     if ":" in config.reward:
-        reward = configured_reward(config)
+        reward = config.make_reward()
         for outcome in _examples(config, tasks[0]):
             try:
                 reward(outcome)

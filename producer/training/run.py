@@ -13,7 +13,6 @@ from time import monotonic
 from producer.algorithms.controls import BLANK_SCREENS
 from producer.blobs import open_blobs
 from producer.config import RunConfig, check_effects, fields_without_network
-from producer.config.reward import configured_reward
 from producer.emit.heartbeat import HEARTBEAT_S
 from producer.errors import NotFoundError, UsageError
 from producer.policy.learner import Learner
@@ -240,7 +239,7 @@ def _prepare(owned: OwnedTraining[RunConfig], loaded: Loaded) -> TrainingLoop:
         installation=owned.installation,
         progress=ProgressEvents(stream, _progress_so_far(owned), owned.manifest.step),
         rubric=make_rubric(config, learner, step_scorer),
-        reward=configured_reward(config),
+        reward=config.make_reward(),
         past_sessions=owned.manifest.past_sessions,
         moving_baseline=owned.manifest.moving_baseline,
     )

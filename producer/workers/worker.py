@@ -20,7 +20,6 @@ from pydantic import ValidationError
 from producer.bounded_text import cut
 from producer.codecs.codec import Codec
 from producer.config import RunConfig
-from producer.config.reward import configured_reward
 from producer.config.run_config import read_continued
 from producer.emit import Emitter
 from producer.endpoint_url import KEY_VARIABLE
@@ -319,7 +318,7 @@ class AssignmentRunner:
             turn_cost=config.turn_cost,
             parse_error_cost=config.parse_error_cost,
             ask_model=ask_model,
-            reward=configured_reward(config),
+            reward=config.make_reward(),
             validate_every_turn=config.validate_every_turn,
         )
 

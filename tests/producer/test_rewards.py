@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from producer.config import differences, read_config
-from producer.config.reward import configured_reward, named_reward
+from producer.config.reward import named_reward
 from producer.errors import UsageError
 from producer.rewards import REWARDS, Outcome, RewardError, find_reward, score
 
@@ -170,7 +170,7 @@ def test_a_function_of_the_users_that_fails_is_named(module: Path, body: str, me
 def test_a_function_is_named_by_its_file_too(module: Path) -> None:
     config = read_config({"reward": f"{module}:half"})
     assert config.reward_sha256 == hashlib.sha256(module.read_bytes()).hexdigest()
-    assert score(configured_reward(config), SOLVED) == score(find_reward("my_rewards:half"), SOLVED)
+    assert score(config.make_reward(), SOLVED) == score(find_reward("my_rewards:half"), SOLVED)
 
 
 def test_a_training_continues_with_the_same_function_only(module: Path) -> None:

@@ -12,7 +12,6 @@ from producer.agents.dbbench.data.layout import read_entries
 from producer.cli import cli
 from producer.commands.given_fields import read_config_file
 from producer.config import check_effects, read_config
-from producer.config.reward import configured_reward
 from producer.errors import UsageError
 from producer.rewards import Outcome
 from tests.support.checkpoints import write_checkpoint
@@ -117,7 +116,7 @@ def test_the_rewards_of_a_session_are_free_numbers() -> None:
         {"environment": "dbbench", "model_name": "oracle", "reward": "dbbench"}
         | {"reward_correct": 2.5, "reward_incorrect": 0.0, "reward_timeout": -4.0}
     )
-    reward = configured_reward(config)
+    reward = config.make_reward()
     assert reward(outcome(success=True, completed=True, cut=False)) == 2.5
     assert reward(outcome(success=False, completed=True, cut=False)) == 0.0
     assert reward(outcome(success=True, completed=False, cut=True)) == -4.0, "limit reached"
