@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import rich_click as click
+from pydantic import JsonValue
 
 from producer.commands.convert import command_of
 from producer.commands.given_fields import completed_fields, read_config_file
@@ -183,7 +184,7 @@ def _read(path: Path, data_path: Path | None) -> Recipe:
     return _fine_tuning(file, kind, data_path)
 
 
-def _stand_in(policy: object) -> str | None:
+def _stand_in(policy: JsonValue) -> str | None:
     """The name, or another for a folder that is missing: that is a finding of its own."""
     if not isinstance(policy, str):
         return None
@@ -191,7 +192,9 @@ def _stand_in(policy: object) -> str | None:
     return "missing" if is_path and not Path(policy).expanduser().is_dir() else policy
 
 
-def _run(given: dict[str, Any], policy: object, kind: str, output_dir: str | None = None) -> Recipe:
+def _run(
+    given: dict[str, Any], policy: JsonValue, kind: str, output_dir: str | None = None
+) -> Recipe:
     from producer.config import ORACLE_POLICY, check_effects, read_config
     from producer.fine_tuning.output import check_planned_output
     from producer.training.loaded import load_run_tasks
