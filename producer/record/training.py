@@ -11,7 +11,8 @@ from producer.record.recording import Recording, Source, error_message
 from producer.record.step import Step
 from producer.record.values import OrderError, at_least, count, finite, text
 from producer.resume.orphans import mark_open
-from producer.training.evaluation import EvaluationPlan, evaluation_summary
+from producer.resume.recorded_results import RecordedResult
+from producer.training.evaluation import evaluation_summary
 from schemas import ids
 from schemas.base import Progress
 from schemas.catalogue import stream
@@ -127,14 +128,16 @@ class Training:
                 task_source=None if tasks is None else text("tasks", tasks),
             )
             label = evaluation_label(kind, step, sampled)
-            opened = self._open_evaluation(EvaluationPlan(evaluation_id, label, created))
+            opened = self._open_evaluation(evaluation_id, label, created)
             self._points.add(evaluation_id)
             self._part = opened
             return opened
 
-    def _open_evaluation(self, plan: EvaluationPlan) -> Evaluation:
-        recording, created, marker = self._recording, plan.created, ExitStack()
-        subject, is_manual = stream("evaluation", plan.id), created.kind == "manual"
+    def _open_evaluation(
+        self, evaluation_id: UUID, label: str, created: EvaluationCreated
+    ) -> Evaluation:
+        recording, marker = self._recording, ExitStack()
+        subject, is_manual = stream("evaluation", evaluation_id), created.kind == "manual"
         if is_manual:
             # A training that is continued supersedes its own evaluations; this one is nobody's.
             folder = recording.owned.installation.open_dir
@@ -142,8 +145,8 @@ class Training:
         after = f"after step {created.step}" if created.step else "before the first step"
         source = Source(
             "baseline" if created.kind == "baseline" else "eval",
-            plan.id,
-            f"eval-{plan.id}" if is_manual else plan.label,
+            evaluation_id,
+            f"eval-{evaluation_id}" if is_manual else label,
             f"the evaluation {after}",
             0,
             self._evaluation_stream(subject, created),
@@ -154,7 +157,8 @@ class Training:
         def ended(finished: EvaluationFinished | None) -> None:
             self._part = None
             if finished is not None and not is_manual:
-                recording.owned.keep_evaluation(evaluation_summary(plan, finished))
+                result = RecordedResult(evaluation_id, created, finished)
+                recording.owned.keep_evaluation(evaluation_summary(label, result))
 
         return Evaluation(recording, source, created.kind, created.total_tasks, marker, ended)
 

@@ -15,7 +15,7 @@ from producer.resume.recorded_results import (
     results_of_training,
 )
 from producer.resume.resume_state import EvaluationSummary
-from producer.training.evaluation import EvaluationPlan, evaluation_summary
+from producer.training.evaluation import evaluation_summary
 from producer.training.kept_trainings import check_known, unknown_training
 from producer.training.paired_bootstrap import Interval, bootstrap_interval
 from producer.training.summary import comparison
@@ -126,8 +126,7 @@ def _summary(result: RecordedResult) -> EvaluationSummary:
         if created.kind == "manual"
         else evaluation_label(created.kind, created.step, created.temperature)
     )
-    plan = EvaluationPlan(result.id, label, created)
-    return evaluation_summary(plan, result.finished)
+    return evaluation_summary(label, result)
 
 
 def _check_temperatures(measured: Sequence[Measured], names: Sequence[str]) -> None:

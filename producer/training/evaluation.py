@@ -14,6 +14,7 @@ from producer.config.training import EvaluationPass
 from producer.emit import StreamWriter
 from producer.emit.ownership import claim
 from producer.errors import CuaTrainError, LogBrokenError, StopRequestedError
+from producer.resume.recorded_results import RecordedResult
 from producer.resume.resume_state import EvaluationSummary
 from producer.rollouts.plan import (
     GroupOutcome,
@@ -59,6 +60,8 @@ class EvaluationPlan:
     """In rollout names: `baseline`, `eval-20`, `eval-20-sampled`."""
     created: EvaluationCreated
     """Its first event; a recorded one may not tell its temperature."""
+    unit: Unit
+    """Its share of the progress."""
 
 
 def plan_groups(
@@ -85,7 +88,6 @@ def run_evaluation(
     session: Session,
     plan: EvaluationPlan,
     tasks: Sequence[StatedTask],
-    unit: Unit,
     on_outcomes: OnOutcomes = lambda _outcomes: None,
 ) -> EvaluationSummary:
     """Run it to its end, or return the recorded result. CuaTrainError when no episode ended.
@@ -94,13 +96,13 @@ def run_evaluation(
     """
     recorded = session.history.evaluation_finished(plan.id)
     if recorded is not None:
-        unit.finished_rollouts = recorded.completed_tasks
-        unit.finished_turns = round(recorded.avg_turns * recorded.completed_tasks)
-        return evaluation_summary(plan, recorded)
+        plan.unit.finished_rollouts = recorded.completed_tasks
+        plan.unit.finished_turns = round(recorded.avg_turns * recorded.completed_tasks)
+        return evaluation_summary(plan.label, RecordedResult(plan.id, plan.created, recorded))
     begun_s = monotonic()
     session.progress.phase = "evaluation"
-    writer = _open_stream(session, plan, unit)
-    runner = _begin(session, plan, tasks, unit, writer)
+    writer = _open_stream(session, plan)
+    runner = _begin(session, plan, tasks, writer)
     try:
         outcomes = runner.run()
     except LogBrokenError:
@@ -119,10 +121,10 @@ def run_evaluation(
     writer.emit(finished)
     session.emitter.flush()
     writer.close()
-    return evaluation_summary(plan, finished)
+    return evaluation_summary(plan.label, RecordedResult(plan.id, plan.created, finished))
 
 
-def _open_stream(session: Session, plan: EvaluationPlan, unit: Unit) -> StreamWriter:
+def _open_stream(session: Session, plan: EvaluationPlan) -> StreamWriter:
     """The evaluation's stream, continued where an earlier process left it.
 
     A process that continues a training reads its claim back: a paused one that goes on may be
@@ -131,13 +133,13 @@ def _open_stream(session: Session, plan: EvaluationPlan, unit: Unit) -> StreamWr
     subject = stream("evaluation", plan.id)
     history = session.history.of(subject)
     for payload in session.history.payloads_of(subject, EvaluationProgressed):
-        unit.highest_percent = payload.progress.percent
-        unit.highest_finished_rollouts = payload.completed_tasks
+        plan.unit.highest_percent = payload.progress.percent
+        plan.unit.highest_finished_rollouts = payload.completed_tasks
     if session.claim_epoch == 1:
         return session.emitter.stream(subject, training_id=session.training_id)
     # An operator may have given up every record of it: then it has a position and no creation.
     is_created = any(isinstance(event.payload, EvaluationCreated) for event in history.events)
-    first: Payload = _progressed(session, plan, unit) if is_created else plan.created
+    first: Payload = _progressed(session, plan) if is_created else plan.created
     return claim(
         session.emitter,
         first,
@@ -149,13 +151,13 @@ def _open_stream(session: Session, plan: EvaluationPlan, unit: Unit) -> StreamWr
     ).stream
 
 
-def _progressed(session: Session, plan: EvaluationPlan, unit: Unit) -> EvaluationProgressed:
+def _progressed(session: Session, plan: EvaluationPlan) -> EvaluationProgressed:
     return EvaluationProgressed(
         kind=plan.created.kind,
         current_phase="rollout",
-        current_task_index=unit.finished_so_far,
-        completed_tasks=unit.finished_so_far,
-        progress=session.progress.tracker.of(unit),
+        current_task_index=plan.unit.finished_so_far,
+        completed_tasks=plan.unit.finished_so_far,
+        progress=session.progress.tracker.of(plan.unit),
     )
 
 
@@ -163,7 +165,6 @@ def _begin(
     session: Session,
     plan: EvaluationPlan,
     tasks: Sequence[StatedTask],
-    unit: Unit,
     writer: StreamWriter,
 ) -> GroupRunner:
     progress = session.progress
@@ -182,7 +183,7 @@ def _begin(
     )
 
     def emit_progress() -> None:
-        writer.emit(_progressed(session, plan, unit))
+        writer.emit(_progressed(session, plan))
 
     def on_progress() -> None:
         session.check_stop()
@@ -192,7 +193,7 @@ def _begin(
     return GroupRunner(
         *(session, source, groups),
         stream=writer,
-        unit=unit,
+        unit=plan.unit,
         temperature=session.config.eval_temperature if temperature is None else temperature,
         on_progress=on_progress,
         recalled=session.recalled(source, groups),
@@ -247,8 +248,9 @@ def _finished(
     )
 
 
-def evaluation_summary(plan: EvaluationPlan, finished: EvaluationFinished) -> EvaluationSummary:
-    """The result as later steps and summaries need it."""
+def evaluation_summary(label: str, result: RecordedResult) -> EvaluationSummary:
+    """The result as later steps and summaries need it; `label`: the evaluation's."""
+    created, finished = result.created, result.finished
     by_task = finished.metrics.get("by_task")
     known = by_task if isinstance(by_task, dict) else {}
     by_skill = finished.metrics.get("by_skill")
@@ -258,8 +260,8 @@ def evaluation_summary(plan: EvaluationPlan, finished: EvaluationFinished) -> Ev
         recorded = finished.metrics.get("standard_error")
         error = float(recorded) if isinstance(recorded, int | float) else 0.0
     return EvaluationSummary(
-        label=plan.label,
-        step=plan.created.step or 0,
+        label=label,
+        step=created.step or 0,
         success=finished.success_rate,
         standard_error=error,
         episodes=finished.completed_tasks,
@@ -270,11 +272,11 @@ def evaluation_summary(plan: EvaluationPlan, finished: EvaluationFinished) -> Ev
             if name.startswith("test/") and isinstance(value, int | float)
         },
         by_skill=_COUNTS.validate_python(by_skill or {}),
-        temperature=plan.created.temperature,
-        split=plan.created.split,
-        num_tasks=plan.created.num_tasks,
-        task_source=plan.created.task_source,
-        evaluation_id=str(plan.id),
+        temperature=created.temperature,
+        split=created.split,
+        num_tasks=created.num_tasks,
+        task_source=created.task_source,
+        evaluation_id=str(result.id),
         counts=counts_by_task(finished.metrics),
     )
 
@@ -323,9 +325,9 @@ class EvaluatedTasks:
 
 
 def plan_evaluations(
-    session: Session, evaluated: EvaluatedTasks, step: int
+    session: Session, evaluated: EvaluatedTasks, step: int, max_turns: int
 ) -> tuple[EvaluationPlan, ...]:
-    """Those of a training after step `step`; 0: before the first.
+    """Those of a training after step `step`; 0: before the first. `max_turns`: of an episode.
 
     The main one comes first, a sampled one may come next to a greedy one.
     """
@@ -338,7 +340,8 @@ def plan_evaluations(
             created = created.model_copy(update={"temperature": None})
         temperature = created.temperature
         label = evaluation_label(kind, step, temperature)
-        plans.append(EvaluationPlan(_id(session, step, temperature), label, created))
+        unit = Unit(created.total_tasks, max_turns, is_step=False)
+        plans.append(EvaluationPlan(_id(session, step, temperature), label, created, unit))
     return tuple(plans)
 
 

@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
-from typing import NamedTuple
 from uuid import UUID
 
 from producer.config import RunConfig
@@ -40,13 +39,6 @@ from schemas.checkpoint import CheckpointSaved
 from schemas.step import StepFinished
 
 logger = logging.getLogger(__name__)
-
-
-class PlannedEvaluation(NamedTuple):
-    """An evaluation and its share of the training's progress."""
-
-    plan: EvaluationPlan
-    unit: Unit
 
 
 @dataclass(slots=True)
@@ -93,7 +85,7 @@ class TrainingLoop:
     def _train(
         self,
         steps: Mapping[int, Unit],
-        evaluations: Mapping[int, Sequence[PlannedEvaluation]],
+        evaluations: Mapping[int, Sequence[EvaluationPlan]],
         collect: Callable[[int], CollectedStep],
         ahead: CollectAhead | None = None,
     ) -> None:
@@ -145,7 +137,7 @@ class TrainingLoop:
         # After `now`: a step that begins in between is either found here or later than `now`.
         return self._begun_since.pop(step, now)
 
-    def _plan_units(self) -> tuple[dict[int, Unit], dict[int, tuple[PlannedEvaluation, ...]]]:
+    def _plan_units(self) -> tuple[dict[int, Unit], dict[int, tuple[EvaluationPlan, ...]]]:
         """Add every unit of the generation to the tracker; finished ones count as done.
 
         Steps from 1, and evaluations by the step that they come after; 0: before the first.
@@ -154,12 +146,8 @@ class TrainingLoop:
         max_steps = max(task.task.max_steps for task in (*self.tasks, *self.evaluated.tasks))
         max_turns = min(config.max_turns, max_steps)
 
-        def planned(step: int) -> tuple[PlannedEvaluation, ...]:
-            plans = plan_evaluations(self.session, self.evaluated, step)
-            return tuple(
-                PlannedEvaluation(plan, Unit(plan.created.total_tasks, max_turns, is_step=False))
-                for plan in plans
-            )
+        def planned(step: int) -> tuple[EvaluationPlan, ...]:
+            return plan_evaluations(self.session, self.evaluated, step, max_turns)
 
         steps: dict[int, Unit] = {}
         evaluations = {} if config.skip_baseline else {0: planned(0)}
@@ -177,15 +165,15 @@ class TrainingLoop:
                     unit.finish()
         return steps, evaluations
 
-    def _evaluate(self, planned: Sequence[PlannedEvaluation]) -> None:
+    def _evaluate(self, planned: Sequence[EvaluationPlan]) -> None:
         """Run what has no result yet, the main one first; skills are measured by that one."""
         for item in planned:
-            if self._is_recorded(item.plan, is_main=item is planned[0]):
+            if self._is_recorded(item, is_main=item is planned[0]):
                 item.unit.finish()
                 continue
-            summary = run_evaluation(self.session, item.plan, self.evaluated.tasks, item.unit)
+            summary = run_evaluation(self.session, item, self.evaluated.tasks)
             if item is planned[0]:
-                measured = skills_measured(self.session, item.plan, summary)
+                measured = skills_measured(self.session, item, summary)
                 if measured is not None:
                     self.session.stream.emit(measured)
             self.owned.keep_evaluation(summary)

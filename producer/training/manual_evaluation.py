@@ -238,9 +238,10 @@ def _evaluate(
         created = evaluated.created(session, "manual", step, config.evaluation_passes[0])
         unit = Unit(created.total_tasks, config.max_turns, is_step=False)
         session.progress.tracker.units.append(unit)
-        plan = EvaluationPlan(evaluation_id, f"eval-manual-{evaluation_id.hex[:8]}", created)
+        label = f"eval-manual-{evaluation_id.hex[:8]}"
+        plan = EvaluationPlan(evaluation_id, label, created, unit)
         try:
             with progress_bars(session.progress.tracker):
-                return run_evaluation(session, plan, evaluated.tasks, unit, on_outcomes)
+                return run_evaluation(session, plan, evaluated.tasks, on_outcomes)
         finally:
             session.left_devices.seal()

@@ -25,11 +25,12 @@ from producer.policy.learner import Learner
 from producer.policy.remote_checkpoint import SCHEME, RemoteCheckpoint, write_remote
 from producer.resume import resume_state
 from producer.resume.foreign_drops import fetch_drops
+from producer.resume.recorded_results import RecordedResult
 from producer.resume.recorded_training import RecordedStep, RecordedTraining, read_recorded_training
 from producer.resume.resume_state import EvaluationSummary, Manifest, SavedState
 from producer.resume.run_folder import find_run_folder
 from producer.resume.training_history import TrainingHistory
-from producer.training.evaluation import EvaluationPlan, evaluation_summary
+from producer.training.evaluation import evaluation_summary
 from producer.training.kept_trainings import check_known, unknown_training
 from producer.training.loaded import load_policy
 from producer.training.recorded_updates import RedoneStep, redo_steps
@@ -125,8 +126,8 @@ def _evaluations(
     for item in history.scheduled(newest.generation):
         finished = history.evaluation_finished(item.id)
         if finished is not None and (item.created.step or 0) <= newest.number:
-            plan = EvaluationPlan(item.id, item.label, item.created)
-            found[item.label] = evaluation_summary(plan, finished)
+            result = RecordedResult(item.id, item.created, finished)
+            found[item.label] = evaluation_summary(item.label, result)
     return tuple(sorted(found.values(), key=lambda item: item.step))
 
 
