@@ -145,7 +145,7 @@ class RolloutEngine:
                 left_devices=self._left_devices,
             )
             running = RunningEpisode(
-                episode, environment, self._done, max_answer_s=self._settings.max_turn_time_s
+                episode, environment, self._done, max_answer_s=self._settings.max_turn_time_seconds
             )
             self._active.append(running)
             self._on_begin(plan)

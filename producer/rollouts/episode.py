@@ -6,11 +6,11 @@ batches and deadlines are the engine's.
 
 import logging
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
 from uuid import UUID
 
+from producer.algorithms.settings import SettingsGroup
 from producer.bounded_text import cut
 from producer.codecs.codec import CONTEXT_FULL
 from producer.emit import Emitter
@@ -72,28 +72,27 @@ NUM_JUDGED_SCREENS = 3
 """Screenshots that a judge sees: the last, and those before the last actions."""
 
 
-@dataclass(frozen=True, slots=True)
-class EpisodeSettings:
-    """What all rollouts of a run share."""
+class EpisodeSettings(SettingsGroup):
+    """What all rollouts of a run share: fields of the configuration, and what it names."""
 
     training_id: UUID | None
     max_tokens: int
     """Of one completion."""
-    max_task_time_s: float
+    max_task_time_seconds: float
     """An episode whose actions have taken longer ends after its turn and is judged. The policy's
     time does not count: it depends on the batch, the server and the machine."""
-    max_turn_time_s: float
+    max_turn_time_seconds: float
     """An environment that does not answer for so long has failed."""
     turn_cost: float
     parse_error_cost: float
+    validate_every_turn: bool = False
+    """Ask the validator after every turn, not only at the end."""
     ask_model: AskModel | None = None
     """Asks the endpoints that judge tasks; None where no task names one."""
     rubric: Rubric | None = None
     """Grades the last completion; None: its verdict is enough."""
     reward: Reward = binary
     """Of the outcome, before the costs."""
-    validate_every_turn: bool = False
-    """Ask the validator after every turn, not only at the end."""
 
 
 class Episode:
@@ -253,7 +252,7 @@ class Episode:
             or any(call.tool_name == CONTEXT_FULL for call in acted.actions)
             or (self._ends_on_parse_error and any(_is_unparsed(call) for call in acted.actions))
             or len(self._turns) + 1 >= self.plan.max_turns
-            or self._action_seconds > self._settings.max_task_time_s
+            or self._action_seconds > self._settings.max_task_time_seconds
         )
         self._turn_seconds += monotonic() - sampled.started_s
         version = sampled.completion.policy_version

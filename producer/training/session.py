@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from producer.algorithms.settings import settings_of
 from producer.config import RunConfig
 from producer.emit import Emitter, StreamWriter
 from producer.environments.environment import Environment
@@ -129,17 +130,13 @@ class Session:
         return RolloutEngine(
             policy=self.learner,
             make_environment=self._make_environment,
-            settings=EpisodeSettings(
+            settings=settings_of(
+                config,
+                EpisodeSettings,
                 training_id=self.training_id,
-                max_tokens=config.max_tokens,
-                max_task_time_s=config.max_task_time_seconds,
-                max_turn_time_s=config.max_turn_time_seconds,
-                turn_cost=config.turn_cost,
-                parse_error_cost=config.parse_error_cost,
                 ask_model=self.ask_model,
                 rubric=self.rubric,
                 reward=self.reward,
-                validate_every_turn=config.validate_every_turn,
             ),
             max_concurrent=config.concurrent_rollouts,
             emitter=self.emitter,

@@ -17,6 +17,7 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
+from producer.algorithms.settings import settings_of
 from producer.bounded_text import cut
 from producer.codecs.codec import Codec
 from producer.config import RunConfig
@@ -310,16 +311,12 @@ class AssignmentRunner:
             from producer.validators.model_judge import open_judge
 
             ask_model = open_judge(self._environ, config.max_turn_time_seconds)
-        return EpisodeSettings(
+        return settings_of(
+            config,
+            EpisodeSettings,
             training_id=assignment.training_id,
-            max_tokens=config.max_tokens,
-            max_task_time_s=config.max_task_time_seconds,
-            max_turn_time_s=config.max_turn_time_seconds,
-            turn_cost=config.turn_cost,
-            parse_error_cost=config.parse_error_cost,
             ask_model=ask_model,
             reward=config.make_reward(),
-            validate_every_turn=config.validate_every_turn,
         )
 
     def _open(

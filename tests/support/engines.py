@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from producer.emit import Emitter
@@ -39,7 +38,7 @@ def make_engine(
     engine = RolloutEngine(
         policy=policy,
         make_environment=make,
-        settings=replace(SETTINGS, max_turn_time_s=turn_time_s),
+        settings=SETTINGS.model_copy(update={"max_turn_time_seconds": turn_time_s}),
         max_concurrent=max_concurrent,
         emitter=emitter,
         clock=lambda: datetime.now(UTC),

@@ -195,4 +195,11 @@ WIFI = Task("wifi", "Wifi", "Turn wifi on.", "easy", "settings", 4, "wifi_enable
 TRAINING = ids.training_id("t")
 STEP = ids.step_id(TRAINING, 0, 1)
 SOURCE = RolloutSource("step", STEP, "step-1", 0, 0, stream("training", TRAINING))
-SETTINGS = EpisodeSettings(TRAINING, 12, 1800.0, 30.0, turn_cost=0.02, parse_error_cost=0.1)
+SETTINGS = EpisodeSettings(
+    training_id=TRAINING,
+    max_tokens=12,
+    max_task_time_seconds=1800.0,
+    max_turn_time_seconds=30.0,
+    turn_cost=0.02,
+    parse_error_cost=0.1,
+)

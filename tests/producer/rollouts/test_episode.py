@@ -104,7 +104,7 @@ def test_an_episode_opens_takes_turns_is_judged_and_closes(emitter: Emitter) -> 
 
 def test_time_that_the_policy_takes_never_ends_an_episode(emitter: Emitter) -> None:
     # Every turn takes longer than the limit, and no action takes any time.
-    limited = replace(SETTINGS, max_task_time_s=1e-12)
+    limited = SETTINGS.model_copy(update={"max_task_time_seconds": 1e-12})
     drive = Drive(emitter, settings=limited, action_s=0.0)
     drive.until()
     assert drive.result is not None
@@ -116,7 +116,7 @@ def test_an_episode_ends_with_the_turn_in_which_its_actions_have_taken_too_long(
     emitter: Emitter, limit_s: float, num_turns: int
 ) -> None:
     # 4 s a turn, and at most four turns: 4, 8, 12 and 16 s.
-    limited = replace(SETTINGS, max_task_time_s=limit_s)
+    limited = SETTINGS.model_copy(update={"max_task_time_seconds": limit_s})
     drive = Drive(emitter, lambda _request: Click(x=3, y=4), limited, action_s=4.0)
     drive.until()
     assert drive.result is not None

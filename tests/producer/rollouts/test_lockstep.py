@@ -151,5 +151,5 @@ def test_a_request_to_stop_is_noticed_while_a_device_keeps_everybody_waiting(
     engine.submit(plan(0))
     with pytest.raises(StopRequestedError):
         list(engine.run())
-    assert time.monotonic() - begun_s < SETTINGS.max_turn_time_s / 2
+    assert time.monotonic() - begun_s < SETTINGS.max_turn_time_seconds / 2
     device.released.set()

@@ -84,14 +84,14 @@ def finished(emitter: Emitter) -> RolloutFinished:
 def test_the_first_turn_after_which_the_task_was_solved_is_known_if_the_validator_is_asked(
     emitter: Emitter, is_asked: bool, expected: int | None
 ) -> None:
-    settings = replace(SETTINGS, validate_every_turn=is_asked)
+    settings = SETTINGS.model_copy(update={"validate_every_turn": is_asked})
     run_episode(emitter, settings, click_three_times)
     assert finished(emitter).num_turns == 4
     assert finished(emitter).turn_first_success == expected
 
 
 def test_an_episode_that_never_solves_its_task_has_no_first_success(emitter: Emitter) -> None:
-    settings = replace(SETTINGS, validate_every_turn=True)
+    settings = SETTINGS.model_copy(update={"validate_every_turn": True})
     run_episode(emitter, settings, lambda _: Terminate())
     assert finished(emitter).turn_first_success is None
 
@@ -103,7 +103,7 @@ def test_a_reward_is_given_the_whole_outcome_and_the_costs_come_off(emitter: Emi
         outcomes.append(outcome)
         return 5.0
 
-    settings = replace(SETTINGS, reward=reward, validate_every_turn=True)
+    settings = SETTINGS.model_copy(update={"reward": reward, "validate_every_turn": True})
     result = run_episode(emitter, settings, click_three_times)
     assert result.reward == pytest.approx(5.0 - 4 * 0.02)
     assert outcomes == [
@@ -144,7 +144,7 @@ def test_a_user_s_reward_is_not_cut_off_by_the_time_limit_of_the_device(emitter:
         environment,
         policy_name="scripted",
         policy_version=0,
-        settings=replace(SETTINGS, rubric=rubric, turn_cost=0.0),
+        settings=SETTINGS.model_copy(update={"rubric": rubric, "turn_cost": 0.0}),
         emitter=emitter,
         clock=lambda: NOW,
     )
@@ -167,7 +167,7 @@ def test_a_reward_that_raises_fails_the_attempt_and_blames_no_device(emitter: Em
         message = "no such key"
         raise KeyError(message)
 
-    result = run_episode(emitter, replace(SETTINGS, reward=broken), click_three_times)
+    result = run_episode(emitter, SETTINGS.model_copy(update={"reward": broken}), click_three_times)
     assert (result.is_scored, result.num_turns) == (False, 4)
     assert result.failure is not None
     assert result.failure.error_type == "reward"

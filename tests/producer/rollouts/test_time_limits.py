@@ -1,7 +1,6 @@
 """A device's calls have a time limit, a rubric has none of theirs."""
 
 import math
-from dataclasses import replace
 from datetime import UTC, datetime
 from queue import SimpleQueue
 from time import monotonic
@@ -38,7 +37,7 @@ def test_only_a_rubric_has_not_the_time_limit_of_a_device(
         device,
         policy_name="scripted",
         policy_version=3,
-        settings=replace(SETTINGS, rubric=graded if has_rubric else None),
+        settings=SETTINGS.model_copy(update={"rubric": graded if has_rubric else None}),
         emitter=emitter,
         clock=lambda: NOW,
     )
