@@ -94,7 +94,7 @@ def command(
         raise UsageError(message)
     key = os.environ.get(KEY_VARIABLE) or None
     _check(host, key)
-    compute = _computed(device, dtype)
+    compute = _compute_settings(device, dtype)
     folder = model_name
     if model_name not in {None, DEMO_POLICY}:
         folder = policy_path("--model-name", str(model_name), NotFoundError)
@@ -124,7 +124,7 @@ def command(
     uvicorn.Server(config).run(sockets=[listening])
 
 
-def _computed(device: str, dtype: str) -> ComputeSettings:
+def _compute_settings(device: str, dtype: str) -> ComputeSettings:
     """UsageError for a device that is not supported."""
     try:
         return ComputeSettings.model_validate({"device": device, "dtype": dtype})

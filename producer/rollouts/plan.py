@@ -122,7 +122,7 @@ class RolloutResult:
         """Of a completed attempt."""
         return self.finished.reward
 
-    def judged(self, reward: float, *, success: bool) -> "RolloutResult":
+    def with_verdict(self, reward: float, *, success: bool) -> "RolloutResult":
         """A completed attempt with another verdict and reward."""
         changed = {"reward": reward, "task_success": success}
         return replace(self, end=self.finished.model_copy(update=changed))

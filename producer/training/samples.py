@@ -194,7 +194,7 @@ def _controlled(
     seen = list(outcomes)
     for num in trained:
         results = [
-            result.judged(one.reward, success=one.is_right)
+            result.with_verdict(one.reward, success=one.is_right)
             for result, one in zip(outcomes[num].results, judged, strict=False)
         ]
         seen[num] = replace(outcomes[num], results=tuple(results))

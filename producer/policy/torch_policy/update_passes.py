@@ -58,7 +58,7 @@ class JointLoss(NamedTuple):
     """Measurements that are added up over a step."""
 
 
-JointLossOf = Callable[[CompletionStates, PaddedBatch], JointLoss | None]
+ComputeJointLoss = Callable[[CompletionStates, PaddedBatch], JointLoss | None]
 """None: nothing is added. Called from several threads."""
 
 
@@ -90,7 +90,7 @@ class UpdatePasses:
     network: Network
     encoder: ScreenEncoder
     settings: UpdateSettings
-    joint_loss: JointLossOf | None
+    joint_loss: ComputeJointLoss | None
     """Of a learned advantage; None: the trajectories have their advantages."""
     parameters: Sequence[nn.Parameter]
     """The active adapter's, then the learned advantage's. Found once: a search takes as long as a

@@ -166,7 +166,7 @@ def test_a_trajectory_says_how_its_rollout_ended() -> None:
             "tasks": {"source_type": "demo_all"},
         }
     )
-    right = result(1, 3, 0.25).judged(0.25, success=True)
+    right = result(1, 3, 0.25).with_verdict(0.25, success=True)
     given = trajectory(config, right, advantage=None, is_trained=True)
     tokens = ((0.0, 0.0, 0.25),)
     assert given.outcome == RolloutOutcome(
