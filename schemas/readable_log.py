@@ -105,8 +105,8 @@ def primary_code(error: Exception) -> int:
 def why_unread(error: Exception) -> str:
     """Why a file could not be opened or read, with what to do."""
     if primary_code(error) in HELD:
-        return f"{error}; another process holds it: end it, or continue it if it is paused"
-    return f"{error}; correct its rights, or restore a backup"
+        return f"{error}; another process has it locked: stop it, or resume it if it is paused"
+    return f"{error}; correct its permissions, or restore a backup"
 
 
 def read_log_file(

@@ -105,7 +105,7 @@ def _topic_problems(topic: str, values: Mapping[str, str]) -> Iterator[Finding]:
             "topics",
             f"{topic} has the producers' times, which may go backwards within a partition",
             f"{change} message.timestamp.type=LogAppendTime. Existing records keep their times:"
-            " continue trainings that have begun on the hosts that have their state",
+            " continue existing trainings on the hosts that hold their state",
         )
 
 

@@ -4,6 +4,7 @@ Without a `model_name`, or with `demo`, the preset replaces some defaults (`DEMO
 that are given win over both. Secrets are no part of it.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
@@ -39,7 +40,7 @@ from producer.config.training import (
     ReportingFields,
 )
 from producer.errors import UsageError
-from producer.field_errors import field_problems, invalid
+from producer.field_errors import field_problems, invalid, under_given_names
 from producer.policy.adapter_settings import AdapterSettings
 from producer.policy.compute_settings import ComputeSettings
 from producer.rewards import Reward
@@ -257,9 +258,12 @@ class RunConfig(ConfigFields):
         return read_continued(explicit, recorded, overwrite=overwrite)
 
 
-def read_config(given: dict[str, Any]) -> RunConfig:
-    """Validate a configuration; UsageError lists every problem, one per line."""
-    return _validated(RunConfig, given)
+def read_config(given: dict[str, Any], names: Mapping[str, str] | None = None) -> RunConfig:
+    """Validate a configuration; UsageError lists every problem, one per line.
+
+    `names`: what the user calls a field, by ours.
+    """
+    return _validated(RunConfig, given, names)
 
 
 def read_fields(given: dict[str, Any]) -> dict[str, JsonValue]:
@@ -287,11 +291,14 @@ def read_continued(
     return config
 
 
-def _validated(model: type[FieldsT], given: dict[str, Any]) -> FieldsT:
+def _validated(
+    model: type[FieldsT], given: dict[str, Any], names: Mapping[str, str] | None = None
+) -> FieldsT:
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        raise invalid(field_problems(error, RunConfig.model_fields)) from None
+        problems = field_problems(error, RunConfig.model_fields)
+        raise invalid(under_given_names(problems, names or {})) from None
 
 
 DECISIVE = frozenset({"environment", "model_name", "tasks", "lora_rank"})

@@ -69,8 +69,8 @@ class BatchFields(SettingsGroup):
     default with the advantages gae, remax, reinforce and rejection, which do not compare within a
     group."""
     refill_rounds: NonNegativeInt = 0
-    """Rounds in which a step samples as many new groups, of other tasks, as were dropped for equal
-    rewards (DAPO's dynamic sampling). 0: none."""
+    """Most extra rounds of sampling of a step: each replaces the groups of equal rewards by groups
+    of other tasks (DAPO's dynamic sampling)."""
 
 
 class OptimisationFields(

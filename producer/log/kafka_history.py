@@ -87,7 +87,8 @@ class KafkaHistory:
             f"the {TIMES_SETTING} of {unstamped[0]} is not {TOPIC_SETTINGS[TIMES_SETTING]}, or this"
             " user has no right to read that setting"
             if unstamped
-            else f"the earliest record of training {training_id} is not its first"
+            else f"the beginning of training {training_id} is missing: retention deleted it,"
+            " or another writer used its stream"
         )
         logger.info("reading %s from its beginning: %s", topic, reason)
         return {}

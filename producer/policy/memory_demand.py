@@ -292,7 +292,10 @@ def _sampling(network: NetworkSize, work: Workload, kept_bytes: int) -> list[Ter
     logits = 3 * rows * network.vocabulary * FLOAT32_BYTES
     return [
         # A part of a batch holds at least one episode.
-        Term("the same once more for the episodes being sampled", max(kept_bytes, one_episode)),
+        Term(
+            "working copy of the KV cache for the episodes being sampled",
+            max(kept_bytes, one_episode),
+        ),
         Term(
             f"activations of a prefill: {network.passing_bytes:,} bytes a token, and logits of"
             f" {rows:,} rows",

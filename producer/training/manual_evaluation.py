@@ -5,7 +5,6 @@ It claims no training; its events have a stream of their own.
 
 import logging
 import os
-import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -115,20 +114,17 @@ def evaluate(
 def config_of_policy(given: dict[str, Any]) -> RunConfig:
     """The configuration for a policy that no training made.
 
-    Its tasks are those that it is evaluated on: it was trained on none. Without any it is evaluated
-    on the environment's own, which on the phone are those held out from training. UsageError, also
-    where there are none.
+    `tasks` are those that it is evaluated on: it was trained on none. Without `eval_tasks` these
+    are the environment's default tasks, on the phone the held-out ones. UsageError, also if it has
+    none.
     """
     tasks = given.get("eval_tasks")
     is_on_phone = given.get("environment") in {None, DEFAULT_AGENT}
     if tasks is None and is_on_phone and given.get("model_name") not in WITH_DEFAULT_TASKS:
         tasks = {"source_type": "demo_training"}
-    try:
-        config = read_config(given if tasks is None else {"tasks": tasks, **given})
-    except UsageError as error:
-        # The command has no other tasks.
-        message = re.sub(r"^( *)tasks:", r"\1eval_tasks:", str(error), flags=re.MULTILINE)
-        raise UsageError(message) from None
+    config = read_config(
+        given if tasks is None else {"tasks": tasks, **given}, {"tasks": "eval_tasks"}
+    )
     return with_adapter_settings(config)
 
 

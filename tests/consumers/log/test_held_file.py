@@ -42,7 +42,7 @@ def test_a_lost_race_for_the_wal_is_run_again_a_few_times(
     if num_lost < PROTOCOL_ATTEMPTS:
         assert LocalLogFile(log).log_id
     else:
-        with pytest.raises(UnreachableError, match="locking protocol; another process holds it"):
+        with pytest.raises(UnreachableError, match="locking protocol; another process has it"):
             _ = LocalLogFile(log).log_id
 
 
@@ -54,6 +54,6 @@ def test_a_log_that_a_process_holds_whole_is_not_said_to_be_broken(
     with closing(sqlite3.connect(log, isolation_level=None)) as holder:
         holder.execute("PRAGMA locking_mode = EXCLUSIVE")
         holder.execute("BEGIN IMMEDIATE")
-        with pytest.raises(UnreachableError, match="locked; another process holds it: end it"):
+        with pytest.raises(UnreachableError, match="locked; another process has it locked: stop"):
             _ = LocalLogFile(log).log_id
     assert LocalLogFile(log).log_id

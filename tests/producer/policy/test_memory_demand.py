@@ -81,7 +81,7 @@ def test_sampling_holds_every_episode_at_its_full_length_twice() -> None:
     # A token takes 2 x 28 layers x 1,024 floats x 4 bytes.
     of_episode = 20 * 3000 * 229_376
     assert terms["KV cache"] == 8 * of_episode
-    assert terms["the same once more for the episodes being sampled"] == 8 * of_episode
+    assert terms["working copy of the KV cache for the episodes being sampled"] == 8 * of_episode
     assert "adapter" not in terms
 
 
@@ -89,7 +89,9 @@ def test_a_bound_on_the_caches_leaves_one_episode_at_least() -> None:
     work = replace(WORK, extent=replace(PHONE, is_training=False))
     terms = by_name(QWEN_2B, computed(work, ComputeSettings(kv_cache_bytes=2**30)))
     assert terms["KV cache"] == 2**30
-    assert terms["the same once more for the episodes being sampled"] == 20 * 3000 * 229_376
+    assert (
+        terms["working copy of the KV cache for the episodes being sampled"] == 20 * 3000 * 229_376
+    )
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,8 @@ RULES: Final[Mapping[str, Mapping[str, bool]]] = {
 """Attribute -> the fields of `Rules` that it sets."""
 OTHERS: Final = {
     "BINARY": "texts are compared without case and accents",
-    "ON UPDATE": "an UPDATE changes what it names",
-    "CHECK": "no conditions are checked",
+    "ON UPDATE": "here an UPDATE changes only the columns that it assigns",
+    "CHECK": "CHECK conditions are not enforced here",
     "REFERENCES": "there is one table",
 }
 """Attribute that is refused -> why."""

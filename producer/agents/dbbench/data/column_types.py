@@ -139,7 +139,10 @@ class ColumnType:
         if self._is_within(rounded):
             if self.kind == "INT":
                 if self.rules.is_numbered and not rounded:
-                    message = "0 of AUTO_INCREMENT is the next number; write that number"
+                    message = (
+                        "MySQL replaces 0 in an AUTO_INCREMENT column by the next number; write"
+                        " that number"
+                    )
                     raise ValueError(message)
                 return int(rounded)
             number = single(float(rounded)) if self.is_single else float(rounded)
@@ -220,7 +223,7 @@ def column_type(declared: str) -> ColumnType:
         )
     except ValueError as error:
         reason = str(error)
-    message = f"{declared!r} is no type of DB Bench; {reason}"
+    message = f"column type {declared!r} is not supported; {reason}"
     raise ValueError(message)
 
 
@@ -232,7 +235,7 @@ def _with_rules(type_: ColumnType, read: Declaration) -> ColumnType:
         refuse_type("VARCHAR(50)", read.type, "which is too long for PRIMARY KEY and UNIQUE")
     if rules.is_numbered:
         if type_.kind != "INT" or read.name == "YEAR":
-            refuse_attribute("AUTO_INCREMENT", "it is of whole numbers")
+            refuse_attribute("AUTO_INCREMENT", "it needs a column of whole numbers")
         if not rules.is_key:
             refuse_type("AUTO_INCREMENT PRIMARY KEY", "AUTO_INCREMENT", "which needs a key")
     if rules.default is None:

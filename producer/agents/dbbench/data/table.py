@@ -32,7 +32,7 @@ def _check_keys(
         ("AUTO_INCREMENT", sum(kind.rules.is_numbered for kind in types)),
     ):
         if num_columns > 1:
-            message = f"column_info_list: {num_columns} columns are {attribute}; one can be"
+            message = f"column_info_list: {num_columns} columns are {attribute}; at most one may be"
             raise ValueError(message)
     for column, kind, values in zip(table.columns, types, zip(*rows, strict=True), strict=False):
         seen: dict[Value, int] = {}

@@ -108,7 +108,7 @@ def test_a_value_that_mysql_would_refuse_is_refused(
     ],
 )
 def test_another_type_is_refused_with_those_that_there_are(declared: str) -> None:
-    with pytest.raises(ValueError, match=r"is no type of DB Bench; .*VARCHAR\(50\)"):
+    with pytest.raises(ValueError, match=r"is not supported; .*VARCHAR\(50\)"):
         column_type(declared)
 
 
