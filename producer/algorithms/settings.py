@@ -27,6 +27,14 @@ class OptimizerSettings(SettingsGroup):
     """Steps of the optimiser."""
 
     num_substeps: PositiveInt = Field(1, description="Optimiser steps per batch.")
+    group_by_prefix: bool = Field(
+        False,
+        description=(
+            "Put rollouts whose prompts begin alike (one task's, or questions about one database)"
+            " into the same optimiser step, which computes their common beginning once. Off: each"
+            " rollout is put into one at random."
+        ),
+    )
     ppo_epochs: PositiveInt = Field(
         1, description="Passes over a step's rollouts, each of num_substeps optimiser steps."
     )

@@ -119,6 +119,13 @@ class FineTuningConfig(BaseModel):
         1.0, description="Clip the gradient to this global L2 norm."
     )
     batch_size: PositiveInt = Field(256, description="Examples per optimiser step.")
+    group_by_prefix: bool = Field(
+        False,
+        description=(
+            "Put examples whose prompts begin alike (questions about one database) into the same"
+            " optimiser step, which computes their common beginning once. Only with sft."
+        ),
+    )
     max_length: PositiveInt = Field(
         8192, description="Tokens of an example; longer ones are left out and counted."
     )
@@ -184,6 +191,9 @@ class FineTuningConfig(BaseModel):
     def _check_together(self) -> Self:
         if self.objective == "pairwise_reward" and self.train_type == "lora":
             message = "train_type: a pairwise reward model is trained whole; use full"
+            raise ValueError(message)
+        if self.objective != "sft" and self.group_by_prefix:
+            message = "group_by_prefix: reward models are trained on examples in any order; omit it"
             raise ValueError(message)
         return self
 

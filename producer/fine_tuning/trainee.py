@@ -170,6 +170,7 @@ def open_trainee(config: FineTuningConfig, examples: Examples) -> Trainee:
             _fit_settings(config),
             is_bfloat16=config.dtype == "bfloat16",
             pass_tokens=tokens,
+            prompts=_prompts(kept) if config.group_by_prefix else (),
         ),
         _held_out=held_out,
         _pass_tokens=tokens,
@@ -234,7 +235,7 @@ def _objective(
 ) -> CrossEntropy | StepCrossEntropy | BradleyTerry:
     match config.objective:
         case "sft":
-            return CrossEntropy()
+            return CrossEntropy(shares_prompts=config.group_by_prefix)
         case "process_reward":
             return StepCrossEntropy(label_tokens(tokenizer, _marks(config)))
         case "pairwise_reward":
@@ -275,6 +276,11 @@ def _encode(
         if length <= max_length:
             kept.append(item)
     return kept
+
+
+def _prompts(examples: Sequence[Any]) -> list[Sequence[int]]:
+    """Of each example of a conversation what is before its first target."""
+    return [example.tokens[: example.loss_mask.index(True)] for example in examples]
 
 
 def _marks(config: FineTuningConfig) -> StepMarks:

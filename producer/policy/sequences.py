@@ -8,12 +8,13 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, zip_longest
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from producer.algorithms.settings import UpdateSettings
 from producer.environments.environment import Screenshot
 from producer.policy.learner import Trajectory
 from producer.policy.policy import SampledTokens
+from producer.policy.prefix_clusters import shuffle_by_prefix
 from producer.process_rewards.cocte import starts_of
 
 
@@ -89,6 +90,18 @@ def trajectory_parts(trajectories: Sequence[Trajectory]) -> Iterator[TrajectoryP
                 yield TrajectoryPart(tokens, advantages[start:end], number)
 
 
+class HasTokens(Protocol):
+    """A sequence with what is known of its tokens."""
+
+    @property
+    def tokens(self) -> TokenSequence:
+        """At least one of them was sampled."""
+        ...
+
+
+Part = TypeVar("Part", bound=HasTokens)
+
+
 class Substep(NamedTuple, Generic[Item]):
     """One optimiser step of an update, and what is only measured before it."""
 
@@ -100,12 +113,19 @@ class Substep(NamedTuple, Generic[Item]):
 
 
 def split_into_substeps(
-    trained: Sequence[Item], others: Sequence[Item], settings: UpdateSettings
-) -> list[Substep[Item]]:
-    """The optimiser steps of an update, in order; `others` are measured during the first pass."""
-    # The order is a seeded shuffle, so that a substep does not see one task's groups alone.
-    shuffled = random.Random(settings.seed).sample(trained, len(trained))  # noqa: S311  # order, not secrets
-    steps = split_evenly(shuffled, settings.num_substeps)
+    trained: Sequence[Part], others: Sequence[Part], settings: UpdateSettings
+) -> list[Substep[Part]]:
+    """The optimiser steps of an update, in order; `others` are measured during the first pass.
+
+    The order is a seeded shuffle, so that a substep does not see one task's groups alone; with
+    `group_by_prefix` a shuffle of what begins alike.
+    """
+    rng = random.Random(settings.seed)  # noqa: S311  # order, not secrets
+    if settings.group_by_prefix:
+        order = shuffle_by_prefix([_first_prompt(part.tokens) for part in trained], rng)
+    else:
+        order = rng.sample(range(len(trained)), len(trained))
+    steps = split_evenly([trained[index] for index in order], settings.num_substeps)
     measured = split_evenly(others, max(1, len(steps)))
     return [
         Substep(own, other, is_first=number < len(steps))
@@ -113,6 +133,10 @@ def split_into_substeps(
             zip_longest(steps * settings.ppo_epochs, measured, fillvalue=())
         )
     ]
+
+
+def _first_prompt(sequence: TokenSequence) -> Sequence[int]:
+    return sequence.tokens[: sequence.sampled_at[0]]
 
 
 def token_starts(tokens: Sequence[int], decode: Callable[[Sequence[int]], str]) -> list[int]:

@@ -7,7 +7,6 @@ from typing import Protocol
 import torch
 
 from producer.policy.torch_policy.cpu_parallel import parallel_map
-from producer.policy.torch_policy.logprobs import length_batches
 from producer.supervised.objective import (
     Item,
     Item_contra,
@@ -79,8 +78,9 @@ def evaluate(
         with autocast(network, is_bfloat16=is_bfloat16):
             return objective.outcomes(network, part)
 
-    lengths = [objective.num_tokens(item) for item in items]
-    parts = [[items[at] for at in part] for part in length_batches(lengths, max_tokens)]
+    parts = [
+        [items[at] for at in part] for part in objective.micro_batches(network, items, max_tokens)
+    ]
     with torch.no_grad():
         outcomes = [
             item for found in parallel_map(outcomes_of, parts, network.device) for item in found

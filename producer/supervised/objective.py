@@ -13,6 +13,9 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import PreTrainedModel
 
+from producer.policy.torch_policy.logprobs import length_batches
+from producer.supervised.shared_prompts import shared_batches, shared_states
+
 
 @dataclass(frozen=True, slots=True)
 class Example:
@@ -61,7 +64,16 @@ class Objective(Protocol[Item_contra]):
     """
 
     def num_tokens(self, item: Item_contra) -> int:
-        """Of its longest sequence, by which items are batched."""
+        """Of its longest sequence."""
+        ...
+
+    def micro_batches(
+        self, network: LoadedNetwork, items: Sequence[Item_contra], max_tokens: int
+    ) -> list[list[int]]:
+        """Indices of the items, in batches of at most `max_tokens` padded tokens.
+
+        A longer item is a batch of its own.
+        """
         ...
 
     def num_targets(self, item: Item_contra) -> float:
@@ -73,12 +85,25 @@ class Objective(Protocol[Item_contra]):
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class CrossEntropy:
     """Mean negative log-likelihood of the target tokens, nats."""
+
+    shares_prompts: bool = False
+    """What the examples of a batch begin with is computed once; up to rounding it is the same."""
 
     def num_tokens(self, item: Example) -> int:
         """Length."""
         return len(item.tokens)
+
+    def micro_batches(
+        self, network: LoadedNetwork, items: Sequence[Example], max_tokens: int
+    ) -> list[list[int]]:
+        """By length, or of shared rows."""
+        sequences = [item.tokens for item in items]
+        if self.shares_prompts:
+            return shared_batches(_base(network), sequences, max_tokens)
+        return length_batches([*map(len, sequences)], max_tokens)
 
     def num_targets(self, item: Example) -> int:
         """Target tokens."""
@@ -86,15 +111,27 @@ class CrossEntropy:
 
     def loss_sum(self, network: LoadedNetwork, items: Sequence[Example]) -> Tensor:
         """Sum of -log p over the target tokens; the output layer runs on those alone."""
-        logits_MV, targets_M = target_logits(network, items)
+        logits_MV, targets_M = self._logits(network, items)
         return functional.cross_entropy(logits_MV, targets_M, reduction="sum")
 
     def outcomes(self, network: LoadedNetwork, items: Sequence[Example]) -> list[Outcome]:
         """Of every target token: right if it is the most probable one."""
-        logits_MV, targets_M = target_logits(network, items)
+        logits_MV, targets_M = self._logits(network, items)
         losses_M = functional.cross_entropy(logits_MV, targets_M, reduction="none")
         right_M = logits_MV.argmax(dim=-1) == targets_M
         return list(map(Outcome, losses_M.tolist(), right_M.tolist()))
+
+    def _logits(self, network: LoadedNetwork, items: Sequence[Example]) -> tuple[Tensor, Tensor]:
+        if not self.shares_prompts:
+            return target_logits(network, items)
+        targets = [
+            [at for at, is_target in enumerate(item.loss_mask) if is_target] for item in items
+        ]
+        before = [[at - 1 for at in own] for own in targets]
+        states_MD = shared_states(_base(network), [item.tokens for item in items], before)
+        tokens = [item.tokens[at] for item, own in zip(items, targets, strict=True) for at in own]
+        logits_MV: Tensor = output_layer(network)(states_MD)
+        return logits_MV.float(), torch.tensor(tokens, device=logits_MV.device)
 
 
 def autocast(network: LoadedNetwork, *, is_bfloat16: bool) -> torch.autocast:

@@ -16,6 +16,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreT
 
 from producer.errors import NotFoundError
 from producer.policy.torch_policy.cpu_parallel import compute_on_one_thread
+from producer.policy.torch_policy.logprobs import length_batches
 from producer.policy.torch_policy.placement import choose_placement
 from producer.policy.torch_policy.stored_weights import only_own_weights
 from producer.supervised.objective import Outcome, padded_tokens
@@ -81,6 +82,15 @@ class BradleyTerry:
     def num_tokens(self, item: TokenPair) -> int:
         """Of both sequences, as they are computed together."""
         return 2 * max(len(item.chosen), len(item.rejected))
+
+    def micro_batches(
+        self,
+        _network: Any,  # noqa: ANN401
+        items: Sequence[TokenPair],
+        max_tokens: int,
+    ) -> list[list[int]]:
+        """By length."""
+        return length_batches([self.num_tokens(item) for item in items], max_tokens)
 
     def num_targets(self, _item: TokenPair) -> int:
         """One pair."""

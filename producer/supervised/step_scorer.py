@@ -58,6 +58,15 @@ class StepCrossEntropy:
         """Length."""
         return len(item.tokens)
 
+    def micro_batches(
+        self,
+        _network: LoadedNetwork,
+        items: Sequence[MarkedSteps],
+        max_tokens: int,
+    ) -> list[list[int]]:
+        """By length."""
+        return length_batches([self.num_tokens(item) for item in items], max_tokens)
+
     def num_targets(self, item: MarkedSteps) -> int:
         """Markers."""
         return len(item.markers)

@@ -50,6 +50,7 @@ BEGUN: dict[str, dict[str, Any]] = {
         "learning_rate_warmup_steps": 2,
         "max_gradient_norm": 2.0,
         "num_substeps": 3,
+        "group_by_prefix": True,
         "loss_fn": "ppo",
         "clip_ratio_low": 0.1,
         "clip_ratio_high": 0.3,

@@ -107,6 +107,8 @@ SHOWN_BY: dict[str, str] = {
     "_and_attempts_as_its_batch_says",
     "num_substeps": "tests/producer/policy/test_update.py::test_substeps_split_the_batch_and_each"
     "_takes_a_step",
+    "group_by_prefix": "tests/producer/policy/test_prefix_clusters.py::test_what_begins_alike"
+    "_shares_an_optimiser_step_where_asked",
     "control": "tests/producer/training/test_controls.py::test_a_wrong_sign_negates_the_advantages"
     "_and_not_the_recorded_rewards",
     "mask_truncated": "tests/producer/training/test_batch_metrics.py::test_rollouts_with_a_cut"

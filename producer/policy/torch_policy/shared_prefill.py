@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from producer.policy.prefix_clusters import common_length
 from producer.policy.torch_policy.forward import Prompt, Segment, WorkingCache
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.prefill import Prefilled, join_prefilled, prefill
@@ -60,7 +61,7 @@ def find_groups(prompts: Sequence[Sequence[int]]) -> list[PrefixGroup]:
     that share nothing worth a pass are one group with their neighbours of that kind.
     """
     common = [
-        min(_common_length(first, second), len(first) - 1, len(second) - 1)
+        min(common_length(first, second), len(first) - 1, len(second) - 1)
         for first, second in pairwise(prompts)
     ]
     # Of the prompts before each place: the most tokens that can be saved, and the last group.
@@ -96,10 +97,3 @@ def _rest(segment: Segment, num_shared: int) -> Segment:
     if not num_shared:
         return segment
     return Segment(segment.tokens[num_shared:], [], segment.start_position + num_shared)
-
-
-def _common_length(first: Sequence[int], second: Sequence[int]) -> int:
-    differing = (
-        at for at, (one, other) in enumerate(zip(first, second, strict=False)) if one != other
-    )
-    return next(differing, min(len(first), len(second)))

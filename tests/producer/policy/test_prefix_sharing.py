@@ -11,7 +11,7 @@ from torch import Tensor
 
 from producer.policy import memory_demand
 from producer.policy.sequences import TokenSequence
-from producer.policy.torch_policy import prefix_sharing
+from producer.policy.torch_policy import packed_rows
 from producer.policy.torch_policy.logprobs import (
     completion_logprobs,
     completion_states,
@@ -143,7 +143,7 @@ def test_a_row_is_left_alone_where_attention_would_cost_more_than_sharing_saves(
 def test_a_row_has_at_most_the_tokens_of_a_micro_batch(
     network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prefix_sharing, "_break_even_tokens", lambda _network: 1e9)
+    monkeypatch.setattr(packed_rows, "_break_even_tokens", lambda _size: 1e9)
     alike = [TokenSequence(tokens=[*[1] * 2000, *[own] * 1000]) for own in (2, 3, 4)]
     # Two together have 4,000 of the 4,096 tokens.
     assert share_rows(network, alike, 4096) == [([0, 1], 4000), ([2], 3000)]
@@ -158,7 +158,7 @@ def test_a_micro_batch_holds_rows_of_similar_length_and_at_least_one(network: Ne
 def test_a_group_shares_a_prompt_that_is_nearly_as_long_as_a_pass(
     network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prefix_sharing, "_break_even_tokens", lambda _network: 1e9)
+    monkeypatch.setattr(packed_rows, "_break_even_tokens", lambda _size: 1e9)
     group = [TokenSequence(tokens=[*[1] * 45, *[own] * 4]) for own in range(2, 18)]
     # Of 49 tokens each; a row has up to 98: the prompt and 13 completions. Three are left.
     batches = micro_batches(network, group, max_tokens=50)

@@ -14,6 +14,7 @@ from transformers import PreTrainedModel
 from producer.algorithms.learning_rate import learning_rate_factor
 from producer.errors import MismatchError, NotFoundError
 from producer.policy.torch_policy.loading import load_base, load_network
+from producer.policy.torch_policy.logprobs import length_batches
 from producer.policy.torch_policy.seeded_dropout import seed_dropout
 from producer.supervised.fit import Fit, FitSettings, FitStep, batch_of_step, steps_per_epoch
 from producer.supervised.objective import CrossEntropy, Example, LoadedNetwork
@@ -21,6 +22,10 @@ from tests.producer.supervised.conftest import are_equal, make_examples, weights
 
 SETTINGS = FitSettings(num_steps=6, batch_size=4, learning_rate=1e-2, warmup_steps=2)
 EXAMPLES = make_examples(10)
+ALIKE = [
+    Example((*range(1, 40), 40 + number, 7, 8), (*[False] * 40, True, True)) for number in range(10)
+]
+"""Prompts of 40 tokens of which 39 are the same."""
 Network = Callable[[], LoadedNetwork]
 
 
@@ -169,6 +174,15 @@ class Margin:
         """Of the longer one."""
         return max(len(one.tokens) for one in item)
 
+    def micro_batches(
+        self,
+        _network: LoadedNetwork,
+        items: Sequence[tuple[Example, Example]],
+        max_tokens: int,
+    ) -> list[list[int]]:
+        """By length."""
+        return length_batches([self.num_tokens(item) for item in items], max_tokens)
+
     def num_targets(self, item: tuple[Example, Example]) -> int:  # noqa: ARG002  # the protocol's
         """A pair counts once."""
         return 1
@@ -216,6 +230,28 @@ def test_every_epoch_sees_every_item_once(num_items: int, batch_size: int, seed:
     ]
     assert all(sorted(epoch) == list(range(num_items)) for epoch in epochs)
     assert num_items < 10 or epochs[0] != epochs[1]
+
+
+def test_prompts_that_begin_alike_share_a_batch() -> None:
+    prompts = [[*([schema] * 9), number] for number in range(4) for schema in range(3)]
+    batches = [batch_of_step(step, 12, 4, seed=0, prompts=prompts) for step in range(6)]
+    assert all(len({prompts[index][0] for index in batch}) == 1 for batch in batches)
+    epochs = [[index for batch in batches[at : at + 3] for index in batch] for at in (0, 3)]
+    assert [sorted(epoch) for epoch in epochs] == [list(range(12))] * 2
+
+
+def test_a_fit_that_shares_prompts_takes_the_same_steps_up_to_rounding(folder: Path) -> None:
+    def losses(*, shares_prompts: bool) -> list[float]:
+        settings = replace(SETTINGS, num_steps=4, batch_size=10, learning_rate=1e-3)
+        steps: list[FitStep] = []
+        network, _ = load_base(str(folder))
+        network.requires_grad_(requires_grad=True)
+        Fit(network, ALIKE, CrossEntropy(shares_prompts=shares_prompts), settings).run(steps.append)
+        return [step.loss for step in steps]
+
+    alone, together = losses(shares_prompts=False), losses(shares_prompts=True)
+    assert together == pytest.approx(alone, rel=1e-4)
+    assert together != alone  # else nothing was shared
 
 
 def test_the_learning_rate_rises_linearly_and_falls_as_asked() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch import Tensor
 from transformers import PreTrainedModel
 
 from producer.policy.torch_policy.adapters import fresh_adapter
@@ -51,6 +52,45 @@ def test_the_loss_is_that_of_the_network_with_its_adapter(network: PreTrainedMod
     )
     assert after == pytest.approx(theirs, rel=1e-5)
     assert abs(after - before) > 0.1
+
+
+def alike(schema: int, number: int) -> Example:
+    """A prompt of 30 tokens, of which 27 are the schema's, and an answer of 2 or 3."""
+    tokens = (*[schema] * 27, 40 + number, 41, 42, *[50 + number] * (2 + number % 2))
+    return Example(tokens, tuple(at >= 30 for at in range(len(tokens))))
+
+
+ALIKE = [alike(schema, number) for number in range(4) for schema in (3, 4, 5)]
+
+
+def test_examples_that_share_what_they_begin_with_have_the_loss_of_each_alone(
+    network: PreTrainedModel,
+) -> None:
+    examples = [*ALIKE, *make_examples(3), ALIKE[0]]
+    alone = [CrossEntropy().outcomes(network, [one]) for one in examples]
+    together = CrossEntropy(shares_prompts=True).outcomes(network, examples)
+    expected = [outcome.loss for own in alone for outcome in own]
+    assert [outcome.loss for outcome in together] == pytest.approx(expected, rel=1e-4, abs=1e-5)
+
+
+def test_gradients_of_shared_examples_are_those_of_each_alone(network: PreTrainedModel) -> None:
+    def gradient(*, shares_prompts: bool) -> Tensor:
+        network.requires_grad_(requires_grad=True)
+        network.zero_grad()
+        CrossEntropy(shares_prompts=shares_prompts).loss_sum(network, ALIKE).backward()  # type: ignore[no-untyped-call]
+        return torch.cat([p.grad.flatten() for p in network.parameters() if p.grad is not None])
+
+    alone, together = gradient(shares_prompts=False), gradient(shares_prompts=True)
+    assert float((alone - together).norm() / alone.norm()) < 1e-4
+
+
+def test_a_shared_batch_counts_what_is_shared_once(network: PreTrainedModel) -> None:
+    """One schema's four: 27 tokens, and 3 + 2, 3 + 3, 3 + 2, 3 + 3 of their own."""
+    sharing = CrossEntropy(shares_prompts=True)
+    batches = sharing.micro_batches(network, ALIKE, 27 + 22)
+    assert sorted(len(batch) for batch in batches) == [4, 4, 4]
+    assert all(len({ALIKE[at].tokens[0] for at in batch}) == 1 for batch in batches)
+    assert len(CrossEntropy().micro_batches(network, ALIKE, 27 + 22)) == len(ALIKE)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,121 @@
+"""Sequences that begin alike in one row of a batch, as a tree: what they share is computed once.
+
+A row holds its first sequence whole, and of each later one what follows the beginning that it
+shares with the sequence before it. A tree attention mask and the original positions keep hidden
+states equal to those of the sequence alone, up to rounding.
+
+Sequences are given by their keys: a number for each token. Axes: B rows, T tokens of the longest.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from producer.policy.memory_demand import NetworkSize
+from producer.policy.torch_policy.placement import to_device
+
+Indices = NDArray[np.int64]
+
+
+class SharedRow(NamedTuple):
+    """Which sequences share a row."""
+
+    indices: list[int]
+    """In the row's order; at least one."""
+    num_tokens: int
+
+
+class PackedSequence(NamedTuple):
+    """Where a sequence is in its row."""
+
+    num_shared: int
+    """Its first tokens that are those of the sequence before it."""
+    slots: Indices
+    """Of each of its tokens in the row."""
+
+
+def share_keys(keys: Sequence[Indices], max_tokens: int, size: NetworkSize) -> list[SharedRow]:
+    """The sequences in rows of at most `max_tokens` tokens; a longer one has its own.
+
+    In the order of their keys, a sequence joins the row of the one before it if that is cheaper for
+    a network of this size than a row of its own.
+    """
+    break_even = _break_even_tokens(size)
+    rows: list[SharedRow] = []
+    for index in sorted(range(len(keys)), key=lambda index: keys[index].tolist()):
+        length = len(keys[index])
+        if rows:
+            indices, num_tokens = rows[-1]
+            together = num_tokens + length - _common_prefix_length(keys[indices[-1]], keys[index])
+            apart = _cost(num_tokens, len(indices), break_even) + _cost(length, 1, break_even)
+            is_cheaper = _cost(together, len(indices) + 1, break_even) < apart
+            if is_cheaper and together <= max_tokens:
+                rows[-1] = SharedRow([*indices, index], together)
+                continue
+        rows.append(SharedRow([index], length))
+    return rows
+
+
+def pack_keys(keys: Sequence[Indices]) -> list[PackedSequence]:
+    """The sequences of one row."""
+    packed: list[PackedSequence] = []
+    before = np.zeros(0, dtype=np.int64)
+    for own_keys in keys:
+        num_shared = _common_prefix_length(before, own_keys)
+        start = packed_length(packed)
+        own = np.arange(start, start + len(own_keys) - num_shared)
+        shared = packed[-1].slots[:num_shared] if packed else own[:0]
+        packed.append(PackedSequence(num_shared, np.concatenate([shared, own])))
+        before = own_keys
+    return packed
+
+
+def packed_length(packed: Sequence[PackedSequence]) -> int:
+    """Tokens of the row."""
+    return sum(len(one.slots) - one.num_shared for one in packed)
+
+
+def tree_mask(
+    packed: Sequence[Sequence[PackedSequence]], dtype: torch.dtype, device: torch.device
+) -> Tensor | None:
+    """[B, 1, T, T]: what is added to attention scores. None: no row is shared, so it is causal."""
+    if all(len(own) == 1 for own in packed):
+        return None
+    num_tokens = max(packed_length(own) for own in packed)
+    # Padding attends to itself: a row of scores without any number would become NaN.
+    attends_BTT = np.eye(num_tokens, dtype=np.bool_)[None].repeat(len(packed), axis=0)
+    for attends_TT, own in zip(attends_BTT, packed, strict=True):
+        for num_shared, slots in own:
+            causal = np.tri(len(slots), dtype=np.bool_)[num_shared:]
+            attends_TT[np.ix_(slots[num_shared:], slots)] = causal
+    # As numbers: torch would make a copy of a Boolean mask for each layer, and keep it.
+    attends = to_device(torch.from_numpy(attends_BTT), device)[:, None]
+    mask_B1TT = torch.zeros(attends.shape, dtype=dtype, device=device)
+    return mask_B1TT.masked_fill_(~attends, -torch.inf)
+
+
+def _common_prefix_length(first: Indices, second: Indices) -> int:
+    """Tokens at their beginnings that are equal."""
+    length = min(len(first), len(second))
+    differs = first[:length] != second[:length]
+    return int(differs.argmax()) if differs.any() else length
+
+
+def _cost(num_tokens: int, num_sequences: int, break_even: float) -> float:
+    """Cost of a row, in tokens through the linear layers.
+
+    A mask makes attention compute all pairs, without one it computes half of them. Padding, and
+    masks for the other rows of the batch, are not counted.
+    """
+    pairs = num_tokens**2 / (2 if num_sequences == 1 else 1)
+    return num_tokens + pairs / break_even
+
+
+def _break_even_tokens(size: NetworkSize) -> float:
+    """Tokens in a row for which attention costs as much as the linear layers."""
+    linear = size.hidden * (2 * size.query + 2 * size.key_value + 3 * size.feed_forward)
+    return linear / (2 * size.query)
