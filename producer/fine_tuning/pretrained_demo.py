@@ -35,7 +35,7 @@ from producer.training.run import run
 from schemas.ids import content_hash
 from schemas.installation import Installation
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Raised when a change of the code changes the figures of a recipe."""
 IMITATED: Final = "imitated.json"
 """The golds that are imitated."""
@@ -48,8 +48,8 @@ class PretrainedDemoRecipe:
     """Everything that determines the figures, beside the seed."""
 
     model: str = "smollm2-135m"
-    train_databases: int = 30
-    dev_databases: int = 32
+    train_databases: int = 60
+    dev_databases: int = 64
     questions_per_template: int = 1
     """Of one database and each of the 16 templates, at most."""
     most_tables: int = 2
@@ -60,14 +60,16 @@ class PretrainedDemoRecipe:
     lora_rank: int = 16
     sft_epochs: int = 3
     sft_learning_rate: float = 1e-3
-    group_size: int = 4
+    group_size: int = 2
     """Answers to each training question."""
     temperature: float = 0.7
     learning_rate: float = 5e-4
-    groups_per_update: int = 24
+    groups_per_update: int = 48
     """Questions of one optimiser step."""
     max_tokens: int = 110
     """The longest gold has 102."""
+    rollouts_at_once: int = 256
+    """Answers that are sampled as one batch; 64 take twice as long."""
     zero_shot_questions: int = 32
     """Asked of the policy as it comes, each about another database; its answers are prose."""
     limit: int | None = None
@@ -187,6 +189,7 @@ class PretrainedDemo:
             "learning_rate": self.recipe.sft_learning_rate,
             "lora_rank": self.recipe.lora_rank,
             "batch_size": 8,
+            "group_by_prefix": True,
             "held_out_ratio": 0.0,
             "save_strategy": "no",
             "eval_strategy": "no",
@@ -225,6 +228,7 @@ class PretrainedDemo:
             "groups_per_batch": questions,
             "group_size": recipe.group_size,
             "num_substeps": -(-questions // recipe.groups_per_update),
+            "group_by_prefix": True,
             "temperature": recipe.temperature,
             "learning_rate": recipe.learning_rate,
             "compute_post_kl": False,
@@ -267,7 +271,7 @@ class PretrainedDemo:
             "save_every": 0,
             "max_turns": 1,
             "max_tokens": self.recipe.max_tokens,
-            "max_concurrent_rollouts": 64,
+            "max_concurrent_rollouts": self.recipe.rollouts_at_once,
             "lora_rank": self.recipe.lora_rank,
             "behavior_if_log_dir_exists": "resume",
             "device": "cpu",
