@@ -73,11 +73,8 @@ def pixel_of(
     return found[0], found[1]
 
 
-def named_arguments(call: str, tools: Sequence[str], joint: str = ", ") -> tuple[str, Fields]:
-    """The name, one of `tools`, and the arguments of a call in Qwen's form. BadCallError.
-
-    `joint`: between the tools that an error lists.
-    """
+def named_arguments(call: str, tools: Sequence[str]) -> tuple[str, Fields]:
+    """The name, one of `tools`, and the arguments of a call in Qwen's form. BadCallError."""
     content = read_json(call)
     fields: Fields = content if isinstance(content, dict) else {}
     name, arguments = fields.get("name"), fields.get("arguments")
@@ -85,7 +82,7 @@ def named_arguments(call: str, tools: Sequence[str], joint: str = ", ") -> tuple
         message = f'a tool call is {{"name": ..., "arguments": {{...}}}}, not {call.strip()[:80]!r}'
         raise BadCallError(message, "parse")
     if name not in tools:
-        message = f"unknown tool {name!r}; use {joint.join(tools)}"
+        message = f"unknown tool {name!r}; use {', '.join(tools)}"
         raise BadCallError(message, "tool_name")
     return name, arguments
 

@@ -1,24 +1,23 @@
-"""The Qwen codec: `mobile_use` and `computer_use` tool calls.
+"""The Qwen codec: calls of one of Qwen's official tools, `mobile_use` or `computer_use`.
 
-JSON between <tool_call> tags, coordinates from 0 to 1000 on each axis.
+JSON between <tool_call> tags. What coordinates refer to depends on the policy's family.
 
     <tool_call>
     {"name": "mobile_use", "arguments": {"action": "click", "coordinate": [312, 540]}}
     </tool_call>
 
-Encodes as `mobile_use`; parses both, and the actions of either under both names. A completion may
-contain several calls.
+A completion may contain several calls. What the tool does not have is an error.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import Final
 
 from pydantic import JsonValue
 
 from producer.codecs.codec import Codec, cannot_encode, parse_error
 from producer.codecs.json_calls import (
     CALL,
-    SCALE,
     BadCallError,
     Fields,
     encode_call,
@@ -28,117 +27,128 @@ from producer.codecs.json_calls import (
     scaled,
     taken,
 )
+from producer.codecs.qwen_tools import ACTIONS_OF, Scale, Size, ToolName, thousandths
 from producer.thoughts import CALL_LITERAL
 from schemas import actions
 from schemas.actions import Action
 from schemas.turn import TakenAction
 
-OWN_PROMPT = """\
-You operate a phone by its screenshots. Each turn you see the screen and answer with one tool call:
-<tool_call>
-{"name": "mobile_use", "arguments": {"action": ACTION, ...}}
-</tool_call>
-Actions: click, long_press (coordinate [x, y]; long_press also time in seconds); \
-swipe (coordinate, coordinate2); type (text);
-system_button (button: Back, Home, Menu); open (text: package name); wait (time); \
-answer (text); terminate (status: success or failure).
-Coordinates run from 0 to 1000 on each axis, from the top left. \
-Call terminate when the task is done or cannot be done."""
-"""For a policy without Qwen's official schema in its prompt."""
-TOOLS = ("mobile_use", "computer_use")
-BUTTONS = {"home": "Home", "back": "Back", "recents": "Menu"}
-CLICKS = {"left": "click", "right": "right_click", "wheel": "middle_click"}
-KEY_BUTTONS = ("power", "volume_up", "volume_down")
+BUTTONS: Final = {"home": "Home", "back": "Back", "recents": "Menu"}
+CLICKS: Final = {"left": "left_click", "right": "right_click", "wheel": "middle_click"}
+"""Of `computer_use`; a finger's is `click`."""
+KEY_BUTTONS: Final = ("power", "volume_up", "volume_down")
 """System buttons that the tool writes as keys."""
-MAX_NUMBER = 1_000_000
+MAX_NUMBER: Final = 1_000_000
 """Of pixels or seconds."""
 
 
-class QwenCodec(Codec):
-    """The Qwen codec; the format is described in the module."""
+class QwenToolCodec(Codec):
+    """One official tool, strictly. Stateless."""
 
-    name = "qwen"
     literals = CALL_LITERAL
 
-    def encode(self, action: Action, width_px: int, height_px: int) -> str:
-        """The action as one tool call.
+    def __init__(self, tool: ToolName, scale: Scale = thousandths) -> None:
+        """`scale`: what coordinates refer to."""
+        self.name = "qwen_mobile" if tool == "mobile_use" else "qwen_computer"
+        self._tool: ToolName = tool
+        self._scale = scale
 
-        CannotEncodeError for drags, screenshots, diagonal scrolls and a mouse's back and forward.
-        """
-        screen = width_px, height_px
-        return encode_call(TOOLS[0], arguments_of(action, screen, (SCALE, SCALE)))
+    def encode(self, action: Action, width_px: int, height_px: int) -> str:
+        """The action as a tool call; a drag as two. CannotEncodeError for what the tool lacks."""
+        screen, size = (width_px, height_px), self._scale(width_px, height_px)
+        is_phone = self._tool == "mobile_use"
+        calls = _calls(action, screen, size, is_phone=is_phone)
+        if not calls or any(call["action"] not in ACTIONS_OF[self._tool] for call in calls):
+            cannot_encode(self.name, action)
+        return "\n".join(encode_call(self._tool, call) for call in calls)
 
     def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
-        """Parse every tool call in the text."""
-        parsed = (
-            parse_call(call, (width_px, height_px), (SCALE, SCALE)) for call in CALL.findall(answer)
-        )
-        return tuple(parsed) or (no_call(answer),)
+        """Parse every call of the tool in the text."""
+        screen, size = (width_px, height_px), self._scale(width_px, height_px)
+        found: list[TakenAction] = []
+        for call in CALL.findall(answer):
+            parsed = self._parse(call, screen, size, _pointer(found))
+            is_drag = isinstance(parsed.action, actions.Drag)
+            if is_drag and isinstance(found[-1].action, actions.Move):
+                # It was moved to where the drag begins.
+                found.pop()
+            found.append(parsed)
+        return tuple(found) or (no_call(answer),)
+
+    def _parse(
+        self, call: str, screen: tuple[int, int], size: Size, start: tuple[int, int] | None
+    ) -> TakenAction:
+        try:
+            tool, arguments = named_arguments(call, (self._tool,))
+        except BadCallError as error:
+            return parse_error(error.error_type, str(error))
+        read = _Arguments(arguments, screen, size, ACTIONS_OF[self._tool], start)
+        return taken(tool, arguments, read.action)
 
 
-def arguments_of(  # noqa: C901, PLR0911, PLR0912  # one branch per action
-    action: Action, screen: tuple[int, int], size: tuple[int, int]
-) -> Fields:
-    """The arguments of the action's call; coordinates refer to `size`. CannotEncodeError."""
+def _calls(  # noqa: C901, PLR0911, PLR0912  # one branch per action
+    action: Action, screen: tuple[int, int], size: Size, *, is_phone: bool
+) -> list[Fields]:
+    """The arguments of the action's calls; empty: neither tool has it."""
 
     def point(x: int, y: int) -> JsonValue:
         return [scaled(x, screen[0], size[0]), scaled(y, screen[1], size[1])]
 
-    name: str = action.type
-    rest: Fields = {}
+    def at(name: str, x: int, y: int, **rest: JsonValue) -> Fields:
+        return {"action": name, "coordinate": point(x, y), **rest}
+
     match action:
-        case actions.Click(button="left" | "right" | "wheel"):
-            name = CLICKS[action.button]
-        case actions.DoubleClick():
-            pass
-        case actions.LongPress():
-            rest = {"time": action.duration_s}
-        case actions.Swipe():
-            rest = {"coordinate2": point(action.to_x, action.to_y)}
-        case actions.Scroll(scroll_x=0):
-            rest = {"pixels": -action.scroll_y}
-        case actions.Scroll(scroll_y=0):
-            name, rest = "hscroll", {"pixels": action.scroll_x}
-        case actions.Move():
-            name = "mouse_move"
-        case actions.KeyPress():
-            return {"action": "key", "keys": list(action.keys)}
-        case actions.Type() | actions.Answer():
-            return {"action": name, "text": action.text}
+        case actions.Click(x=x, y=y, button="left" | "right" | "wheel"):
+            is_tap = is_phone and action.button == "left"
+            return [at("click" if is_tap else CLICKS[action.button], x, y)]
+        case actions.DoubleClick(x=x, y=y):
+            return [at("double_click", x, y)]
+        case actions.LongPress(x=x, y=y):
+            return [at("long_press", x, y, time=action.duration_s)]
+        case actions.Swipe(x=x, y=y):
+            return [at("swipe", x, y, coordinate2=point(action.to_x, action.to_y))]
+        case actions.Scroll(x=x, y=y, scroll_x=0):
+            return [at("scroll", x, y, pixels=-action.scroll_y)]
+        case actions.Scroll(x=x, y=y, scroll_y=0):
+            return [at("hscroll", x, y, pixels=action.scroll_x)]
+        case actions.Move(x=x, y=y):
+            return [at("mouse_move", x, y)]
+        case actions.Drag(path=((x, y), end)):
+            return [at("mouse_move", x, y), at("left_click_drag", *end)]
+        case actions.KeyPress(keys=("enter",)) if is_phone:
+            return [{"action": "system_button", "button": "Enter"}]
+        # The schema's `key` takes one name; those of buttons would be read as buttons.
+        case actions.KeyPress(keys=(key,)) if is_phone and key not in KEY_BUTTONS:
+            return [{"action": "key", "text": key}]
+        case actions.KeyPress() if not is_phone:
+            return [{"action": "key", "keys": list(action.keys)}]
         case actions.SystemButton(button="home" | "back" | "recents"):
-            return {"action": name, "button": BUTTONS[action.button]}
-        case actions.SystemButton():
-            return {"action": "key", "text": action.button}
+            return [{"action": "system_button", "button": BUTTONS[action.button]}]
+        case actions.SystemButton() if is_phone:
+            return [{"action": "key", "text": action.button}]
+        case actions.Type() | actions.Answer():
+            return [{"action": action.type, "text": action.text}]
         case actions.OpenApp():
-            return {"action": "open", "text": action.package}
+            return [{"action": "open", "text": action.package}]
         case actions.Wait():
-            return {"action": name, "time": action.duration_s}
+            return [{"action": "wait", "time": action.duration_s}]
         case actions.Terminate():
-            return {"action": name, "status": action.status}
+            return [{"action": "terminate", "status": action.status}]
         case _:
-            return cannot_encode("qwen", action)
-    return {"action": name, "coordinate": point(action.x, action.y), **rest}
+            return []
 
 
-def parse_call(
-    call: str,
-    screen: tuple[int, int],
-    size: tuple[int, int],
-    *,
-    tools: tuple[str, ...] = TOOLS,
-    names: tuple[str, ...] | None = None,
-    start: tuple[int, int] | None = None,
-) -> TakenAction:
-    """One call on a screen of this size in pixels; its coordinates refer to `size`.
-
-    `tools`, `names`: which tools and actions there are; None: all. `start`: the pointer's place,
-    where a drag begins; with it unknown there is no drag.
-    """
-    try:
-        tool, arguments = named_arguments(call, tools, " or ")
-    except BadCallError as error:
-        return parse_error(error.error_type, str(error))
-    return taken(tool, arguments, _Arguments(arguments, screen, size, names, start).action)
+def _pointer(found: list[TakenAction]) -> tuple[int, int] | None:
+    """Where the calls before left the pointer; None: they do not say."""
+    for item in reversed(found):
+        match item.action:
+            case actions.Move() | actions.Click() | actions.DoubleClick() | actions.Scroll() as at:
+                return at.x, at.y
+            case actions.Drag(path=path):
+                return path[-1]
+            case _:
+                continue
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,23 +158,23 @@ class _Arguments:
     arguments: Fields
     screen: tuple[int, int]
     size: tuple[int, int]
-    names: tuple[str, ...] | None
+    names: Collection[str]
+    """Actions of the tool."""
     start: tuple[int, int] | None
+    """The pointer's place, where a drag begins; None: it is not known, and there is no drag."""
 
     def action(self) -> Action:
         """The action. BadCallError, ValidationError."""
         name = self.arguments.get("action")
-        names = tuple(ACTIONS) if self.names is None else self.names
-        read = ACTIONS.get(name) if isinstance(name, str) and name in names else None
-        if read is None:
-            message = f"unknown action {name!r}; use one of {', '.join(names)}"
+        if not isinstance(name, str) or name not in self.names:
+            message = f"unknown action {name!r}; use one of {', '.join(self.names)}"
             raise BadCallError(message, "tool_name")
-        return read(self)
+        return READ[name](self)
 
     def point(self, name: str = "coordinate") -> dict[str, int]:
         """A coordinate in pixels."""
         value = self.arguments.get(name)
-        if value is None and self.names is not None and "scroll" in str(self.arguments["action"]):
+        if value is None and "scroll" in str(self.arguments["action"]):
             # The official schema requires none; the middle is where there is something to scroll.
             return {"x": self.screen[0] // 2, "y": self.screen[1] // 2}
         pixel = pixel_of(value, self.screen, self.size)
@@ -229,7 +239,7 @@ def _drag(call: _Arguments) -> Action:
     return actions.Drag(path=(call.start, (end["x"], end["y"])))
 
 
-ACTIONS: dict[str, Callable[[_Arguments], Action]] = {
+READ: Final[dict[str, Callable[[_Arguments], Action]]] = {
     "click": lambda call: actions.Click(**call.point()),
     "left_click": lambda call: actions.Click(**call.point()),
     "right_click": lambda call: actions.Click(**call.point(), button="right"),
@@ -254,4 +264,4 @@ ACTIONS: dict[str, Callable[[_Arguments], Action]] = {
         {"status": call.arguments.get("status", "success")}
     ),
 }
-"""Action name -> how its arguments are parsed."""
+"""Action of either tool -> how its arguments are read."""

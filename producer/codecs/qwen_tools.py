@@ -1,4 +1,4 @@
-"""Qwen's official tools `mobile_use` and `computer_use`: their schemas, their prompt, their codecs.
+"""Qwen's official tools `mobile_use` and `computer_use`: their schemas and their prompt.
 
 Names and values are those of Qwen's cookbooks (agent_function_call.py for Qwen2.5-VL, mobile_agent
 and computer_use for Qwen3-VL); descriptions are shortened. Qwen3-VL writes coordinates from 0 to
@@ -12,13 +12,7 @@ from typing import Final, Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from producer.codecs.codec import Codec, cannot_encode
-from producer.codecs.json_calls import CALL, SCALE, Fields, encode_call, no_call
-from producer.codecs.qwen import KEY_BUTTONS, arguments_of, parse_call
-from producer.thoughts import CALL_LITERAL
-from schemas import actions
-from schemas.actions import Action
-from schemas.turn import TakenAction
+from producer.codecs.json_calls import SCALE
 
 ToolName = Literal["mobile_use", "computer_use"]
 
@@ -169,99 +163,3 @@ def tools_prompt(tool: ToolName, resolution: str = "999x999") -> str:
         " <tool_call></tool_call> XML tags:\n<tool_call>\n"
         '{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call>'
     )
-
-
-class QwenToolCodec(Codec):
-    """One official tool, strictly: what it does not have is an error. Stateless."""
-
-    literals = CALL_LITERAL
-
-    def __init__(self, tool: ToolName, scale: Scale = thousandths) -> None:
-        """`scale`: what coordinates refer to."""
-        self.name = "qwen_mobile" if tool == "mobile_use" else "qwen_computer"
-        self._tool: ToolName = tool
-        self._scale = scale
-
-    def encode(self, action: Action, width_px: int, height_px: int) -> str:
-        """The action as a tool call; a drag as two. CannotEncodeError for what the tool lacks."""
-        screen, size = (width_px, height_px), self._scale(width_px, height_px)
-        write = self._mobile if self._tool == "mobile_use" else self._computer
-        return "\n".join(encode_call(self._tool, call) for call in write(action, screen, size))
-
-    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
-        """Parse every call of the tool in the text."""
-        size = self._scale(width_px, height_px)
-        taken: list[TakenAction] = []
-        for call in CALL.findall(answer):
-            parsed = parse_call(
-                call,
-                (width_px, height_px),
-                size,
-                tools=(self._tool,),
-                names=tuple(ACTIONS_OF[self._tool]),
-                start=_pointer(taken),
-            )
-            is_drag = isinstance(parsed.action, actions.Drag)
-            if is_drag and isinstance(taken[-1].action, actions.Move):
-                # It was moved to where the drag begins.
-                taken.pop()
-            taken.append(parsed)
-        return tuple(taken) or (no_call(answer),)
-
-    def _mobile(self, action: Action, screen: tuple[int, int], size: Size) -> tuple[Fields, ...]:
-        match action:
-            case actions.KeyPress(keys=("enter",)):
-                return ({"action": "system_button", "button": "Enter"},)
-            # The schema's `key` takes one name; those of buttons would be read as buttons.
-            case actions.KeyPress(keys=(key,)) if key not in KEY_BUTTONS:
-                return ({"action": "key", "text": key},)
-            case (
-                actions.Click(button="left")
-                | actions.LongPress()
-                | actions.Swipe()
-                | actions.Type()
-                | actions.Answer()
-                | actions.SystemButton()
-                | actions.OpenApp()
-                | actions.Wait()
-                | actions.Terminate()
-            ):
-                return (arguments_of(action, screen, size),)
-            case _:
-                return cannot_encode(self.name, action)
-
-    def _computer(self, action: Action, screen: tuple[int, int], size: Size) -> tuple[Fields, ...]:
-        match action:
-            case actions.Drag(path=(start, end)):
-                moves = [actions.Move(x=x, y=y) for x, y in (start, end)]
-                first, last = (arguments_of(move, screen, size) for move in moves)
-                return first, {**last, "action": "left_click_drag"}
-            case actions.Click(button="left"):
-                return ({**arguments_of(action, screen, size), "action": "left_click"},)
-            case (
-                actions.Click()
-                | actions.DoubleClick()
-                | actions.Move()
-                | actions.Scroll()
-                | actions.KeyPress()
-                | actions.Type()
-                | actions.Answer()
-                | actions.Wait()
-                | actions.Terminate()
-            ):
-                return (arguments_of(action, screen, size),)
-            case _:
-                return cannot_encode(self.name, action)
-
-
-def _pointer(taken: list[TakenAction]) -> tuple[int, int] | None:
-    """Where the calls before left the pointer; None: they do not say."""
-    for item in reversed(taken):
-        match item.action:
-            case actions.Move() | actions.Click() | actions.DoubleClick() | actions.Scroll() as at:
-                return at.x, at.y
-            case actions.Drag(path=path):
-                return path[-1]
-            case _:
-                continue
-    return None

@@ -22,9 +22,7 @@ TargetModules = Annotated[
     tuple[str, ...], BeforeValidator(read_names), AfterValidator(_check_named)
 ]
 
-RendererName = Literal[
-    "auto", "compact", "qwen_mobile", "qwen_computer", "qwen", "recipe", "openai"
-]
+RendererName = Literal["auto", "compact", "qwen_mobile", "qwen_computer", "recipe", "openai"]
 TINKER_PATH = r"^tinker://[^/\s]+/weights/[^/\s]+$"
 TinkerPath = Annotated[str, Field(pattern=TINKER_PATH)]
 """Of weights that Tinker saved; those for sampling alone have no optimiser to train with."""
@@ -82,9 +80,9 @@ class PolicyFields(SettingsGroup):
     """Start from this adapter (PEFT layout), with its own rank, alpha and target modules. With
     provider tinker the path of weights that it saved, tinker://RUN/weights/NAME."""
     renderer_name: RendererName = "auto"
-    """Format of prompts and actions: qwen_mobile or qwen_computer (Qwen's official tools), qwen
-    (our own short prompt), recipe (the CUA recipe's tools), compact (the demo policy's calls),
-    openai (OpenAI's computer use, only with base_url), or auto (compact for the demo policy, else
+    """Format of prompts and actions: qwen_mobile or qwen_computer (Qwen's official tools), recipe
+    (the CUA recipe's tools, with a short prompt), compact (the demo policy's calls), openai
+    (OpenAI's computer use, only with base_url), or auto (compact for the demo policy, else
     qwen_mobile)."""
     max_tokens: PositiveInt = 2048
     """Maximum length of a completion, in tokens."""

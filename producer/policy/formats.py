@@ -6,8 +6,8 @@ from pathlib import Path
 
 from producer.codecs.codec import Format
 from producer.codecs.compact import COMPACT_MARK, CompactCodec
-from producer.codecs.qwen import OWN_PROMPT, QwenCodec
-from producer.codecs.qwen_tools import QwenToolCodec, Scale, ToolName, tools_prompt
+from producer.codecs.qwen import QwenToolCodec
+from producer.codecs.qwen_tools import Scale, ToolName, tools_prompt
 from producer.codecs.recipe import RECIPE_PROMPT, RecipeCodec
 from producer.errors import UsageError
 from producer.policy.compute_settings import PolicySettings
@@ -36,8 +36,6 @@ def named_format(
     match renderer_name:
         case "compact":
             return Format(CompactCodec(), None)
-        case "qwen":
-            return Format(QwenCodec(), OWN_PROMPT)
         case "recipe":
             return Format(RecipeCodec(), RECIPE_PROMPT)
         case "qwen_mobile" | "qwen_computer":
@@ -51,7 +49,7 @@ def named_format(
             message = "renderer_name: openai is the format of a policy of base_url; use another"
             raise UsageError(message)
         case _:
-            choices = "auto, compact, qwen_mobile, qwen_computer, qwen or recipe"
+            choices = "auto, compact, qwen_mobile, qwen_computer or recipe"
             message = f"unknown renderer_name {renderer_name!r}; choose {choices}"
             raise UsageError(message)
 

@@ -23,8 +23,8 @@ from producer.chat_endpoint import ChatEndpoint
 from producer.codecs.codec import Format
 from producer.codecs.compact import CompactCodec
 from producer.codecs.openai import OPENAI_PROMPT, OpenAICodec
-from producer.codecs.qwen import OWN_PROMPT, QwenCodec
-from producer.codecs.qwen_tools import QwenToolCodec, tools_prompt
+from producer.codecs.qwen import QwenToolCodec
+from producer.codecs.qwen_tools import tools_prompt
 from producer.codecs.recipe import RECIPE_PROMPT, RecipeCodec
 from producer.endpoint_url import KEY_VARIABLE
 from producer.errors import UsageError
@@ -35,7 +35,6 @@ from producer.policy.prompts import MAX_SEED, chat_messages
 FORMATS: Final[dict[str, Format]] = {
     "qwen_mobile": Format(QwenToolCodec("mobile_use"), tools_prompt("mobile_use")),
     "qwen_computer": Format(QwenToolCodec("computer_use"), tools_prompt("computer_use")),
-    "qwen": Format(QwenCodec(), OWN_PROMPT),
     "recipe": Format(RecipeCodec(), RECIPE_PROMPT),
     "openai": Format(OpenAICodec(), OPENAI_PROMPT),
     "compact": Format(CompactCodec(), None),

@@ -43,7 +43,7 @@ BEGUN: dict[str, dict[str, Any]] = {
         "lora_alpha": 9.0,
         "lora_dropout": 0.1,
         "target_modules": ["mlp"],
-        "renderer_name": "qwen",
+        "renderer_name": "recipe",
         "temperature": 0.7,
         "max_recent_turns": None,
         "learning_rate": 1e-4,

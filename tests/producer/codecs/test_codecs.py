@@ -10,17 +10,16 @@ from hypothesis import strategies as st
 from producer.codecs.codec import CannotEncodeError, Codec
 from producer.codecs.compact import CompactCodec
 from producer.codecs.openai import OpenAICodec
-from producer.codecs.qwen import QwenCodec
-from producer.codecs.qwen_tools import QwenToolCodec
+from producer.codecs.qwen import QwenToolCodec
 from producer.codecs.recipe import RecipeCodec
 from schemas import actions
 from schemas.actions import Action
 
+MOBILE, COMPUTER = QwenToolCodec("mobile_use"), QwenToolCodec("computer_use")
 CODECS: tuple[Codec, ...] = (
     CompactCodec(),
-    QwenCodec(),
-    QwenToolCodec("mobile_use"),
-    QwenToolCodec("computer_use"),
+    MOBILE,
+    COMPUTER,
     OpenAICodec(),
     RecipeCodec(),
 )
@@ -204,17 +203,10 @@ def call(name: str = "mobile_use", **arguments: Any) -> str:
     ("text", "action"),
     [
         (call(action="click", coordinate=[500, 500]), actions.Click(x=180, y=320)),
-        (
-            call("computer_use", action="left_click", coordinate=[0, 1000]),
-            actions.Click(x=0, y=639),
-        ),
+        (call(action="click", coordinate=[0, 1000]), actions.Click(x=0, y=639)),
         (
             call(action="swipe", coordinate=[500, 700], coordinate2=[500, 300]),
             actions.Swipe(x=180, y=448, to_x=180, to_y=192),
-        ),
-        (
-            call("computer_use", action="scroll", coordinate=[500, 500], pixels=-120),
-            actions.Scroll(x=180, y=320, scroll_y=120),
         ),
         (call(action="system_button", button="Menu"), actions.SystemButton(button="recents")),
         (call(action="system_button", button="Enter"), actions.KeyPress(keys=("enter",))),
@@ -227,7 +219,7 @@ def call(name: str = "mobile_use", **arguments: Any) -> str:
     ],
 )
 def test_qwen_calls_scale_thousandths_to_pixels(text: str, action: Action) -> None:
-    assert QwenCodec().parse(f"I will do it.\n{text}", WIDTH, HEIGHT)[0].action == action
+    assert MOBILE.parse(f"I will do it.\n{text}", WIDTH, HEIGHT)[0].action == action
 
 
 @pytest.mark.parametrize(
@@ -256,7 +248,7 @@ def test_qwen_calls_scale_thousandths_to_pixels(text: str, action: Action) -> No
     ],
 )
 def test_qwen_mistakes_are_told_apart(text: str, error: str) -> None:
-    (taken,) = QwenCodec().parse(text, WIDTH, HEIGHT)
+    (taken,) = MOBILE.parse(text, WIDTH, HEIGHT)
     assert (taken.action, taken.error_type) == (None, error)
 
 
@@ -264,7 +256,7 @@ def test_qwen_reads_several_calls_in_order_and_one_that_was_cut_off() -> None:
     text = call(action="click", coordinate=[500, 500]) + call(action="wait", time=2).removesuffix(
         "\n</tool_call>"
     )
-    assert [taken.action for taken in QwenCodec().parse(text, WIDTH, HEIGHT)] == [
+    assert [taken.action for taken in MOBILE.parse(text, WIDTH, HEIGHT)] == [
         actions.Click(x=180, y=320),
         actions.Wait(duration_s=2.0),
     ]

@@ -12,8 +12,7 @@ from producer.agents.text_to_sql.codec import TextToSqlCodec
 from producer.codecs.codec import CannotEncodeError, Codec
 from producer.codecs.compact import CompactCodec
 from producer.codecs.openai import OpenAICodec
-from producer.codecs.qwen import QwenCodec
-from producer.codecs.qwen_tools import QwenToolCodec
+from producer.codecs.qwen import QwenToolCodec
 from producer.codecs.recipe import RecipeCodec
 from producer.process_rewards.sql_text import find_sql
 from producer.thoughts import hide_thoughts
@@ -21,7 +20,6 @@ from schemas.actions import Action, Answer, ExecuteSql, Terminate, Type, Wait
 
 REAL: dict[Codec, tuple[Action, Action]] = {
     CompactCodec(): (Terminate(), Type(text="real")),
-    QwenCodec(): (Terminate(), Type(text="real")),
     QwenToolCodec("mobile_use"): (Terminate(), Type(text="real")),
     QwenToolCodec("computer_use"): (Terminate(), Type(text="real")),
     RecipeCodec(): (Terminate(), Type(text="real")),
@@ -162,7 +160,7 @@ QUOTES_TAGS = "a <think>draft</think> of </thinking> <think>"
     ("codec", "action"),
     [
         (CompactCodec(), Type(text="<think>draft</think>")),
-        (QwenCodec(), Type(text=f'"{QUOTES_TAGS}"')),
+        (QwenToolCodec("computer_use"), Type(text=f'"{QUOTES_TAGS}"')),
         (QwenToolCodec("mobile_use"), Answer(text=QUOTES_TAGS)),
         (RecipeCodec(), Type(text=QUOTES_TAGS)),
         (OpenAICodec(), Type(text=f'{QUOTES_TAGS}", "')),

@@ -8,7 +8,8 @@ from hypothesis import given
 
 from producer.codecs.codec import Codec
 from producer.codecs.openai import OpenAICodec
-from producer.codecs.qwen_tools import QwenToolCodec, resized, tool_schema, tools_prompt
+from producer.codecs.qwen import QwenToolCodec
+from producer.codecs.qwen_tools import resized, tool_schema, tools_prompt
 from schemas import actions
 from schemas.actions import Action
 from tests.producer.codecs.test_codecs import HEIGHT, SOME_ACTION, WIDTH, call
@@ -88,6 +89,16 @@ def test_what_a_tool_does_not_have_is_an_error_of_the_right_kind(
             call("computer_use", action="mouse_move", coordinate=[500, 500])
             + call("computer_use", action="left_click_drag", coordinate=[0, 0]),
             actions.Drag(path=((180, 320), (0, 0))),
+        ),
+        (
+            COMPUTER,
+            call("computer_use", action="left_click", coordinate=[0, 1000]),
+            actions.Click(x=0, y=639),
+        ),
+        (
+            COMPUTER,
+            call("computer_use", action="scroll", coordinate=[0, 0], pixels=-120),
+            actions.Scroll(x=0, y=0, scroll_y=120),
         ),
         (
             COMPUTER,

@@ -58,7 +58,7 @@ def test_the_recipes_command_trains(tmp_path: Path) -> None:
         (["renderer_name=qwen3_vl_instruct"], ["--renderer-name", "recipe"]),
         (["use_default_eval_tasks=True", "--use_default_eval_tasks", "--json"], ["--json"]),
         (["gbox_api_key=", "--tinker_api_key", ""], []),
-        (["--renderer-name=qwen"], ["--renderer-name", "qwen"]),
+        (["--renderer-name=compact"], ["--renderer-name", "compact"]),
         (["--tasks", '{"a": "b=c"}'], ["--tasks", '{"a": "b=c"}']),
         (["unknown=1", "--json"], ["unknown=1", "--json"]),
     ],

@@ -7,8 +7,9 @@ import pytest
 
 from producer.codecs.codec import Format
 from producer.codecs.compact import CompactCodec
-from producer.codecs.qwen import OWN_PROMPT, QwenCodec
-from producer.codecs.qwen_tools import QwenToolCodec, tools_prompt
+from producer.codecs.qwen import QwenToolCodec
+from producer.codecs.qwen_tools import tools_prompt
+from producer.codecs.recipe import RECIPE_PROMPT, RecipeCodec
 from producer.errors import UsageError
 from producer.policy.compute_settings import PolicySettings
 from producer.policy.formats import named_format
@@ -43,9 +44,9 @@ def test_the_other_names_are_what_they_say() -> None:
     assert isinstance(compact.codec, CompactCodec)
     assert compact.system_prompt is None
     assert of("qwen3_vl", "qwen_computer").system_prompt == tools_prompt("computer_use")
-    own = of("qwen3_vl", "qwen")
-    assert isinstance(own.codec, QwenCodec)
-    assert own.system_prompt == OWN_PROMPT
+    recipe = of("qwen3_vl", "recipe")
+    assert isinstance(recipe.codec, RecipeCodec)
+    assert recipe.system_prompt == RECIPE_PROMPT
     with pytest.raises(UsageError, match="unknown renderer_name 'x'; choose auto, compact, qwen_m"):
         of("qwen3_vl", "x")
 

@@ -188,7 +188,7 @@ def test_a_policy_without_screens_is_refused_where_the_environment_shows_one(
     tmp_path: Path,
 ) -> None:
     write_checkpoint(tmp_path, "qwen3")
-    settings = PolicySettings(str(tmp_path), lora_rank=2, renderer_name="qwen")
+    settings = PolicySettings(str(tmp_path), lora_rank=2, renderer_name="recipe")
     open_in_process(replace(settings, screen_px=None))
     with pytest.raises(UsageError, match="sees no screens"):
         open_in_process(settings)
