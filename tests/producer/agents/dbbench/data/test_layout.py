@@ -116,7 +116,7 @@ BROKEN: list[tuple[str, Any, str]] = [
     (
         "table_info.column_info_list",
         [{"name": "id", "type": "BLOB"}, {"name": "name", "type": "TEXT"}],
-        "column_info_list[0].type: 'BLOB' is no type",
+        "column_info_list[0].type: column type 'BLOB' is not",
     ),
     ("table_info.row_list", None, "table_info.row_list: a list is needed"),
     ("table_info.row_list", [[1]], "table_info.row_list[0]: it has 1 values"),
