@@ -68,8 +68,6 @@ class PretrainedDemoRecipe:
     """Questions of one optimiser step."""
     max_tokens: int = 110
     """The longest gold has 102."""
-    rollouts_at_once: int = 256
-    """Answers that are sampled as one batch; 64 take twice as long."""
     zero_shot_questions: int = 32
     """Asked of the policy as it comes, each about another database; its answers are prose."""
     limit: int | None = None
@@ -271,7 +269,7 @@ class PretrainedDemo:
             "save_every": 0,
             "max_turns": 1,
             "max_tokens": self.recipe.max_tokens,
-            "max_concurrent_rollouts": self.recipe.rollouts_at_once,
+            "max_concurrent_rollouts": 64,
             "lora_rank": self.recipe.lora_rank,
             "behavior_if_log_dir_exists": "resume",
             "device": "cpu",
