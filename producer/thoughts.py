@@ -12,9 +12,10 @@ told by their words and not listed, since models take whatever name a prompt sug
 are part of the answer, also around the beginning of one: an answer may be XML.
 """
 
-import re
 from functools import cache
 from typing import Final
+
+import regex as re
 
 _WORDS: Final = "think|thought|reason|analysis|reflection|scratch_?pad|monologue|rationale"
 """What the name of a thought's tag has somewhere: `<think>`, `<seed:think>`, `<antThinking>`."""
@@ -133,7 +134,7 @@ def _end(text: str, at: int, tag: str) -> int:
         elif (found["closes"] or "").lower() in pairs:
             pairs.remove(found["closes"].lower())
         else:
-            return found.end()
+            return int(found.end())
     return len(text)
 
 

@@ -38,6 +38,7 @@ logger = logging.getLogger(__name__)
 FIELDS = (
     *("model_name", "train_type", "lora_rank", "max_tokens", "temperature", "seed"),
     *("num_steps", "groups_per_batch", "group_size", "num_substeps", "learning_rate"),
+    "group_by_prefix",
     *("kl_penalty_coef", "kl_in", "kl_estimator"),
     *("remove_constant_reward_groups", "refill_rounds"),
     *("core_algos", "core_function", "process_reward_model", "reward_model_sees_results"),

@@ -128,6 +128,14 @@ _flags = with_options(
         "$ cua-train sql sft --config sft_config.json",
     ),
 )
+@option(
+    "--group-by-prefix",
+    "Put examples whose prompts begin alike (questions about one database) into the same optimiser"
+    " step, which computes their common beginning once.",
+    click.BOOL,
+    metavar="true|false",
+    shown="false",
+)
 @_flags
 def sft(**flags: Any) -> None:
     """Fine-tune a policy on prompts and answers; only the answers count in the loss.

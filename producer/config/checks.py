@@ -271,6 +271,9 @@ EFFECTS: Final = (
                 "the loss reinforce takes every token for sampled by the weights that it updates,"
                 " which num_substeps, ppo_epochs and max_steps_off_policy change; use"
                 " importance_sampling or ppo, or omit those"),
+    Requirement("group_by_prefix", lambda c: c.num_substeps > 1,
+                "has no effect with one optimiser step a batch, which every rollout shares; set"
+                " num_substeps, or omit it"),
     Requirement("reward", lambda c: not _own_reward(c),
                 "a reward_module, reward_function or reward_manager replaces it; omit one of them"),
 )  # fmt: skip

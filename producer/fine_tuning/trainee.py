@@ -16,7 +16,8 @@ from producer.fine_tuning.examples import Conversation, Examples, LabelledSteps,
 from producer.fine_tuning.memory import FittingMemory
 from producer.fine_tuning.settings import FineTuningConfig
 from producer.policy.adapter_settings import ALL_WEIGHTS
-from producer.policy.memory_demand import TOKENS_PER_MICRO_BATCH
+from producer.policy.memory_demand import TOKENS_PER_MICRO_BATCH, row_tokens
+from producer.policy.prefix_clusters import cluster_by_prefix
 from producer.policy.torch_policy.architectures import Architecture
 from producer.policy.torch_policy.cpu_parallel import (
     choose_threads,
@@ -154,7 +155,9 @@ def open_trainee(config: FineTuningConfig, examples: Examples) -> Trainee:
     objective = _objective(config, tokenizer)
     if memory is not None:
         sizes: Any = objective  # whose items these are
-        memory.check_longest(max(map(sizes.num_tokens, (*kept, *held_out)), default=0))
+        longest = max(map(sizes.num_tokens, (*kept, *held_out)), default=0)
+        shared = row_tokens(memory.pass_tokens, longest) if config.group_by_prefix else longest
+        memory.check_longest(shared)
     tokens = TOKENS_PER_MICRO_BATCH if memory is None else memory.pass_tokens
     return Trainee(
         config=config,
@@ -170,7 +173,7 @@ def open_trainee(config: FineTuningConfig, examples: Examples) -> Trainee:
             _fit_settings(config),
             is_bfloat16=config.dtype == "bfloat16",
             pass_tokens=tokens,
-            prompts=_prompts(kept) if config.group_by_prefix else (),
+            clusters=cluster_by_prefix(_prompts(kept)) if config.group_by_prefix else (),
         ),
         _held_out=held_out,
         _pass_tokens=tokens,

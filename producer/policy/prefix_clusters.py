@@ -7,20 +7,24 @@ sequences of one optimiser step begin with is computed once for all of them.
 import random
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Tokens: TypeAlias = Sequence[int] | NDArray[np.int64]
 
 SHARED: Final = 0.75
 """Share of the longer of two prompts that both begin with, from which on they are alike. A system
 prompt that all questions share is no reason to keep them together."""
 
 
-def shuffle_by_prefix(prompts: Sequence[Sequence[int]], rng: random.Random) -> list[int]:
-    """Every index once: prompts that begin alike are neighbours, their clusters in random order."""
-    clusters = cluster_by_prefix(prompts)
+def shuffle_clusters(clusters: Sequence[Sequence[int]], rng: random.Random) -> list[int]:
+    """Their indices: the clusters in random order, each in its own."""
     return [index for cluster in rng.sample(clusters, len(clusters)) for index in cluster]
 
 
-def cluster_by_prefix(prompts: Sequence[Sequence[int]]) -> list[list[int]]:
+def cluster_by_prefix(prompts: Sequence[Tokens]) -> list[list[int]]:
     """Indices of the prompts: neighbours in the order of their tokens that begin alike."""
     order = sorted(range(len(prompts)), key=lambda index: list(prompts[index]))
     clusters = [order[:1]] if order else []
@@ -33,9 +37,8 @@ def cluster_by_prefix(prompts: Sequence[Sequence[int]]) -> list[list[int]]:
     return clusters
 
 
-def common_length(first: Sequence[int], second: Sequence[int]) -> int:
+def common_length(first: Tokens, second: Tokens) -> int:
     """Tokens at their beginnings that are equal."""
-    differing = (
-        at for at, (one, other) in enumerate(zip(first, second, strict=False)) if one != other
-    )
-    return next(differing, min(len(first), len(second)))
+    length = min(len(first), len(second))
+    differs = np.asarray(first[:length]) != np.asarray(second[:length])
+    return int(differs.argmax()) if differs.any() else length

@@ -14,7 +14,7 @@ from producer.algorithms.settings import UpdateSettings
 from producer.environments.environment import Screenshot
 from producer.policy.learner import Trajectory
 from producer.policy.policy import SampledTokens
-from producer.policy.prefix_clusters import shuffle_by_prefix
+from producer.policy.prefix_clusters import cluster_by_prefix, shuffle_clusters
 from producer.process_rewards.cocte import starts_of
 
 
@@ -122,7 +122,8 @@ def split_into_substeps(
     """
     rng = random.Random(settings.seed)  # noqa: S311  # order, not secrets
     if settings.group_by_prefix:
-        order = shuffle_by_prefix([_first_prompt(part.tokens) for part in trained], rng)
+        clusters = cluster_by_prefix([_first_prompt(part.tokens) for part in trained])
+        order = shuffle_clusters(clusters, rng)
     else:
         order = rng.sample(range(len(trained)), len(trained))
     steps = split_evenly([trained[index] for index in order], settings.num_substeps)

@@ -9,9 +9,10 @@ Unlike there, backticks may open and close a block within a line, and a fence al
 names a language opens a block, whether or not the one before was closed.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
+
+import regex as re
 
 FENCE: Final = "```"
 FENCE_LINE: Final = re.compile(r"^[ \t]*+(?:`{3,}+|~{3,}+)", re.MULTILINE)

@@ -3,9 +3,10 @@
 A scanner in linear time, not a parser: it must cut whatever a policy wrote, unfinished or hostile.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
+
+import regex as re
 
 from producer.process_rewards.fences import FENCE_LINE, blocks, opened
 from producer.thoughts import BLOCK_LITERAL, QUERY_LITERAL, hide_thoughts

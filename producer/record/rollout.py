@@ -1,10 +1,8 @@
 """A rollout: one attempt at a task, turn by turn, on a stream of its own."""
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import pairwise
 from typing import Literal, NamedTuple
 from uuid import UUID
 
@@ -18,6 +16,7 @@ from producer.record.recording import (
 )
 from producer.record.turn import Prompt, picture, read_actions, read_tokens, response_text
 from producer.record.values import OrderError, at_least, choice, count, json_fields, utc
+from producer.rollouts.action_counts import count_actions
 from producer.rollouts.plan import StatedTask
 from schemas import ids
 from schemas.actions import Terminate
@@ -303,8 +302,6 @@ class Rollout(Part):
         now = self._now()
         ended = next((c.action for c in self._actions if isinstance(c.action, Terminate)), None)
         is_ended = ended is not None or self._is_done
-        errors = Counter(call.error_type for call in self._actions)
-        calls = [(call.tool_name, call.tool_args) for call in self._actions]
         return RolloutFinished(
             task_ended_at=now,
             rollout_time_s=max(0.0, (now - self._started_at).total_seconds()),
@@ -315,12 +312,7 @@ class Rollout(Part):
             validation_passed=None,
             num_turns=self._num_turns,
             reward=reward,
-            num_total_actions=len(calls),
-            consecutive_repeated_actions=sum(one == other for one, other in pairwise(calls)),
-            parse_errors=errors["parse"],
-            tool_name_errors=errors["tool_name"],
-            tool_arg_errors=errors["tool_arg"],
-            runtime_errors=errors["runtime"],
+            **count_actions(self._actions),
             ran_out_of_turns=not is_ended and self._num_turns >= self.max_turns,
             attempted_completion=is_ended,
             turn_first_success=None,

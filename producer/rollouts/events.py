@@ -2,15 +2,15 @@
 
 import math
 import statistics
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from itertools import islice, pairwise
+from itertools import islice
 
 from producer.bounded_text import cut, cut_json, cut_optional, is_longer, storable
 from producer.environments.environment import Environment, Screenshot, screenshot_of
 from producer.policy.policy import SampledTokens, SampleRequest, Turn
 from producer.rewards import Reward, outcome_of, score
+from producer.rollouts.action_counts import count_actions
 from producer.rollouts.plan import RolloutPlan
 from producer.rollouts.requests import Acted, CompletionReward, Grade, Judged, Sampled, StepScores
 from producer.validators import Evidence
@@ -282,8 +282,6 @@ def rollout_finished(
         (call.action for call in actions if isinstance(call.action, Terminate)), None
     )
     is_ended = termination is not None
-    errors = Counter(call.error_type for call in actions)
-    calls = [(call.tool_name, call.tool_args) for call in actions]
     finished = RolloutFinished(
         task_ended_at=ended_at,
         rollout_time_s=rollout_time_s,
@@ -294,12 +292,7 @@ def rollout_finished(
         validation_passed=passed,
         num_turns=len(turns),
         reward=0.0,
-        num_total_actions=len(calls),
-        consecutive_repeated_actions=sum(one == other for one, other in pairwise(calls)),
-        parse_errors=errors["parse"],
-        tool_name_errors=errors["tool_name"],
-        tool_arg_errors=errors["tool_arg"],
-        runtime_errors=errors["runtime"],
+        **count_actions(actions),
         ran_out_of_turns=not is_ended and len(turns) >= plan.max_turns,
         attempted_completion=is_ended,
         turn_first_success=turn_first_success,

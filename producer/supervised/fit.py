@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from producer.algorithms.learning_rate import ScheduleName, learning_rate_factor
 from producer.errors import MismatchError, NotFoundError
 from producer.policy.memory_demand import TOKENS_PER_MICRO_BATCH
-from producer.policy.prefix_clusters import shuffle_by_prefix
+from producer.policy.prefix_clusters import shuffle_clusters
 from producer.policy.torch_policy.state import sync_files
 from producer.seeds import derived_seed
 from producer.supervised.objective import Item, LoadedNetwork, Objective, autocast
@@ -42,15 +42,15 @@ def steps_per_epoch(num_items: int, batch_size: int) -> int:
 
 
 def batch_of_step(
-    step: int, num_items: int, batch_size: int, seed: int, prompts: Sequence[Sequence[int]] = ()
+    step: int, num_items: int, batch_size: int, seed: int, clusters: Sequence[Sequence[int]] = ()
 ) -> list[int]:
     """Indices of the items of optimiser step `step`, from 0; each epoch has an order of its own.
 
-    `prompts`: of each item; those that begin alike are neighbours in the order.
+    `clusters`: of every index; each stays together. Empty: there are none.
     """
     epoch, at = divmod(step, steps_per_epoch(num_items, batch_size))
     rng = random.Random(derived_seed(seed, "epoch", epoch))  # noqa: S311  # order, not secrets
-    order = shuffle_by_prefix(prompts, rng) if prompts else rng.sample(range(num_items), num_items)
+    order = shuffle_clusters(clusters, rng) if clusters else rng.sample(range(num_items), num_items)
     return order[at * batch_size : (at + 1) * batch_size]
 
 
@@ -117,11 +117,11 @@ class Fit(Generic[Item]):
         *,
         is_bfloat16: bool = False,
         pass_tokens: int | None = None,
-        prompts: Sequence[Sequence[int]] = (),
+        clusters: Sequence[Sequence[int]] = (),
     ) -> None:
         """ValueError if there is nothing to train, or on.
 
-        `prompts`: as in `batch_of_step`.
+        `clusters`: of the items' indices, as in `batch_of_step`.
 
         `pass_tokens`: a bound below the settings' for a network that keeps much of a token; how
         sums are divided is no setting, so a state continues under another bound.
@@ -133,7 +133,7 @@ class Fit(Generic[Item]):
             raise ValueError(message)
         self._network = network
         self._items = items
-        self._prompts = prompts
+        self._clusters = clusters
         self._objective = objective
         self._settings = settings
         self._is_bfloat16 = is_bfloat16
@@ -175,7 +175,7 @@ class Fit(Generic[Item]):
         batch = [
             self._items[index]
             for index in batch_of_step(
-                number, num_items, settings.batch_size, settings.seed, self._prompts
+                number, num_items, settings.batch_size, settings.seed, self._clusters
             )
         ]
         num_targets = sum(objective.num_targets(item) for item in batch)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from producer.policy.memory_demand import row_tokens
 from producer.policy.torch_policy.logprobs import length_batches
 from producer.policy.torch_policy.memory_check import size_of_network
 from producer.policy.torch_policy.packed_rows import (
@@ -28,9 +29,9 @@ def shared_batches(
 ) -> list[list[int]]:
     """Indices of the sequences in micro-batches of at most `max_tokens` padded tokens.
 
-    A longer sequence is a micro-batch of its own.
+    A longer row is a micro-batch of its own, of up to `row_tokens`.
     """
-    rows = _rows(base, sequences, max_tokens)
+    rows = _rows(base, sequences, row_tokens(max_tokens, max(map(len, sequences))))
     return [
         [index for at in batch for index in rows[at].indices]
         for batch in length_batches([row.num_tokens for row in rows], max_tokens)

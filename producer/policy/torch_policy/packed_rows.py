@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from producer.policy.memory_demand import NetworkSize
+from producer.policy.prefix_clusters import common_length
 from producer.policy.torch_policy.placement import to_device
 
 Indices = NDArray[np.int64]
@@ -50,7 +51,7 @@ def share_keys(keys: Sequence[Indices], max_tokens: int, size: NetworkSize) -> l
         length = len(keys[index])
         if rows:
             indices, num_tokens = rows[-1]
-            together = num_tokens + length - _common_prefix_length(keys[indices[-1]], keys[index])
+            together = num_tokens + length - common_length(keys[indices[-1]], keys[index])
             apart = _cost(num_tokens, len(indices), break_even) + _cost(length, 1, break_even)
             is_cheaper = _cost(together, len(indices) + 1, break_even) < apart
             if is_cheaper and together <= max_tokens:
@@ -65,7 +66,7 @@ def pack_keys(keys: Sequence[Indices]) -> list[PackedSequence]:
     packed: list[PackedSequence] = []
     before = np.zeros(0, dtype=np.int64)
     for own_keys in keys:
-        num_shared = _common_prefix_length(before, own_keys)
+        num_shared = common_length(before, own_keys)
         start = packed_length(packed)
         own = np.arange(start, start + len(own_keys) - num_shared)
         shared = packed[-1].slots[:num_shared] if packed else own[:0]
@@ -96,13 +97,6 @@ def tree_mask(
     attends = to_device(torch.from_numpy(attends_BTT), device)[:, None]
     mask_B1TT = torch.zeros(attends.shape, dtype=dtype, device=device)
     return mask_B1TT.masked_fill_(~attends, -torch.inf)
-
-
-def _common_prefix_length(first: Indices, second: Indices) -> int:
-    """Tokens at their beginnings that are equal."""
-    length = min(len(first), len(second))
-    differs = first[:length] != second[:length]
-    return int(differs.argmax()) if differs.any() else length
 
 
 def _cost(num_tokens: int, num_sequences: int, break_even: float) -> float:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from producer.algorithms.settings import UpdateSettings
-from producer.policy.prefix_clusters import cluster_by_prefix, common_length, shuffle_by_prefix
+from producer.policy.prefix_clusters import cluster_by_prefix, common_length, shuffle_clusters
 from producer.policy.sequences import TokenSequence, split_into_substeps
 
 SYSTEM = [9] * 8
@@ -40,7 +40,7 @@ def test_three_quarters_of_the_longer_prompt_make_two_alike(num_shared: int, clu
 def test_every_prompt_has_one_place_and_equal_ones_are_neighbours(
     prompts: list[list[int]], seed: int
 ) -> None:
-    order = shuffle_by_prefix(prompts, random.Random(seed))
+    order = shuffle_clusters(cluster_by_prefix(prompts), random.Random(seed))
     assert sorted(order) == list(range(len(prompts)))
     shown = [tuple(prompts[index]) for index in order]
     changes = sum(one != other for one, other in pairwise(shown))
@@ -49,7 +49,8 @@ def test_every_prompt_has_one_place_and_equal_ones_are_neighbours(
 
 def test_the_clusters_come_in_another_order_with_another_seed() -> None:
     prompts = [question(schema, number) for schema in range(6) for number in range(2)]
-    orders = {tuple(shuffle_by_prefix(prompts, random.Random(seed))) for seed in range(5)}
+    clusters = cluster_by_prefix(prompts)
+    orders = {tuple(shuffle_clusters(clusters, random.Random(seed))) for seed in range(5)}
     assert len(orders) == 5
 
 

@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 
 from producer.algorithms.learning_rate import learning_rate_factor
 from producer.errors import MismatchError, NotFoundError
+from producer.policy.prefix_clusters import cluster_by_prefix
 from producer.policy.torch_policy.loading import load_base, load_network
 from producer.policy.torch_policy.logprobs import length_batches
 from producer.policy.torch_policy.seeded_dropout import seed_dropout
@@ -234,7 +235,8 @@ def test_every_epoch_sees_every_item_once(num_items: int, batch_size: int, seed:
 
 def test_prompts_that_begin_alike_share_a_batch() -> None:
     prompts = [[*([schema] * 9), number] for number in range(4) for schema in range(3)]
-    batches = [batch_of_step(step, 12, 4, seed=0, prompts=prompts) for step in range(6)]
+    clusters = cluster_by_prefix(prompts)
+    batches = [batch_of_step(step, 12, 4, seed=0, clusters=clusters) for step in range(6)]
     assert all(len({prompts[index][0] for index in batch}) == 1 for batch in batches)
     epochs = [[index for batch in batches[at : at + 3] for index in batch] for at in (0, 3)]
     assert [sorted(epoch) for epoch in epochs] == [list(range(12))] * 2

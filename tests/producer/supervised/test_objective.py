@@ -93,6 +93,12 @@ def test_a_shared_batch_counts_what_is_shared_once(network: PreTrainedModel) -> 
     assert len(CrossEntropy().micro_batches(network, ALIKE, 27 + 22)) == len(ALIKE)
 
 
+def test_prompts_nearly_as_long_as_a_pass_still_share_it(network: PreTrainedModel) -> None:
+    """Of 32 or 33 tokens each, where a pass has 33: a row has up to 66."""
+    batches = CrossEntropy(shares_prompts=True).micro_batches(network, ALIKE, 33)
+    assert sorted(len(batch) for batch in batches) == [4, 4, 4]
+
+
 @pytest.mark.parametrize(
     ("tokens", "mask", "problem"),
     [
