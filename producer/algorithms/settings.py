@@ -30,9 +30,9 @@ class OptimizerSettings(SettingsGroup):
     group_by_prefix: bool = Field(
         False,
         description=(
-            "Put rollouts whose prompts begin alike (one task's, or questions about one database)"
-            " into the same optimiser step, which computes their common beginning once. Off: each"
-            " rollout is put into one at random."
+            "Keep rollouts with a common prompt prefix (one task's, or questions about one"
+            " database) adjacent where a batch is split into optimiser steps, so that they share"
+            " its computation. Off: split at random."
         ),
     )
     ppo_epochs: PositiveInt = Field(

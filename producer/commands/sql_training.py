@@ -130,8 +130,8 @@ _flags = with_options(
 )
 @option(
     "--group-by-prefix",
-    "Put examples whose prompts begin alike (questions about one database) into the same optimiser"
-    " step, which computes their common beginning once.",
+    "Keep examples with a common prompt prefix (questions about one database) adjacent, so that the"
+    " examples of a batch share its computation.",
     click.BOOL,
     metavar="true|false",
     shown="false",

@@ -205,7 +205,7 @@ CONFLICTS: Final = (
              "wrong_sign has no effect with the advantage rejection, which reads whether a rollout"
              " is right and not its reward; use shuffled_rewards or ignored_rewards"),
     Conflict("refill_rounds", lambda c: c.refill_rounds and c.control != "none",
-             "replaces groups by their true rewards, which a control must not use; omit"
+             "selects groups by their true rewards, which a control must not use; omit"
              " refill_rounds or control"),
     Conflict("dtype", lambda c: c.train_type == "full" and c.dtype == "bfloat16",
              "train_type full computes in float32, because bfloat16 rounds small updates away; omit"

@@ -69,8 +69,8 @@ class BatchFields(SettingsGroup):
     default with the advantages gae, remax, reinforce and rejection, which do not compare within a
     group."""
     refill_rounds: NonNegativeInt = 0
-    """Most extra rounds of sampling of a step: each replaces the groups of equal rewards by groups
-    of other tasks (DAPO's dynamic sampling)."""
+    """Maximum extra sampling rounds of a step. Each replaces groups whose rewards are all equal by
+    groups of unused tasks (DAPO's dynamic sampling)."""
 
 
 class OptimisationFields(

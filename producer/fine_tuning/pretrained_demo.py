@@ -4,7 +4,7 @@ The imitation of golds ends early. Then the policy answers every training questi
 and imitates those of its own answers that return the gold's rows: one step of the advantage
 `rejection`, in minibatches. A control imitates as many of its answers, whatever they return. Both
 are measured greedily, on questions whose gold has a form that no training has seen, about databases
-with other tables.
+whose list of tables no training has.
 """
 
 import json

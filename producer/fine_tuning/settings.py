@@ -122,8 +122,9 @@ class FineTuningConfig(BaseModel):
     group_by_prefix: bool = Field(
         False,
         description=(
-            "Put examples whose prompts begin alike (questions about one database) into the same"
-            " optimiser step, which computes their common beginning once. Only with sft."
+            "Keep examples with a common prompt prefix (questions about one database) adjacent in"
+            " the order of an epoch, so that the examples of a batch share its computation. Only"
+            " with sft."
         ),
     )
     max_length: PositiveInt = Field(
@@ -193,7 +194,13 @@ class FineTuningConfig(BaseModel):
             message = "train_type: a pairwise reward model is trained whole; use full"
             raise ValueError(message)
         if self.objective != "sft" and self.group_by_prefix:
-            message = "group_by_prefix: reward models are trained on examples in any order; omit it"
+            message = "group_by_prefix: only with sft; omit it"
+            raise ValueError(message)
+        if self.group_by_prefix and self.attention != "sdpa":
+            message = (
+                f"group_by_prefix: packed rows need a mask that {self.attention} does not take; use"
+                " attention sdpa, or omit it"
+            )
             raise ValueError(message)
         return self
 

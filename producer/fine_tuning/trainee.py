@@ -238,7 +238,7 @@ def _objective(
 ) -> CrossEntropy | StepCrossEntropy | BradleyTerry:
     match config.objective:
         case "sft":
-            return CrossEntropy(shares_prompts=config.group_by_prefix)
+            return CrossEntropy(shares_prefixes=config.group_by_prefix)
         case "process_reward":
             return StepCrossEntropy(label_tokens(tokenizer, _marks(config)))
         case "pairwise_reward":

@@ -17,7 +17,7 @@ Switch = Literal["auto", "on", "off"]
 def _check_device(device: str) -> str:
     if re.fullmatch(r"auto|cpu|cuda(:\d{1,3})?", device) is None:
         # mps: its tensors have no float64, which draws are made with.
-        message = f"{device!r} is no device that is supported; use auto, cpu, cuda or cuda:N"
+        message = f"unsupported device {device!r}; use auto, cpu, cuda or cuda:N"
         raise ValueError(message)
     return device
 

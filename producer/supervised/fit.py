@@ -46,7 +46,8 @@ def batch_of_step(
 ) -> list[int]:
     """Indices of the items of optimiser step `step`, from 0; each epoch has an order of its own.
 
-    `clusters`: of every index; each stays together. Empty: there are none.
+    `clusters`: a partition of the indices, shuffled as units and then cut into batches, so that one
+    may be split. Empty: items are shuffled one by one.
     """
     epoch, at = divmod(step, steps_per_epoch(num_items, batch_size))
     rng = random.Random(derived_seed(seed, "epoch", epoch))  # noqa: S311  # order, not secrets
@@ -253,8 +254,8 @@ class Fit(Generic[Item]):
 
     @cached_property
     def _identity(self) -> str:
-        """Hash of settings and items, in hex."""
+        """Hash of settings, items and clusters, in hex."""
         digest = hashlib.sha256()
-        for part in (self._settings, *self._items):
+        for part in (self._settings, *self._items, *self._clusters):
             digest.update(f"{part!r}\n".encode())
         return digest.hexdigest()

@@ -72,7 +72,7 @@ class Objective(Protocol[Item_contra]):
     ) -> list[list[int]]:
         """Indices of the items, in batches of at most `max_tokens` padded tokens.
 
-        A longer item is a batch of its own.
+        A longer item, or row that several share, is a batch of its own.
         """
         ...
 
@@ -89,8 +89,8 @@ class Objective(Protocol[Item_contra]):
 class CrossEntropy:
     """Mean negative log-likelihood of the target tokens, nats."""
 
-    shares_prompts: bool = False
-    """What the examples of a batch begin with is computed once; up to rounding it is the same."""
+    shares_prefixes: bool = False
+    """Pack examples with a common prefix into one row. The same loss, up to rounding."""
 
     def num_tokens(self, item: Example) -> int:
         """Length."""
@@ -99,9 +99,9 @@ class CrossEntropy:
     def micro_batches(
         self, network: LoadedNetwork, items: Sequence[Example], max_tokens: int
     ) -> list[list[int]]:
-        """By length, or of shared rows."""
+        """By length, or of packed rows."""
         sequences = [item.tokens for item in items]
-        if self.shares_prompts:
+        if self.shares_prefixes:
             return shared_batches(_base(network), sequences, max_tokens)
         return length_batches([*map(len, sequences)], max_tokens)
 
@@ -122,7 +122,7 @@ class CrossEntropy:
         return list(map(Outcome, losses_M.tolist(), right_M.tolist()))
 
     def _logits(self, network: LoadedNetwork, items: Sequence[Example]) -> tuple[Tensor, Tensor]:
-        if not self.shares_prompts:
+        if not self.shares_prefixes:
             return target_logits(network, items)
         targets = [
             [at for at, is_target in enumerate(item.loss_mask) if is_target] for item in items

@@ -1,6 +1,6 @@
-"""Logits of examples that begin alike, of which each beginning is computed once (`packed_rows`).
+"""Hidden states of text sequences whose shared prefixes are packed into rows (`packed_rows`).
 
-Axes: B rows, T tokens of the longest row, M target tokens, V vocabulary.
+Axes: B rows, T tokens of the longest row, M positions, D hidden dimension.
 """
 
 from collections.abc import Sequence
@@ -41,9 +41,9 @@ def shared_batches(
 def shared_states(
     base: Any,  # noqa: ANN401  # transformers' own class
     sequences: Sequence[Sequence[int]],
-    places: Sequence[Sequence[int]],
+    positions: Sequence[Sequence[int]],
 ) -> Tensor:
-    """[M, D]: last hidden states at each sequence's places, sequence by sequence."""
+    """[M, D]: last hidden states at each sequence's `positions`, sequence by sequence."""
     rows = _rows(base, sequences, sum(map(len, sequences)))
     packed = [pack_keys([_key(sequences[index]) for index in row.indices]) for row in rows]
     shape = (len(rows), max(packed_length(own) for own in packed))
@@ -53,7 +53,7 @@ def shared_states(
         for index, one in zip(row.indices, own, strict=True):
             tokens_BT[number, one.slots] = sequences[index]
             positions_BT[number, one.slots] = np.arange(len(sequences[index]))
-            slots[index] = number * shape[1] + one.slots[list(places[index])]
+            slots[index] = number * shape[1] + one.slots[list(positions[index])]
     hidden_BTD = (
         base.get_decoder()(
             input_ids=torch.from_numpy(tokens_BT).to(base.device),

@@ -103,7 +103,7 @@ class GroupRunner:
         """Why the first attempt failed, for the message that none was left."""
         if self._first_failed is None:
             return "see error_message of its rollouts"
-        return f"the first to fail was {self._first_failed}"
+        return f"first failure: {self._first_failed}"
 
     def _status(self, group: GroupPlan) -> str | None:
         return self._stream.status(("group", group.id))

@@ -321,7 +321,7 @@ class WorkerEngine:
         end = events[-1].payload if events else None
         if isinstance(end, RolloutFinished):
             result = recorded_result(plan, assigned.history, end, self._read_blob)
-            message = "its screenshots are not in the store"
+            message = "its screenshots are missing from the blob store"
             return result or self._failed(assigned, "environment", message, end.task_ended_at)
         if isinstance(end, RolloutFailed):
             return self._failed(assigned, end.error_type, end.error_message, end.ended_at)

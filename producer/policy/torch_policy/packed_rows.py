@@ -1,8 +1,8 @@
-"""Sequences that begin alike in one row of a batch, as a tree: what they share is computed once.
+"""Packs sequences with common prefixes into one row, as a prefix tree.
 
-A row holds its first sequence whole, and of each later one what follows the beginning that it
-shares with the sequence before it. A tree attention mask and the original positions keep hidden
-states equal to those of the sequence alone, up to rounding.
+A row holds its first sequence in full, and of each later one the suffix after its common prefix
+with the sequence before it. A tree attention mask and the original positions keep hidden states
+equal to those of separate sequences, up to rounding and without dropout.
 
 Sequences are given by their keys: a number for each token. Axes: B rows, T tokens of the longest.
 """
@@ -31,12 +31,12 @@ class SharedRow(NamedTuple):
 
 
 class PackedSequence(NamedTuple):
-    """Where a sequence is in its row."""
+    """A sequence's placement in its row."""
 
     num_shared: int
-    """Its first tokens that are those of the sequence before it."""
+    """Length of the prefix that it shares with the sequence before it."""
     slots: Indices
-    """Of each of its tokens in the row."""
+    """Index in the row of each of its tokens."""
 
 
 def share_keys(keys: Sequence[Indices], max_tokens: int, size: NetworkSize) -> list[SharedRow]:
@@ -62,7 +62,7 @@ def share_keys(keys: Sequence[Indices], max_tokens: int, size: NetworkSize) -> l
 
 
 def pack_keys(keys: Sequence[Indices]) -> list[PackedSequence]:
-    """The sequences of one row."""
+    """Placements of one row's sequences, in order."""
     packed: list[PackedSequence] = []
     before = np.zeros(0, dtype=np.int64)
     for own_keys in keys:
@@ -76,7 +76,7 @@ def pack_keys(keys: Sequence[Indices]) -> list[PackedSequence]:
 
 
 def packed_length(packed: Sequence[PackedSequence]) -> int:
-    """Tokens of the row."""
+    """Length of the row, in tokens: a shared prefix counts once."""
     return sum(len(one.slots) - one.num_shared for one in packed)
 
 

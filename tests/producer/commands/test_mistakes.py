@@ -57,7 +57,10 @@ def failed(cua_train: CuaTrain) -> Failed:
         (["rum"], "no such command 'rum'. Did you mean 'run'? See `"),
         (["evaluate", "--training-name", "a/b"], "--training-name: 'a/b' contains '/'; use"),
         (["evaluate", "--training-name", "a", "--model-name", "b"], "give either --training-name"),
-        (["serve", "--model-name", "demo", "--device", "mps"], "device: 'mps' is no device that"),
+        (
+            ["serve", "--model-name", "demo", "--device", "mps"],
+            "device: unsupported device 'mps'; use",
+        ),
     ],
 )
 def test_a_mistake_on_the_command_line_is_one_message(

@@ -273,7 +273,11 @@ def test_a_name_of_another_kind_of_training_is_refused(
         ({"data_path": ["absent.json"]}, "absent.json cannot be read"),
         ({"max_length": 3}, "max_length: all 21 examples are longer"),
         ({"device": "cuda:9"}, "device: cuda:9 is not on this machine"),
-        ({"device": "gpu"}, "device: 'gpu' is no device that is supported"),
+        ({"device": "gpu"}, "device: unsupported device 'gpu'; use auto"),
+        (
+            {"group_by_prefix": True, "attention": "flash_attention_2"},
+            "group_by_prefix: packed rows need a mask that flash_attention_2 does not take",
+        ),
         ({"output_dir": "FULL"}, "output_dir: .* is not empty"),
         ({"output_dir": "/dev/null/x"}, "output_dir: /dev/null/x cannot be used"),
         ({"model_name": "/absent"}, "/absent does not exist"),

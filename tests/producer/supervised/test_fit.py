@@ -242,16 +242,28 @@ def test_prompts_that_begin_alike_share_a_batch() -> None:
     assert [sorted(epoch) for epoch in epochs] == [list(range(12))] * 2
 
 
-def test_a_fit_that_shares_prompts_takes_the_same_steps_up_to_rounding(folder: Path) -> None:
-    def losses(*, shares_prompts: bool) -> list[float]:
+def test_a_state_continues_with_the_same_clusters_only(
+    network: PreTrainedModel, tmp_path: Path
+) -> None:
+    together = [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+    Fit(network, EXAMPLES, CrossEntropy(), SETTINGS, clusters=together).save_state(tmp_path)
+    Fit(network, EXAMPLES, CrossEntropy(), SETTINGS, clusters=together).load_state(tmp_path)
+    with pytest.raises(MismatchError, match="other data or settings"):
+        Fit(network, EXAMPLES, CrossEntropy(), SETTINGS).load_state(tmp_path)
+
+
+def test_a_fit_that_shares_prefixes_takes_the_same_steps_up_to_rounding(folder: Path) -> None:
+    def losses(*, shares_prefixes: bool) -> list[float]:
         settings = replace(SETTINGS, num_steps=4, batch_size=10, learning_rate=1e-3)
         steps: list[FitStep] = []
         network, _ = load_base(str(folder))
         network.requires_grad_(requires_grad=True)
-        Fit(network, ALIKE, CrossEntropy(shares_prompts=shares_prompts), settings).run(steps.append)
+        Fit(network, ALIKE, CrossEntropy(shares_prefixes=shares_prefixes), settings).run(
+            steps.append
+        )
         return [step.loss for step in steps]
 
-    alone, together = losses(shares_prompts=False), losses(shares_prompts=True)
+    alone, together = losses(shares_prefixes=False), losses(shares_prefixes=True)
     assert together == pytest.approx(alone, rel=1e-4)
     assert together != alone  # else nothing was shared
 

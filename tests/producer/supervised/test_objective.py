@@ -68,25 +68,25 @@ def test_examples_that_share_what_they_begin_with_have_the_loss_of_each_alone(
 ) -> None:
     examples = [*ALIKE, *make_examples(3), ALIKE[0]]
     alone = [CrossEntropy().outcomes(network, [one]) for one in examples]
-    together = CrossEntropy(shares_prompts=True).outcomes(network, examples)
+    together = CrossEntropy(shares_prefixes=True).outcomes(network, examples)
     expected = [outcome.loss for own in alone for outcome in own]
     assert [outcome.loss for outcome in together] == pytest.approx(expected, rel=1e-4, abs=1e-5)
 
 
 def test_gradients_of_shared_examples_are_those_of_each_alone(network: PreTrainedModel) -> None:
-    def gradient(*, shares_prompts: bool) -> Tensor:
+    def gradient(*, shares_prefixes: bool) -> Tensor:
         network.requires_grad_(requires_grad=True)
         network.zero_grad()
-        CrossEntropy(shares_prompts=shares_prompts).loss_sum(network, ALIKE).backward()  # type: ignore[no-untyped-call]
+        CrossEntropy(shares_prefixes=shares_prefixes).loss_sum(network, ALIKE).backward()  # type: ignore[no-untyped-call]
         return torch.cat([p.grad.flatten() for p in network.parameters() if p.grad is not None])
 
-    alone, together = gradient(shares_prompts=False), gradient(shares_prompts=True)
+    alone, together = gradient(shares_prefixes=False), gradient(shares_prefixes=True)
     assert float((alone - together).norm() / alone.norm()) < 1e-4
 
 
 def test_a_shared_batch_counts_what_is_shared_once(network: PreTrainedModel) -> None:
     """One schema's four: 27 tokens, and 3 + 2, 3 + 3, 3 + 2, 3 + 3 of their own."""
-    sharing = CrossEntropy(shares_prompts=True)
+    sharing = CrossEntropy(shares_prefixes=True)
     batches = sharing.micro_batches(network, ALIKE, 27 + 22)
     assert sorted(len(batch) for batch in batches) == [4, 4, 4]
     assert all(len({ALIKE[at].tokens[0] for at in batch}) == 1 for batch in batches)
@@ -95,7 +95,7 @@ def test_a_shared_batch_counts_what_is_shared_once(network: PreTrainedModel) -> 
 
 def test_prompts_nearly_as_long_as_a_pass_still_share_it(network: PreTrainedModel) -> None:
     """Of 32 or 33 tokens each, where a pass has 33: a row has up to 66."""
-    batches = CrossEntropy(shares_prompts=True).micro_batches(network, ALIKE, 33)
+    batches = CrossEntropy(shares_prefixes=True).micro_batches(network, ALIKE, 33)
     assert sorted(len(batch) for batch in batches) == [4, 4, 4]
 
 

@@ -94,7 +94,7 @@ def test_other_tasks_follow_from_the_seed_and_the_step() -> None:
             "refill_rounds: replaces the groups that",
         ),
         ({"advantage": "reinforce"}, "refill_rounds: replaces the groups that"),
-        ({"control": "shuffled_rewards"}, "refill_rounds: replaces groups by their true rewards"),
+        ({"control": "shuffled_rewards"}, "refill_rounds: selects groups by their true rewards"),
     ],
 )
 def test_where_nothing_is_dropped_nothing_is_replaced(given: dict[str, Any], message: str) -> None:
