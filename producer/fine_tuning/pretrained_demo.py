@@ -217,6 +217,7 @@ class PretrainedDemo:
         """From the imitating policy; the evaluation before the step is that policy's."""
         recipe = self.recipe
         questions = num_questions(questions_of(self.folder / "data", "train"))
+        num_updates = -(-questions // recipe.groups_per_update)
         given = {
             **self._fields("rejection", questions_of(self.folder / "data", "dev", recipe.limit)),
             **policy_fields(str(self.folder / "sft")),
@@ -225,8 +226,8 @@ class PretrainedDemo:
             "num_steps": 1,
             "groups_per_batch": questions,
             "group_size": recipe.group_size,
-            "num_substeps": -(-questions // recipe.groups_per_update),
-            "group_by_prefix": True,
+            "num_substeps": num_updates,
+            "group_by_prefix": num_updates > 1,
             "temperature": recipe.temperature,
             "learning_rate": recipe.learning_rate,
             "compute_post_kl": False,

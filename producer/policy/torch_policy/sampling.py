@@ -199,8 +199,9 @@ def sample_tokens(
     logprobs_BV = torch.log_softmax(logits_BV / scale_B1, dim=-1)
     drawn_BV = logprobs_BV if top_p_B is None else _nucleus(logprobs_BV, top_p_B)
     allowed_BKW = _in_blocks(drawn_BV, suppressed)
-    greedy_B = allowed_BKW.flatten(1).argmax(dim=-1)
-    token_B = torch.where(is_greedy_B, greedy_B, _draw(allowed_BKW, uniforms_B))
+    token_B = allowed_BKW.flatten(1).argmax(dim=-1)
+    if not is_greedy_B.all():
+        token_B = torch.where(is_greedy_B, token_B, _draw(allowed_BKW, uniforms_B))
     return token_B, logprobs_BV.gather(1, token_B[:, None])[:, 0]
 
 
