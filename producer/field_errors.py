@@ -4,7 +4,7 @@ import json
 import re
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -76,6 +76,8 @@ SHOWN_CHARACTERS = 80
 """Of a wrong value that a message repeats."""
 LINE_CHARACTERS = 76
 
+SchemaT = TypeVar("SchemaT", bound=BaseModel)
+
 
 def did_you_mean_field(name: str, fields: Collection[str]) -> str:
     """As `did_you_mean`, also for names of other trainers."""
@@ -88,6 +90,21 @@ def invalid(problems: list[str]) -> UsageError:
     if len(problems) == 1:
         return UsageError(problems[0])
     return UsageError("\n  ".join(["the configuration is not valid:", *problems]))
+
+
+def read_as(
+    schema: type[SchemaT], given: Mapping[str, Any], names: Mapping[str, str] | None = None
+) -> SchemaT:
+    """The given fields as `schema`, validated.
+
+    UsageError lists every problem, one per line, under what the user calls the field: `names`, by
+    the schema's.
+    """
+    try:
+        return schema.model_validate(given)
+    except ValidationError as error:
+        problems = field_problems(error, schema.model_fields)
+        raise invalid(under_given_names(problems, names or {})) from None
 
 
 def field_problems(error: ValidationError, fields: Collection[str]) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 import rich_click as click
 from click import Context
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
@@ -151,14 +152,19 @@ def field_flags(
 
 def field_flag(
     name: str,
+    of: type[BaseModel] | None = None,
+    /,
     flag: str | None = None,
     text: str | None = None,
     default: str | None = None,
     panel: str | None = None,
 ) -> Decorator:
-    """The flag of a field; arguments replace its name, help, default and panel."""
+    """The flag of a field of `of`, by default of `RunConfig`.
+
+    The other arguments replace its name, help, default and panel.
+    """
     panel = panel or PANELS.get(name, "Options")
-    field = RunConfig.model_fields[name]
+    field = (of or RunConfig).model_fields[name]
     flag = flag or "--" + name.replace("_", "-")
     text = f"{text or description_of(field)} [default: {default or shown_default(name)}]"
     if field.annotation is bool:
@@ -180,10 +186,12 @@ def shown_default(name: str) -> str:
         return DEFAULTS[name]
     default = RunConfig.model_fields[name].default
     preset = DEMO_PRESET.get(name, default)
-    return _word(default) if preset == default else f"{_word(default)}; demo: {_word(preset)}"
+    shown = in_words(default)
+    return shown if preset == default else f"{shown}; demo: {in_words(preset)}"
 
 
-def _word(value: object) -> str:
+def in_words(value: object) -> str:
+    """A default as the help shows it."""
     if value is None or value is PydanticUndefined:
         return "none"
     if isinstance(value, bool):

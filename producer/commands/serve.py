@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import rich_click as click
-from pydantic import ValidationError
 
 from producer.agents import AGENTS, DEFAULT_AGENT
 from producer.agents.environment_server import require_package
@@ -20,7 +19,7 @@ from producer.commands.options import COUNT, DEVICE, DTYPE, examples, option, sw
 from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig, read_config
 from producer.endpoint_url import KEY_VARIABLE
 from producer.errors import NotFoundError, UsageError
-from producer.field_errors import field_problems, invalid
+from producer.field_errors import read_as
 from producer.policy.compute_settings import ComputeSettings
 from producer.task import Task
 from schemas.distribution import install_command
@@ -94,7 +93,7 @@ def command(
         raise UsageError(message)
     key = os.environ.get(KEY_VARIABLE) or None
     _check(host, key)
-    compute = _compute_settings(device, dtype)
+    compute = read_as(ComputeSettings, {"device": device, "dtype": dtype})
     folder = model_name
     if model_name not in {None, DEMO_POLICY}:
         folder = policy_path("--model-name", str(model_name), NotFoundError)
@@ -122,14 +121,6 @@ def command(
         click.echo(json.dumps({"url": url, "models": [engine.name, *engine.adapters]}))
     config = uvicorn.Config(make_app(engine, key), log_level="warning", lifespan="off")
     uvicorn.Server(config).run(sockets=[listening])
-
-
-def _compute_settings(device: str, dtype: str) -> ComputeSettings:
-    """UsageError for a device that is not supported."""
-    try:
-        return ComputeSettings.model_validate({"device": device, "dtype": dtype})
-    except ValidationError as error:
-        raise invalid(field_problems(error, ComputeSettings.model_fields)) from None
 
 
 def _check(host: str, key: str | None) -> None:

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue
 
 from producer.config import without_unset
 from producer.config.fields import ConfigFields
-from producer.field_errors import field_problems, invalid, under_given_names
+from producer.field_errors import read_as
 from producer.numbers import PositiveInt
 
 Algorithm = Literal[
@@ -59,9 +59,5 @@ def read_sql_rl(given: Mapping[str, Any], names: Mapping[str, str]) -> dict[str,
     UsageError lists every problem under what the user's file calls the field: `names`.
     """
     fields = without_unset(dict(given))
-    try:
-        read = SqlRlFields.model_validate(fields)
-    except ValidationError as error:
-        problems = field_problems(error, SqlRlFields.model_fields)
-        raise invalid(under_given_names(problems, names)) from None
+    read = read_as(SqlRlFields, fields, names)
     return read.model_dump(mode="json", include={*fields})

@@ -6,10 +6,17 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import rich_click as click
 
+from producer.commands.flags import (
+    PANELS,
+    description_of,
+    field_flag,
+    in_words,
+    shown_default,
+)
 from producer.commands.given_fields import absolute, policy_path, read_config_file
 from producer.commands.options import (
     COUNT,
@@ -17,6 +24,7 @@ from producer.commands.options import (
     DTYPE,
     FILE,
     FOLDER,
+    Decorator,
     examples,
     option,
     switch,
@@ -28,7 +36,9 @@ from producer.commands.options import (
 )
 from producer.commands.shell import cua_train_command, print_result
 from producer.commands.stopping import continued_by
+from producer.config.training import CheckpointFields
 from producer.errors import NotFoundError
+from producer.fine_tuning.settings import DEFAULTS, FineTuningConfig
 from producer.foreign_files.rewardsql_models import objective_of
 from schemas.installation import read_installation
 
@@ -38,6 +48,36 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 COMPLETIONS = click.IntRange(1, 1000)
+FIELDS: Final = (
+    *("output_dir", "train_type", "epochs", "learning_rate", "seed", "training_name", "log_path"),
+    *("device", "dtype", "max_length", "cpu_threads"),
+)
+"""Fields of both commands whose flags are made from them."""
+OTHER_HELP: Final = {"seed": "Seed of fresh weights and of the examples' order."}
+
+
+def _flag(name: str) -> Decorator:
+    """The flag of a field, with its default: of both commands, or of each."""
+    field = FineTuningConfig.model_fields[name]
+    if name == "output_dir":
+        default = "`model` in the log path"
+    elif field.default is None:
+        default = shown_default(name)
+    else:
+        default = in_words(field.default)
+        if name in DEFAULTS["sft"]:
+            default = f"sft {in_words(DEFAULTS['sft'][name])}, reward-model {default}"
+    return field_flag(
+        name,
+        FineTuningConfig,
+        text=OTHER_HELP.get(name),
+        default=default,
+        panel=PANELS[name] if name in CheckpointFields.model_fields else "Options",
+    )
+
+
+def _help(name: str) -> str:
+    return description_of(FineTuningConfig.model_fields[name])
 
 
 _flags = with_options(
@@ -47,75 +87,22 @@ _flags = with_options(
         " override it.",
         FILE,
     ),
-    option("--model-name", "Policy to start from.", metavar="NAME|FOLDER"),
+    option("--model-name", _help("model_name"), metavar="NAME|FOLDER"),
     option(
         "--data-path",
-        "Examples as JSON or JSON lines; sft also takes a data set in BIRD's or Spider's layout."
-        " Repeatable.",
+        f"{_help('data_path')} Repeatable.",
         metavar="FILE|FOLDER",
         multiple=True,
     ),
     with_skip_invalid,
-    option(
-        "--output-dir",
-        "Folder of the result.",
-        metavar="FOLDER",
-        shown="`model` in the log path",
-    ),
-    option(
-        "--train-type",
-        "Train all weights, or an adapter.",
-        click.Choice(["full", "lora"]),
-        shown="sft lora, reward-model full",
-    ),
-    option("--epochs", "Passes over the examples.", click.INT, shown="1"),
-    option(
-        "--learning-rate",
-        "Highest learning rate.",
-        click.FLOAT,
-        shown="sft 0.0001, reward-model 9e-06",
-    ),
-    option("--seed", "Seed of fresh weights and of the examples' order.", click.INT, shown="42"),
-    option(
-        "--training-name",
-        "The same name continues the same training.",
-        metavar="NAME",
-        panel="Checkpoints and resume",
-        shown="a new name",
-    ),
-    option(
-        "--log-path",
-        "Folder of resume states and checkpoints.",
-        metavar="FOLDER",
-        panel="Checkpoints and resume",
-        shown="CUA_HOME/runs/NAME",
-    ),
+    *map(_flag, FIELDS),
     with_takeover,
-    option("--device", "Where to compute.", metavar=DEVICE, shown="auto"),
-    option(
-        "--dtype",
-        "Type of matrix products; weights and optimiser are float32.",
-        click.Choice(["float32", "bfloat16"]),
-        shown="float32",
-    ),
-    option(
-        "--max-length",
-        "Tokens of an example; longer ones are left out and counted.",
-        click.INT,
-        shown="sft 2048, reward-model 8192",
-    ),
     option(
         "--gradient-checkpointing",
-        "Recompute activations in the backward pass to save memory; the same bits.",
+        _help("gradient_checkpointing"),
         click.BOOL,
         metavar="true|false",
         shown="false",
-    ),
-    option(
-        "--cpu-threads",
-        "On a CPU: threads per operation, for policies of more than 50 M weights. Recorded.",
-        click.INT,
-        shown="the machine's",
     ),
     with_summary_as_json,
 )
@@ -130,8 +117,7 @@ _flags = with_options(
 )
 @option(
     "--group-by-prefix",
-    "Keep examples with a common prompt prefix (questions about one database) adjacent, so that the"
-    " examples of a batch share its computation.",
+    _help("group_by_prefix"),
     click.BOOL,
     metavar="true|false",
     shown="false",
@@ -160,12 +146,7 @@ def sft(**flags: Any) -> None:
     click.Choice(["process", "pairwise"]),
     shown="by the file's fields, or process",
 )
-@option(
-    "--labels",
-    "Numeric labels: used as they are, or counted as right above 0.5.",
-    click.Choice(["soft", "hard"]),
-    shown="soft",
-)
+@_flag("labels")
 @_flags
 def reward_model(*, kind: str | None, **flags: Any) -> None:
     """Train a reward model of steps (process) or of whole answers (pairwise).
@@ -230,7 +211,7 @@ def _make_absolute(given: dict[str, Any], names: Mapping[str, str]) -> None:
             names.get("model_name", "model_name"), given["model_name"]
         )
     for name in ("output_dir", "log_path"):
-        if isinstance(given.get(name), str):
+        if isinstance(given.get(name), str | Path):
             given[name] = str(absolute(given[name]))
     paths = given.get("data_path")
     paths = [paths] if isinstance(paths, str) else paths

@@ -6,14 +6,13 @@ that are given win over both. Secrets are no part of it.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self
 
 from pydantic import (
     BaseModel,
     JsonValue,
     ModelWrapValidatorHandler,
     PrivateAttr,
-    ValidationError,
     model_validator,
 )
 
@@ -40,7 +39,7 @@ from producer.config.training import (
     ReportingFields,
 )
 from producer.errors import UsageError
-from producer.field_errors import field_problems, invalid, under_given_names
+from producer.field_errors import read_as
 from producer.policy.adapter_settings import AdapterSettings
 from producer.policy.compute_settings import ComputeSettings
 from producer.rewards import Reward
@@ -64,9 +63,6 @@ TOPICS: dict[str, type[BaseModel]] = {
 
 NONE_IS_A_VALUE = frozenset({"max_recent_turns"})
 """Fields with another default than None that accept None."""
-
-
-FieldsT = TypeVar("FieldsT", bound=BaseModel)
 
 
 def without_unset(given: dict[str, Any]) -> dict[str, Any]:
@@ -263,13 +259,13 @@ def read_config(given: dict[str, Any], names: Mapping[str, str] | None = None) -
 
     `names`: what the user calls a field, by ours.
     """
-    return _validated(RunConfig, given, names)
+    return read_as(RunConfig, given, names)
 
 
 def read_fields(given: dict[str, Any]) -> dict[str, JsonValue]:
     """The given fields as JSON, each validated for itself; UsageError as `read_config`."""
     fields = without_unset(given)
-    return _validated(ConfigFields, fields).model_dump(mode="json", include={*fields})
+    return read_as(ConfigFields, fields).model_dump(mode="json", include={*fields})
 
 
 def read_continued(
@@ -289,16 +285,6 @@ def read_continued(
     config = read_config({**inherited(full, fields), **fields})
     config._explicit = frozenset(fields)
     return config
-
-
-def _validated(
-    model: type[FieldsT], given: dict[str, Any], names: Mapping[str, str] | None = None
-) -> FieldsT:
-    try:
-        return model.model_validate(given)
-    except ValidationError as error:
-        problems = field_problems(error, RunConfig.model_fields)
-        raise invalid(under_given_names(problems, names or {})) from None
 
 
 DECISIVE = frozenset({"environment", "model_name", "tasks", "lora_rank"})

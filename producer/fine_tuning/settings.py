@@ -3,24 +3,23 @@
 One class for three objectives with different defaults (`DEFAULTS`), as in RewardSQL.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     JsonValue,
     PrivateAttr,
-    ValidationError,
     model_validator,
 )
 
+from producer.algorithms.settings import SettingsGroup
 from producer.config.continuing import check_same
 from producer.errors import UsageError
-from producer.field_errors import field_problems, invalid, under_given_names
+from producer.field_errors import read_as
 from producer.numbers import (
     NonNegativeFloat,
     NonNegativeInt,
@@ -77,114 +76,104 @@ def _check_two(tokens: tuple[str, ...]) -> tuple[str, ...]:
     return tokens
 
 
-class FineTuningConfig(BaseModel):
+class FineTuningConfig(SettingsGroup):
     """Every setting of `cua-train sql sft` and `cua-train sql reward-model`."""
 
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        protected_namespaces=(),
-        hide_input_in_errors=True,  # as SettingsGroup
-    )
-
     objective: Objective
-    training_name: Annotated[str, AfterValidator(check_training_name)] | None = Field(
-        None, description="The same name continues the same training."
-    )
-    log_path: Path | None = Field(None, description="Folder of resume states and checkpoints.")
-    model_name: str = Field(description="Policy to train: a folder or a Hugging Face id.")
-    data_path: Annotated[tuple[Path, ...], BeforeValidator(_as_list), Field(min_length=1)] = Field(
-        description="Files of examples, JSON or JSON lines, or the folder of a data set."
-    )
-    skip_invalid: bool = Field(
-        False,
-        description="Leave out questions without a database or with a gold that fails.",
-    )
-    data_sha256: str = Field("", description="sha256 of the files of examples; computed.")
-    output_dir: Path | None = Field(
-        None, description="Folder of the trained policy. Default: `model` in the run's folder."
-    )
-    epochs: PositiveInt = Field(1, description="Passes over the training examples.")
-    steps_per_epoch: NonNegativeInt = Field(0, description="Optimiser steps per epoch; computed.")
-    learning_rate: PositiveFloat = Field(9e-6, description="Highest learning rate of AdamW.")
-    weight_decay: NonNegativeFloat = Field(
-        0.0, description="Weight decay of matrices; biases have none."
-    )
-    adam_beta2: Share = Field(0.95, description="AdamW's second beta; its first is 0.9.")
+    """What is trained."""
+    training_name: Annotated[str, AfterValidator(check_training_name)] | None = None
+    """The same name continues the same training."""
+    log_path: Path | None = None
+    """Folder of resume states and checkpoints."""
+    model_name: str
+    """Policy to start from."""
+    data_path: Annotated[tuple[Path, ...], BeforeValidator(_as_list), Field(min_length=1)]
+    """Examples as JSON or JSON lines; sft also takes a data set in BIRD's or Spider's layout."""
+    skip_invalid: bool = False
+    """Leave out questions without a database or with a gold that fails."""
+    data_sha256: str = ""
+    """sha256 of the files of examples; computed."""
+    output_dir: Path | None = None
+    """Folder of the result."""
+    epochs: PositiveInt = 1
+    """Passes over the examples."""
+    steps_per_epoch: NonNegativeInt = 0
+    """Optimiser steps per epoch; computed."""
+    learning_rate: PositiveFloat = 9e-6
+    """Highest learning rate."""
+    weight_decay: NonNegativeFloat = 0.0
+    """Weight decay of matrices; biases have none."""
+    adam_beta2: Share = 0.95
+    """AdamW's second beta; its first is 0.9."""
     lr_scheduler: Literal[
         "cosine", "linear", "constant", "constant_with_warmup", "cosine_with_min_lr"
-    ] = Field("cosine", description="Learning rate after the warm-up.")
-    warmup_ratio: Share = Field(0.03, description="Share of the steps with a rising learning rate.")
-    max_gradient_norm: PositiveFloat = Field(
-        1.0, description="Clip the gradient to this global L2 norm."
-    )
-    batch_size: PositiveInt = Field(256, description="Examples per optimiser step.")
-    group_by_prefix: bool = Field(
-        False,
-        description=(
-            "Keep examples with a common prompt prefix (questions about one database) adjacent in"
-            " the order of an epoch, so that the examples of a batch share its computation. Only"
-            " with sft."
-        ),
-    )
-    max_length: PositiveInt = Field(
-        8192, description="Tokens of an example; longer ones are left out and counted."
-    )
-    seed: Seed = Field(42, description="Seed of fresh weights.")
-    data_seed: Seed = Field(42, description="Seed of the examples' order and of the held-out ones.")
-    held_out_ratio: Share = Field(0.1, description="Share of the examples for evaluation.")
-    save_strategy: Every = Field("epoch", description="When to keep a checkpoint.")
-    save_steps: PositiveInt = Field(50, description="Steps between checkpoints.")
-    save_total_limit: PositiveInt | None = Field(
-        None, description="Number of newest checkpoints to keep."
-    )
-    eval_strategy: Every = Field("epoch", description="When to evaluate the held-out examples.")
-    eval_steps: PositiveInt = Field(50, description="Steps between evaluations.")
-    logging_steps: PositiveInt = Field(1, description="Steps between log lines.")
-    train_type: Literal["full", "lora"] = Field(
-        "full", description="Train all weights, or an adapter."
-    )
-    lora_rank: PositiveInt = Field(8, description="Rank of the adapter.")
-    lora_alpha: PositiveFloat = Field(
-        32.0, description="Scale of the adapter, which is multiplied by lora_alpha / lora_rank."
-    )
-    dtype: Literal["float32", "bfloat16"] = Field(
-        "float32", description="Type of matrix products; weights and optimiser are float32."
-    )
-    gradient_checkpointing: bool = Field(
-        False, description="Recompute activations in the backward pass to save memory."
-    )
-    attention: Literal["sdpa", "flash_attention_2"] = Field(
-        "sdpa", description="Attention implementation."
-    )
-    device: Device = Field("auto", description="cpu, cuda or cuda:N. auto: a GPU if there is one.")
-    cpu_threads: PositiveInt | None = Field(
-        None,
-        description=(
-            "On a CPU: threads per operation, for policies of more than 50 M weights. The last"
-            " bits of results depend on it, so it is recorded. Default: the machine's."
-        ),
-    )
-    wandb_project: str | None = Field(
-        None, description="Mirror the training to this Weights & Biases project."
-    )
-    use_chat_template: bool = Field(
-        True, description="Write prompts in the policy's chat template."
-    )
-    system: str | None = Field(None, description="System prompt for examples without one.")
-    placeholder_token: Annotated[str, Field(min_length=1)] = Field(
-        " и", description="Marks the end of each step."
-    )
-    reward_tokens: Annotated[tuple[str, ...], AfterValidator(_check_two)] = Field(
-        ("+", "-"), description="Tokens of a right and of a wrong step."
-    )
-    input_key: str = Field("input", description="Field with the text and its step markers.")
-    label_key: str = Field("label", description="Field with the labels of the steps.")
-    labels: Literal["soft", "hard"] = Field(
-        "soft", description="Numeric labels: used as they are (soft), or right above 0.5 (hard)."
-    )
-    chosen_key: str = Field("chosen", description="Field with the better answer.")
-    rejected_key: str = Field("rejected", description="Field with the worse answer.")
+    ] = "cosine"
+    """Learning rate after the warm-up."""
+    warmup_ratio: Share = 0.03
+    """Share of the steps with a rising learning rate."""
+    max_gradient_norm: PositiveFloat = 1.0
+    """Clip the gradient to this global L2 norm."""
+    batch_size: PositiveInt = 256
+    """Examples per optimiser step."""
+    group_by_prefix: bool = False
+    """Keep examples with a common prompt prefix (questions about one database) adjacent in the
+    order of an epoch, so that the examples of a batch share its computation. Only with sft."""
+    max_length: PositiveInt = 8192
+    """Tokens of an example; longer ones are left out and counted."""
+    seed: Seed = 42
+    """Seed of fresh weights."""
+    data_seed: Seed = 42
+    """Seed of the examples' order and of the held-out ones."""
+    held_out_ratio: Share = 0.1
+    """Share of the examples for evaluation."""
+    save_strategy: Every = "epoch"
+    """When to keep a checkpoint."""
+    save_steps: PositiveInt = 50
+    """Steps between checkpoints."""
+    save_total_limit: PositiveInt | None = None
+    """Number of newest checkpoints to keep."""
+    eval_strategy: Every = "epoch"
+    """When to evaluate the held-out examples."""
+    eval_steps: PositiveInt = 50
+    """Steps between evaluations."""
+    logging_steps: PositiveInt = 1
+    """Steps between log lines."""
+    train_type: Literal["full", "lora"] = "full"
+    """Train all weights, or an adapter."""
+    lora_rank: PositiveInt = 8
+    """Rank of the adapter."""
+    lora_alpha: PositiveFloat = 32.0
+    """Scale of the adapter, which is multiplied by lora_alpha / lora_rank."""
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    """Type of matrix products; weights and optimiser are float32."""
+    gradient_checkpointing: bool = False
+    """Recompute activations in the backward pass to save memory; the same bits."""
+    attention: Literal["sdpa", "flash_attention_2"] = "sdpa"
+    """Attention implementation."""
+    device: Device = "auto"
+    """Where to compute."""
+    cpu_threads: PositiveInt | None = None
+    """On a CPU: threads per operation, for policies of more than 50 M weights. Recorded."""
+    wandb_project: str | None = None
+    """Mirror the training to this Weights & Biases project."""
+    use_chat_template: bool = True
+    """Write prompts in the policy's chat template."""
+    system: str | None = None
+    """System prompt for examples without one."""
+    placeholder_token: Annotated[str, Field(min_length=1)] = " и"  # noqa: S105  # no password
+    """Marks the end of each step."""
+    reward_tokens: Annotated[tuple[str, ...], AfterValidator(_check_two)] = ("+", "-")
+    """Tokens of a right and of a wrong step."""
+    input_key: str = "input"
+    """Field with the text and its step markers."""
+    label_key: str = "label"
+    """Field with the labels of the steps."""
+    labels: Literal["soft", "hard"] = "soft"
+    """Numeric labels: used as they are, or counted as right above 0.5."""
+    chosen_key: str = "chosen"
+    """Field with the better answer."""
+    rejected_key: str = "rejected"
+    """Field with the worse answer."""
 
     _explicit: frozenset[str] = PrivateAttr(default=frozenset())
 
@@ -262,10 +251,14 @@ class FineTuningConfig(BaseModel):
         return type(self)._read({**kept, **given, **derived}, self._explicit)
 
     @classmethod
-    def _read(cls, fields: dict[str, Any], explicit: frozenset[str]) -> Self:
-        config = cls.model_validate(
-            {name: value for name, value in fields.items() if name != "num_steps"}
-        )
+    def _read(
+        cls,
+        fields: dict[str, Any],
+        explicit: frozenset[str],
+        names: Mapping[str, str] | None = None,
+    ) -> Self:
+        own = {name: value for name, value in fields.items() if name != "num_steps"}
+        config = read_as(cls, own, names)
         config._explicit = explicit
         return config
 
@@ -274,7 +267,7 @@ def read_fine_tuning(
     objective: Objective,
     given: dict[str, Any],
     recorded: dict[str, JsonValue] | None = None,
-    names: dict[str, str] | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> FineTuningConfig:
     """`given` over the `recorded` settings of an earlier process, or over the defaults.
 
@@ -285,8 +278,5 @@ def read_fine_tuning(
         for name, value in (recorded or DEFAULTS[objective]).items()
         if name not in OF_ONE_PROCESS
     }
-    try:
-        return FineTuningConfig._read({**base, **given, "objective": objective}, frozenset(given))
-    except ValidationError as error:
-        problems = field_problems(error, FineTuningConfig.model_fields)
-        raise invalid(under_given_names(problems, names or {})) from None
+    whole = {**base, **given, "objective": objective}
+    return FineTuningConfig._read(whole, frozenset(given), names)

@@ -14,8 +14,16 @@ from rich_click import RichOption
 
 from producer.algorithms.controls import BLANK_SCREENS
 from producer.cli import COMMANDS, cli
-from producer.commands.flags import COMMON, JSON_FIELDS, METAVARS, field_flag, shown_default
+from producer.commands.flags import (
+    COMMON,
+    JSON_FIELDS,
+    METAVARS,
+    description_of,
+    field_flag,
+    shown_default,
+)
 from producer.config import TOPICS, RunConfig
+from producer.fine_tuning.settings import FineTuningConfig
 
 SLOW_TO_IMPORT = {
     *("torch", "transformers", "numpy", "PIL", "kafka", "fsspec", "sqlite3", "asyncio", "http"),
@@ -109,6 +117,24 @@ def test_a_field_that_is_added_has_a_flag_whatever_its_type(
         "some_names": (["--some-names"], "NAMES"),
         "some_fields": (["--some-fields"], "FIELDS"),
     }
+
+
+@pytest.mark.parametrize("name", ["sft", "reward-model"])
+def test_a_flag_of_a_supervised_training_says_what_its_field_says(name: str) -> None:
+    sql = cli.get_command(click.Context(cli), "sql")
+    assert isinstance(sql, click.Group)
+    params = [param for param in sql.commands[name].params if isinstance(param, RichOption)]
+    shown = {param.name: param.help or "" for param in params}
+    fields = FineTuningConfig.model_fields
+    # --seed also sets data_seed, and --skip-invalid is that of every command of `sql`.
+    same = (shown.keys() & fields.keys()) - {"seed", "skip_invalid"}
+    assert len(same) == {"sft": 14, "reward-model": 14}[name]
+    for field in same:
+        assert shown[field].startswith(description_of(fields[field]))
+    assert shown["learning_rate"] == (
+        "Highest learning rate. [default: sft 0.0001, reward-model 9e-06]"
+    )
+    assert shown["epochs"] == "Passes over the examples. [default: 1]"
 
 
 def test_every_text_field_names_its_value() -> None:
