@@ -9,7 +9,6 @@ import os
 import re
 import sys
 from importlib import import_module
-from pathlib import Path
 from typing import Any, NoReturn
 
 import rich_click as click
@@ -24,6 +23,7 @@ from consumers.errors import OUT_OF_SPACE, CuaProjectError, UnreachableError, Us
 from schemas.distribution import DISTRIBUTION
 from schemas.installation import names_database
 from schemas.path_errors import path_problem
+from schemas.standard_streams import exit_as_asked, open_missing_streams
 
 logger = logging.getLogger(__name__)
 
@@ -222,8 +222,7 @@ def main() -> None:
         _fail_for_silence()
         _fail(str(error), error.exit_code)
     except SystemExit as error:
-        # click and rich exit with 1 when the reader of our output (head, less) has exited.
-        sys.exit(0 if isinstance(error.__context__, BrokenPipeError) else error.code)
+        exit_as_asked(error)
     except Exception as error:
         # The process's boundary. What users can cause is a CuaProjectError; this is a bug.
         _fail_for_silence()
@@ -260,14 +259,6 @@ def usage_message(error: click.ClickException) -> str:
     if context is None:
         return text
     return f"{text}{'' if text.endswith('?') else '.'} See `{context.command_path} --help`"
-
-
-def open_missing_streams() -> None:
-    """Give a process that was started without stdout or stderr a null device in its place."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            # Open until the process ends.
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
 
 
 def _fail(message: str, exit_code: int) -> NoReturn:

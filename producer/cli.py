@@ -9,7 +9,6 @@ import os
 import re
 import sys
 from importlib import import_module
-from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -20,6 +19,7 @@ from producer.errors import OUT_OF_SPACE, CuaTrainError, UsageError
 from producer.log_lines import configure_logging
 from schemas.distribution import DISTRIBUTION
 from schemas.path_errors import path_problem
+from schemas.standard_streams import exit_as_asked, open_missing_streams
 
 logger = logging.getLogger(__name__)
 
@@ -214,8 +214,7 @@ def main() -> None:
         # No acknowledgement: the disk hangs, or another process holds the lock of the local log.
         _fail(str(error), 6)
     except SystemExit as error:
-        # click and rich exit with 1 when the reader of our output (head, less) has exited.
-        sys.exit(0 if isinstance(error.__context__, BrokenPipeError) else error.code)
+        exit_as_asked(error)
     except Exception as error:
         if os.environ.get("CUA_TRACEBACK"):
             raise
@@ -254,14 +253,6 @@ def _other_name(error: click.ClickException) -> str | None:
             flag = f"--{with_dashes(field)}"
             return f"no such option {error.option_name!r}. Did you mean {flag!r}?"
     return None
-
-
-def open_missing_streams() -> None:
-    """Open the null device as stdout or stderr if the process was started without it."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            # Open until the process ends.
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
 
 
 def _fail(message: str, exit_code: int) -> NoReturn:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import rich_click as click
 
 from consumers.errors import NotFoundError, UsageError, did_you_mean
+from schemas.standard_streams import discard_output
 
 if TYPE_CHECKING:
     from consumers.log.reader import LogReader, TopicPartition
@@ -258,8 +259,6 @@ def command(
             return
         _say_that_nothing_matched(next(unknown_names(), None), names, cursor)
     except BrokenPipeError:
-        # The reader of our output (head, less) has exited. Without this, Python would report the
-        # broken pipe once more when it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()  # the reader of our output (head, less) has exited
     finally:
         reader.close()

@@ -94,7 +94,6 @@ _flags = with_options(
         metavar="FILE|FOLDER",
         multiple=True,
     ),
-    with_skip_invalid,
     *map(_flag, FIELDS),
     with_takeover,
     option(
@@ -115,6 +114,7 @@ _flags = with_options(
         "$ cua-train sql sft --config sft_config.json",
     ),
 )
+@_flags
 @option(
     "--group-by-prefix",
     _help("group_by_prefix"),
@@ -122,7 +122,7 @@ _flags = with_options(
     metavar="true|false",
     shown="false",
 )
-@_flags
+@with_skip_invalid
 def sft(**flags: Any) -> None:
     """Fine-tune a policy on prompts and answers; only the answers count in the loss.
 
@@ -146,8 +146,8 @@ def sft(**flags: Any) -> None:
     click.Choice(["process", "pairwise"]),
     shown="by the file's fields, or process",
 )
-@_flag("labels")
 @_flags
+@_flag("labels")
 def reward_model(*, kind: str | None, **flags: Any) -> None:
     """Train a reward model of steps (process) or of whole answers (pairwise).
 
@@ -161,7 +161,7 @@ def _train(command_name: str, flags: dict[str, Any], kind: str | None = None) ->
     as_json, takeover, config_file = (
         flags.pop(name) for name in ("as_json", "takeover", "config_file")
     )
-    flags["skip_invalid"] = flags["skip_invalid"] or None
+    flags["skip_invalid"] = flags.get("skip_invalid") or None
     flags = {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in flags.items()

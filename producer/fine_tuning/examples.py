@@ -6,7 +6,7 @@
 
 For sft also a folder in BIRD's or Spider's layout: the questions of its split `train`.
 
-A row that is none of them is a UsageError that names file, row and field.
+A row that is none of them is a UsageError that names file, example and field.
 """
 
 import hashlib
@@ -68,7 +68,7 @@ class Examples:
 
 
 def load_examples(config: FineTuningConfig) -> Examples:
-    """Every example of `config.data_path`. UsageError names file, row and field."""
+    """Every example of `config.data_path`. UsageError names file, example (from 1) and field."""
     digest = hashlib.sha256()
     read = _READERS[config.objective]
     examples: list[Example] = []
@@ -82,11 +82,11 @@ def load_examples(config: FineTuningConfig) -> Examples:
             continue
         data = _read_bytes(path)
         digest.update(hashlib.sha256(data).digest())
-        for number, row in enumerate(_rows(path, data)):
+        for number, row in enumerate(_rows(path, data), 1):
             try:
                 examples.append(read(_object(row), config))
             except ValueError as error:
-                message = f"{path}: row {number}: {error}"
+                message = f"{path}: example {number}: {error}"
                 raise UsageError(message) from None
             groups.append(_group(row))
     if not examples:
@@ -139,24 +139,32 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _rows(path: Path, data: bytes) -> list[Any]:
+    """The rows of a file; none for an empty one."""
     try:
         text = data.decode("utf-8-sig")
-        if path.suffix == ".jsonl":
-            return [read_json(line) for line in text.split("\n") if line.strip()]
-        rows = read_json(text)
     except UnicodeDecodeError:
         message = f"data_path: {path} is not text in UTF-8"
         raise UsageError(message) from None
-    except json.JSONDecodeError as error:
-        message = f"data_path: {path} is not valid JSON, line {error.lineno}: {error.msg}"
-        raise UsageError(message) from None
-    except RefusedJsonError as error:
-        message = f"data_path: {path}: {error}"
-        raise UsageError(message) from None
+    if path.suffix == ".jsonl":
+        lines = enumerate(text.split("\n"), 1)
+        return [_read(path, line, number) for number, line in lines if line.strip()]
+    rows = _read(path, text, 1) if text.strip() else []
     if not isinstance(rows, list):
         message = f"data_path: {path} must hold a list of examples"
         raise UsageError(message)
     return rows
+
+
+def _read(path: Path, text: str, first_line: int) -> Any:  # noqa: ANN401  # JSON
+    """JSON that begins in this line of the file."""
+    try:
+        return read_json(text)
+    except json.JSONDecodeError as error:
+        line = first_line + error.lineno - 1
+        message = f"data_path: {path} is not valid JSON, line {line}: {error.msg}"
+    except RefusedJsonError as error:
+        message = f"data_path: {path}: {error}"
+    raise UsageError(message)
 
 
 def _object(row: object) -> dict[str, Any]:

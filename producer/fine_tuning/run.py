@@ -15,7 +15,7 @@ from typing import Any
 
 from producer.console import progress_bar
 from producer.emit.heartbeat import HEARTBEAT_S
-from producer.errors import UsageError
+from producer.errors import NotFoundError, UsageError, did_you_mean
 from producer.fine_tuning.examples import load_examples
 from producer.fine_tuning.loop import FineTuningLoop, describe, held_out_summary
 from producer.fine_tuning.output import check_output, holds_result, output_folder, write_output
@@ -160,8 +160,13 @@ def _place(
         recorded = resume_state.read_run_config(folder)
     except FileNotFoundError:
         recorded = None
-    if recorded is not None and (begun := recorded.get("objective")) != objective:
-        message = f"training {name!r} is {_BEGUN_AS.get(str(begun), 'of `cua-train run`')}"
+    if recorded is None and asked is not None and "model_name" not in given:
+        runs = installation.runs_dir
+        begun = [path.name for path in runs.iterdir()] if runs.is_dir() else []
+        message = f"there is no training {name!r} here.{did_you_mean(name, begun)}"
+        raise NotFoundError(message, ways=("to begin it, give model_name and data_path",))
+    if recorded is not None and (other := recorded.get("objective")) != objective:
+        message = f"training {name!r} is {_BEGUN_AS.get(str(other), 'of `cua-train run`')}"
         ways = ("continue it with that", "choose another --training-name")
         raise UsageError(message, ways=ways)
     changed = dict(given)

@@ -3,7 +3,7 @@
 One class for three objectives with different defaults (`DEFAULTS`), as in RewardSQL.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -19,7 +19,7 @@ from pydantic import (
 from producer.algorithms.settings import SettingsGroup
 from producer.config.continuing import check_same
 from producer.errors import UsageError
-from producer.field_errors import read_as
+from producer.field_errors import invalid, read_as, under_given_names
 from producer.numbers import (
     NonNegativeFloat,
     NonNegativeInt,
@@ -62,6 +62,17 @@ CHANGEABLE: Final = frozenset(
     }
 )
 """Fields that may differ when a training continues."""
+COMPUTED: Final = frozenset({"data_sha256", "steps_per_epoch"})
+ONLY_WITH: Final[dict[str, tuple[Objective, ...]]] = {
+    **dict.fromkeys(("group_by_prefix", "skip_invalid"), ("sft",)),
+    **dict.fromkeys(("system", "use_chat_template"), ("sft", "pairwise_reward")),
+    **dict.fromkeys(
+        ("placeholder_token", "reward_tokens", "input_key", "label_key", "labels"),
+        ("process_reward",),
+    ),
+    **dict.fromkeys(("chosen_key", "rejected_key"), ("pairwise_reward",)),
+}
+"""Fields that have an effect on some objectives alone."""
 OF_ONE_PROCESS: Final = frozenset({"log_path"})
 
 
@@ -182,9 +193,6 @@ class FineTuningConfig(SettingsGroup):
         if self.objective == "pairwise_reward" and self.train_type == "lora":
             message = "train_type: a pairwise reward model is trained whole; use full"
             raise ValueError(message)
-        if self.objective != "sft" and self.group_by_prefix:
-            message = "group_by_prefix: only with sft; omit it"
-            raise ValueError(message)
         if self.group_by_prefix and self.attention != "sdpa":
             message = (
                 f"group_by_prefix: packed rows need a mask that {self.attention} does not take; use"
@@ -271,7 +279,8 @@ def read_fine_tuning(
 ) -> FineTuningConfig:
     """`given` over the `recorded` settings of an earlier process, or over the defaults.
 
-    UsageError lists every problem under the name that the user gave: `names`, by field.
+    UsageError lists every problem under the name that the user gave: `names`, by field; also for
+    fields that would have no effect on a training that begins.
     """
     base = {
         name: value
@@ -279,4 +288,22 @@ def read_fine_tuning(
         if name not in OF_ONE_PROCESS
     }
     whole = {**base, **given, "objective": objective}
-    return FineTuningConfig._read(whole, frozenset(given), names)
+    config = FineTuningConfig._read(whole, frozenset(given), names)
+    if recorded is None and (problems := [*_without_effect(config, given)]):
+        raise invalid(under_given_names(problems, names or {}))
+    return config
+
+
+def _without_effect(config: FineTuningConfig, given: Mapping[str, Any]) -> Iterator[str]:
+    """Problems of given fields; those with their default are none."""
+    asked = given.get("objective", config.objective)
+    if asked != config.objective:
+        yield f"objective: this command trains {config.objective}, not {asked}; omit it"
+    for name in given:
+        if getattr(config, name) == FineTuningConfig.model_fields[name].default:
+            continue
+        if name in COMPUTED:
+            yield f"{name}: is computed; omit it"
+        objectives = ONLY_WITH.get(name, (config.objective,))
+        if config.objective not in objectives:
+            yield f"{name}: only with {' and '.join(objectives)}; omit it"

@@ -5,6 +5,7 @@ Opened before anything is recorded: what cannot work is refused and leaves nothi
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -205,6 +206,13 @@ def _memory(config: FineTuningConfig) -> FittingMemory | None:
 
 def _open_network(config: FineTuningConfig) -> _Opened:
     placement = choose_placement(config.device)
+    if config.attention == "flash_attention_2" and not (
+        find_spec("flash_attn") and placement.device.type == "cuda"
+    ):
+        message = (
+            "attention: flash_attention_2 needs the package flash-attn and a CUDA device; use sdpa"
+        )
+        raise UsageError(message)
     if config.train_type == "lora":
         lora = load_network(
             *(config.model_name, config.lora_rank, config.seed, None, placement),

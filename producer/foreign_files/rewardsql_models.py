@@ -78,7 +78,7 @@ TABLE: Final[Table] = {
             *("max_length", "learning_rate", "weight_decay", "warmup_ratio", "seed"),
             *("data_seed", "save_strategy", "eval_strategy", "save_total_limit", "logging_steps"),
             *("train_type", "lora_rank", "lora_alpha", "gradient_checkpointing", "cpu_threads"),
-            "device",
+            *("device", "group_by_prefix"),
         )
     },
     "model_id_or_path": same("model_name"),

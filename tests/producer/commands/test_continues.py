@@ -32,7 +32,8 @@ ONE_STEP = (*SMALL, "--training-name", NAME, "--num-steps", "1")
 CONTINUE = re.compile(r"(?:^|; )continue (?:it )?with: (.*)$", re.MULTILINE)
 BARE = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
 BIN = Path(sys.executable).parent
-PROGRAM = re.compile(r"\S*cua-train (?=run )")
+PROGRAM = re.compile(r"('[^']*cua-train'|\S*cua-train) (?=run )")
+"""Quoted where its folder has a space."""
 RECORDER = "import json, os, sys; print(json.dumps([sys.argv[1:], dict(os.environ)]))"
 
 

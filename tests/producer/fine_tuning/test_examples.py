@@ -90,31 +90,31 @@ def test_json_lines_hold_one_example_a_line(tmp_path: Path) -> None:
     [
         ("sft", {"rows": []}, r"rows.json must hold a list of examples"),
         ("sft", [], r"rows.json holds no examples"),
-        ("sft", ["text"], r"rows.json: row 0: \"text\" is not an object"),
-        ("sft", [{"completion": "b"}], r"row 0: prompt: is missing"),
-        ("sft", [{"prompt": "a"}], r"row 0: completion: is missing"),
-        ("sft", [{"prompt": "a", "completion": None}], r"row 0: completion: null is no text"),
-        ("sft", [{"prompt": "a", "completion": " "}], r"row 0: completion: \" \" is no text"),
-        ("sft", [{"messages": {}}], r"row 0: messages: is not a list of messages"),
-        ("sft", [{"messages": [{"role": "robot"}]}], r"row 0: messages.0: has no role"),
-        ("sft", [{"messages": [{"role": "user"}]}], r"row 0: messages.0.content: is missing"),
+        ("sft", ["text"], r"rows.json: example 1: \"text\" is not an object"),
+        ("sft", [{"completion": "b"}], r"example 1: prompt: is missing"),
+        ("sft", [{"prompt": "a"}], r"example 1: completion: is missing"),
+        ("sft", [{"prompt": "a", "completion": None}], r"example 1: completion: null is no text"),
+        ("sft", [{"prompt": "a", "completion": " "}], r"example 1: completion: \" \" is no text"),
+        ("sft", [{"messages": {}}], r"example 1: messages: is not a list of messages"),
+        ("sft", [{"messages": [{"role": "robot"}]}], r"example 1: messages.0: has no role"),
+        ("sft", [{"messages": [{"role": "user"}]}], r"example 1: messages.0.content: is missing"),
         (
             "sft",
             [{"messages": [{"role": "user", "content": "a"}]}],
-            r"row 0: messages: ends with user; the answer to learn is missing",
+            r"example 1: messages: ends with user; the answer to learn is missing",
         ),
-        ("process_reward", [{"label": []}], r"row 0: input: is missing"),
-        ("process_reward", [{"input": "a", "label": []}], r"row 0: input: has no step marker"),
+        ("process_reward", [{"label": []}], r"example 1: input: is missing"),
+        ("process_reward", [{"input": "a", "label": []}], r"example 1: input: has no step marker"),
         ("process_reward", [{"input": "a и b", "label": ["+"]}], r"has text after the last step"),
-        ("process_reward", [{"input": "a и"}], r"row 0: label: null is not a list of labels"),
+        ("process_reward", [{"input": "a и"}], r"example 1: label: null is not a list of labels"),
         (
             "process_reward",
             [{"input": "a и", "label": ["+", "-"]}],
-            r"row 0: label: has 2 labels, and input has 1 steps",
+            r"example 1: label: has 2 labels, and input has 1 steps",
         ),
         ("process_reward", [{"input": "a и", "label": ["*"]}], r"label.0: \"\*\" is neither"),
         ("process_reward", [{"input": "a и", "label": [1.5]}], r"label.0: 1.5 is neither"),
-        ("pairwise_reward", [{"chosen": "a"}], r"row 0: rejected: is missing"),
+        ("pairwise_reward", [{"chosen": "a"}], r"example 1: rejected: is missing"),
     ],
 )
 def test_a_row_of_another_form_is_named_with_its_file_and_field(
@@ -127,6 +127,7 @@ def test_a_row_of_another_form_is_named_with_its_file_and_field(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
+        (b"\n", "rows.json holds no examples"),
         (b"{", "rows.json is not valid JSON, line 1"),
         (b"\xff\xfe\x00", "rows.json is not text in UTF-8"),
         (b"[" * 100_000, "rows.json: nested too deeply"),
@@ -139,6 +140,13 @@ def test_a_file_that_is_no_json_is_named(tmp_path: Path, content: bytes, message
         load_examples(config_of("sft", path))
     with pytest.raises(UsageError, match=r"absent\.json cannot be read: No such file"):
         load_examples(config_of("sft", tmp_path / "absent.json"))
+
+
+def test_a_line_that_is_no_json_is_named_by_its_number_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"prompt": "a", "completion": "b"}\n\n{"prompt": "a"\n')
+    with pytest.raises(UsageError, match=r"rows\.jsonl is not valid JSON, line 3: "):
+        load_examples(config_of("sft", path))
 
 
 def test_what_is_held_out_shares_no_prompt_with_what_is_learned() -> None:

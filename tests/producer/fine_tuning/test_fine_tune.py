@@ -22,7 +22,7 @@ from producer.agents.text_to_sql.codec import TextToSqlCodec
 from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
 from producer.agents.text_to_sql.data.sound_questions import load_text_to_sql
 from producer.commands.checkpoints import command as checkpoints
-from producer.errors import CuaTrainError, StopRequestedError, UsageError
+from producer.errors import CuaTrainError, NotFoundError, StopRequestedError, UsageError
 from producer.fine_tuning.questions import read_answered
 from producer.fine_tuning.run import FineTuningSummary, fine_tune
 from producer.fine_tuning.settings import Objective
@@ -266,6 +266,11 @@ def test_a_name_of_another_kind_of_training_is_refused(
         run(small(training_name="small", num_steps=1), installation=complete)
 
 
+def test_an_unknown_name_without_a_policy_is_not_found(complete: Installation) -> None:
+    with pytest.raises(NotFoundError, match=r"no training 'smal' here\. Did you mean 'small'\?"):
+        fine_tune("sft", {"training_name": "smal"}, installation=complete)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -277,6 +282,14 @@ def test_a_name_of_another_kind_of_training_is_refused(
         (
             {"group_by_prefix": True, "attention": "flash_attention_2"},
             "group_by_prefix: packed rows need a mask that flash_attention_2 does not take",
+        ),
+        ({"attention": "flash_attention_2"}, "attention: flash_attention_2 needs the package"),
+        ({"objective": "pairwise_reward"}, "objective: this command trains sft, not pairwise"),
+        ({"data_sha256": "ab"}, "data_sha256: is computed; omit it"),
+        ({"labels": "hard"}, "labels: only with process_reward; omit it"),
+        (
+            {"chosen_key": "a", "input_key": "b"},
+            "(?s)chosen_key: only with pairwise_reward.*input_key: only with process_reward",
         ),
         ({"output_dir": "FULL"}, "output_dir: .* is not empty"),
         ({"output_dir": "/dev/null/x"}, "output_dir: /dev/null/x cannot be used"),

@@ -1,0 +1,34 @@
+"""Standard output and standard error of a command line, where they are absent or nobody reads."""
+
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+
+def open_missing_streams() -> None:
+    """Open the null device as stdout or stderr if the process was started without it."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # Open until the process ends.
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+
+
+def exit_as_asked(error: SystemExit) -> NoReturn:
+    """End the process; with 0 where the reader of our output (head, less) has exited.
+
+    click and rich exit with 1 then.
+    """
+    if not isinstance(error.__context__, BrokenPipeError):
+        raise error
+    discard_output()
+    sys.exit(0)
+
+
+def discard_output() -> None:
+    """Send what is still written to stdout to the null device, once its reader has exited.
+
+    Otherwise the interpreter may report the broken pipe when it flushes stdout at its end, and
+    exit with 120 (Python 3.11.2).
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
