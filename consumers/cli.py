@@ -23,7 +23,12 @@ from consumers.errors import OUT_OF_SPACE, CuaProjectError, UnreachableError, Us
 from schemas.distribution import DISTRIBUTION
 from schemas.installation import names_database
 from schemas.path_errors import path_problem
-from schemas.standard_streams import exit_as_asked, open_missing_streams
+from schemas.standard_streams import (
+    exit_as_asked,
+    flush_or_discard,
+    flush_output,
+    open_missing_streams,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -213,6 +218,7 @@ def main() -> None:
         forget_libpq_variables(os.environ)
     try:
         result = cli.main(standalone_mode=False)
+        flush_output()
     except (click.Abort, KeyboardInterrupt):
         logger.info("interrupted")
         sys.exit(130)
@@ -263,6 +269,7 @@ def usage_message(error: click.ClickException) -> str:
 
 def _fail(message: str, exit_code: int) -> NoReturn:
     logger.error("%s", message)
+    flush_or_discard()
     sys.exit(exit_code)
 
 

@@ -19,7 +19,12 @@ from producer.errors import OUT_OF_SPACE, CuaTrainError, UsageError
 from producer.log_lines import configure_logging
 from schemas.distribution import DISTRIBUTION
 from schemas.path_errors import path_problem
-from schemas.standard_streams import exit_as_asked, open_missing_streams
+from schemas.standard_streams import (
+    exit_as_asked,
+    flush_or_discard,
+    flush_output,
+    open_missing_streams,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -201,6 +206,7 @@ def main() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         result = cli.main(standalone_mode=False)
+        flush_output()
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
@@ -257,6 +263,7 @@ def _other_name(error: click.ClickException) -> str | None:
 
 def _fail(message: str, exit_code: int) -> NoReturn:
     logger.error("%s", message)
+    flush_or_discard()
     sys.exit(exit_code)
 
 

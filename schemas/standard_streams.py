@@ -25,10 +25,26 @@ def exit_as_asked(error: SystemExit) -> NoReturn:
     sys.exit(0)
 
 
-def discard_output() -> None:
-    """Send what is still written to stdout to the null device, once its reader has exited.
+def flush_output() -> None:
+    """Write what is buffered for stdout; nothing where its reader has exited. Raises OSError.
 
-    Otherwise the interpreter may report the broken pipe when it flushes stdout at its end, and
-    exit with 120 (Python 3.11.2).
+    Without it the interpreter meets a closed pipe or a full disk at its end: it prints "Exception
+    ignored" and exits with 120.
     """
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard_output()
+
+
+def flush_or_discard() -> None:
+    """Write what is buffered for stdout, or discard it if that fails: after an error was told."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        discard_output()
+
+
+def discard_output() -> None:
+    """Send what is still written to stdout to the null device, also by the interpreter's end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

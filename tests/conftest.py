@@ -34,6 +34,10 @@ __all__ = [
     "release_1_home",
 ]
 
+# Commands buffer their output in the tests as they do for users: it hides nothing that they meet
+# when they end.
+os.environ.pop("PYTHONUNBUFFERED", None)
+
 # A busy machine is no defect of what is tested. In CI Hypothesis brings more of its own (the same
 # examples each time), which stays.
 settings.register_profile(

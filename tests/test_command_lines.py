@@ -82,7 +82,7 @@ def test_a_reader_that_exits_after_the_first_line_is_no_error(
 ) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    done = streamed(program, *(arguments or COMMANDS[program]), stdout=writing)
+    done = streamed(program, *(arguments or (*COMMANDS[program], "-q")), stdout=writing)
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, "")
 
