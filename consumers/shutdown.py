@@ -9,6 +9,7 @@ import signal
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 logger = logging.getLogger(__name__)
 
@@ -32,16 +33,20 @@ def shutdown_on_signals(*, abort: bool = False) -> Shutdown:
     shutdown = Shutdown()
     is_second = False
 
+    def begin_to_stop(number: int) -> None:
+        if number == signal.SIGINT:  # SIGTERM comes from a program
+            logger.info("stopping gracefully; press Ctrl-C again to abort")
+        shutdown.graceful.set()
+
     def on_signal(number: int, _frame: object) -> None:
         nonlocal is_second
-        event = shutdown.immediate if is_second else shutdown.graceful
-        # Not here: a handler interrupts its thread anywhere, also where it holds the event's lock.
+        begin = shutdown.immediate.set if is_second else partial(begin_to_stop, number)
+        # Not here: a handler interrupts its thread anywhere, also where it holds the event's lock
+        # or writes a log line.
         with suppress(RuntimeError):  # the interpreter is ending anyway
-            _thread.start_new_thread(event.set, ())
+            _thread.start_new_thread(begin, ())
         if is_second and abort:
             raise KeyboardInterrupt
-        if not is_second and number == signal.SIGINT:  # SIGTERM comes from a program
-            logger.info("stopping gracefully; press Ctrl-C again to abort")
         is_second = True
 
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -22,15 +22,20 @@ def stop_on_signals() -> threading.Event:
     stop = threading.Event()
     is_second = False
 
-    def on_signal(_number: int, _frame: FrameType | None) -> None:
+    def begin_to_stop(number: int) -> None:
+        if number == signal.SIGINT:  # SIGTERM comes from a program
+            logger.info("stopping gracefully; press Ctrl-C again to abort")
+        stop.set()
+
+    def on_signal(number: int, _frame: FrameType | None) -> None:
         nonlocal is_second
         if is_second:
             raise KeyboardInterrupt
         is_second = True
-        # Not here: a handler interrupts its thread anywhere, also where it holds the event's lock.
+        # Not here: a handler interrupts its thread anywhere, also where it holds the event's lock
+        # or writes a log line.
         with suppress(RuntimeError):  # the interpreter is ending anyway
-            _thread.start_new_thread(stop.set, ())
-        logger.info("stopping gracefully; press Ctrl-C again to abort")
+            _thread.start_new_thread(begin_to_stop, (number,))
 
     signal.signal(signal.SIGINT, on_signal)
     signal.signal(signal.SIGTERM, on_signal)

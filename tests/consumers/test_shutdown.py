@@ -1,10 +1,12 @@
 """Shutdown signals: the first is graceful, the second immediate."""
 
+import io
 import logging
 import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -45,9 +47,12 @@ def test_the_second_signal_aborts_a_command_that_works_in_the_main_thread() -> N
     assert shutdown.immediate.wait(DEADLINE_S)
 
 
-@pytest.mark.parametrize(
+both_programs = pytest.mark.parametrize(
     "install", [lambda: shutdown_on_signals().graceful, stop_on_signals], ids=["project", "train"]
 )
+
+
+@both_programs
 def test_a_signal_that_comes_while_the_event_is_being_read_is_handled(
     install: Callable[[], threading.Event],
 ) -> None:
@@ -56,3 +61,34 @@ def test_a_signal_that_comes_while_the_event_is_being_read_is_handled(
     with event._cond:  # type: ignore[attr-defined]  # what `wait` holds
         os.kill(os.getpid(), signal.SIGTERM)
     assert event.wait(DEADLINE_S)
+
+
+class InterruptedWrite(io.RawIOBase):
+    """Standard error whose reader sends Ctrl-C as the first line arrives."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        if not self.text:
+            os.kill(os.getpid(), signal.SIGINT)
+        self.text += bytes(data).decode()
+        return len(bytes(data))
+
+
+@both_programs
+def test_a_signal_that_comes_while_a_log_line_is_written_is_told_and_obeyed(
+    install: Callable[[], threading.Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stderr = InterruptedWrite()
+    text = io.TextIOWrapper(io.BufferedWriter(stderr), line_buffering=True)
+    logger = logging.getLogger()
+    monkeypatch.setattr(logger, "handlers", [logging.StreamHandler(text)])
+    monkeypatch.setattr(logger, "level", logging.INFO)
+    event = install()
+    logging.getLogger("test").info("a line")
+    assert event.wait(DEADLINE_S)
+    assert stderr.text == "a line\nstopping gracefully; press Ctrl-C again to abort\n"
