@@ -1,4 +1,4 @@
-"""Begins or continues a training: read what exists, decide, claim, replay what is pending.
+"""Begins or resumes a training: read the record, decide, claim, replay pending events.
 
 The claim comes first: nothing is emitted on any other stream before the training's own claim has
 been read back from the log. Nothing of an older generation is deleted.
@@ -47,7 +47,7 @@ class TrainingConfig(Protocol):
 
     @property
     def kind(self) -> Literal["rl", "sft"]:
-        """As `TrainingCreated` records it."""
+        """Kind, as recorded by `TrainingCreated`."""
 
     @property
     def num_steps(self) -> int:
