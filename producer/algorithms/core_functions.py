@@ -55,7 +55,7 @@ class ChosenFunction(NamedTuple):
 
     name: str
     origin: Origin
-    """What chose it."""
+    """The setting that chose it."""
     function: CoreFunction | None
     """None: the algorithm's own estimator, whose `name` is in `OWN_ESTIMATOR`."""
 

@@ -108,7 +108,7 @@ class ServedPolicy:
         self._refuse()
 
     def save_state(self, folder: Path) -> None:  # noqa: ARG002  # the interface's
-        """UsageError."""
+        """Raises UsageError."""
         self._refuse()
 
     def load_state(self, folder: Path) -> None:  # noqa: ARG002  # the interface's

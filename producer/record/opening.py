@@ -163,7 +163,7 @@ def _name_of(policy: object) -> str:
 
 
 def _place_state(emitter: Emitter, name: str, folder: Path, after_step: int | None) -> None:
-    """Make the newest state in `folder` that of `after_step`; None: the newest finished step.
+    """Make the newest state in `folder` that of `after_step` (None: the newest finished step).
 
     The other trainer keeps the weights and may resume from a checkpoint older than the newest step.
     States here hold no weights, so one can be made from the log alone.

@@ -302,7 +302,7 @@ class RecordingCallback(TrainerCallback):  # type: ignore[misc]  # transformers 
         return rewards
 
     def _generate(self, original: Callable[..., Any], inputs: Any) -> Any:  # noqa: ANN401  # TRL's
-        # Checked before training: after the `with` block the trainer must not sample any more.
+        # Before anything is trained: the trainer samples no more once `with` was left.
         is_training = self._trainer.model.training
         began = datetime.now(UTC)
         output = original(inputs)

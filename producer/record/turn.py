@@ -51,7 +51,7 @@ class Tokens(NamedTuple):
 
 def picture(name: str, png: object) -> Picture:
     """A PNG with its size. Raises ValueError for bytes that are not a PNG."""
-    from PIL import Image  # a quarter of a second, only where there is a screen
+    from PIL import Image  # takes a quarter of a second; needed only for screens
 
     if not isinstance(png, bytes | bytearray | memoryview):
         message = f"{name} must be the bytes of a PNG, not {type(png).__name__}"

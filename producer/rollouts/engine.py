@@ -88,7 +88,7 @@ class RolloutEngine:
         self._pending.appendleft(plan) if first else self._pending.append(plan)
 
     def submit_finished(self, plan: RolloutPlan, turns: Sequence[Turn]) -> None:
-        """Queue an episode that an earlier process finished, in the position of its plan.
+        """Queue an episode that an earlier process finished, in the place of its plan.
 
         It yields no result and emits nothing. It is sampled again only if that reproduces the
         batches, and so the exact bits, of an undisturbed run for the other episodes.

@@ -98,7 +98,7 @@ def _last_ones(installation: Installation, name: str) -> list[Measured]:
 
 
 def _results(installation: Installation, name: str) -> list[RecordedResult]:
-    """Results of the training or of the evaluation with this id, at least one. NotFoundError."""
+    """Results of the training, or of the evaluation with this id. NotFoundError if none."""
     check_known(installation, name)
     results = results_of_training(installation, name)
     if results is None and (evaluation_id := _evaluation_id(name)) is not None:

@@ -59,9 +59,9 @@ class EvaluationPlan:
     label: str
     """Label in rollout names: `baseline`, `eval-20`, `eval-20-sampled`."""
     created: EvaluationCreated
-    """Its first event; one recorded by an older release may lack the temperature."""
+    """The evaluation's first event; an older release may not have recorded its temperature."""
     unit: Unit
-    """Its share of the progress."""
+    """The evaluation's share of the progress."""
 
 
 def plan_groups(

@@ -80,7 +80,7 @@ class GroupRunner:
         self._bar = ProgressBar()
 
     def run(self) -> list[GroupOutcome]:
-        """Run all groups; returns outcomes in their order. CuaTrainError under fail_fast."""
+        """Run all groups; returns outcomes in order. Raises CuaTrainError under fail_fast."""
         for group in self._groups.values():
             if self._status(group) is None:
                 self._stream.emit(self._created(group))

@@ -134,7 +134,7 @@ class OwnedTraining(Generic[ConfigT]):
     ) -> None:
         """Save the state from which the first step begins, unless it was loaded from there.
 
-        `evaluate` runs before the first step if no earlier process did. `save_checkpoint` saves
+        `evaluate` runs before the first step if no earlier process ran it. `save_checkpoint` saves
         step 0; None: it is not kept.
         """
         plan = self.opened.plan

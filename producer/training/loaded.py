@@ -202,9 +202,9 @@ class Loaded(NamedTuple):
 def load(
     config: RunConfig, installation: Installation, stop: threading.Event | None = None
 ) -> Loaded:
-    """Load everything the configuration names. UsageError, NotFoundError, UnreachableError.
+    """Load everything the configuration names.
 
-    `stop`: as in `open_policy`.
+    `stop`: as in `open_policy`. Raises UsageError, NotFoundError, UnreachableError.
     """
     tasks = load_run_tasks(config)
     check_skills(config, tasks.tasks)
@@ -224,10 +224,10 @@ def load_policy(
     is_training: bool = True,
     stop: threading.Event | None = None,
 ) -> tuple[Learner, EnvironmentFactory] | None:
-    """The policy; None for a demo policy that does not exist yet. UsageError, NotFoundError.
+    """The policy; None for a demo policy that does not exist yet.
 
     `tasks`: the tasks whose first prompts must fit the policy; None skips the check. `stop`: as in
-    `open_policy`.
+    `open_policy`. Raises UsageError, NotFoundError.
     """
     asked = [] if tasks is None else tasks.eval_tasks
     if tasks is not None and is_training:

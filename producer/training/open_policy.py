@@ -81,7 +81,7 @@ def open_policy(
 
 
 def _open_servers(config: RunConfig, adapters_dir: Path) -> "SamplingServers | None":
-    """The servers of `base_url`, checked to be up with the policy. UsageError, UnreachableError."""
+    """Open the servers of `base_url`. Raises UsageError without the policy, UnreachableError."""
     if not config.base_urls:
         return None
     from producer.policy.sampling_servers import SamplingServers

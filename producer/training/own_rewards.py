@@ -47,7 +47,7 @@ class Settings(dict[str, Any]):
 
 
 def find_own_rewards(config: RunConfig) -> OwnRewards | None:
-    """The function and the manager; None if neither is named. UsageError lists existing ones."""
+    """The named function and manager, or None. Raises UsageError listing those that exist."""
     module = None
     if config.reward_module is not None:
         # The module is registered by now; validating the configuration checked that it loads.
@@ -97,9 +97,9 @@ RewardCompletion = Callable[[Task, Completion, StepScores | None], CompletionRew
 
 
 def rewarding_with(config: RunConfig, policy: Policy | None) -> RewardCompletion | None:
-    """The function that rewards this policy's completions; None: the outcome does. UsageError.
+    """The function that rewards this policy's completions; None: the outcome does.
 
-    Without a policy a reward manager gets no tokenizer.
+    Without a policy a reward manager gets no tokenizer. Raises UsageError.
     """
     own = find_own_rewards(config)
     if own is None:

@@ -190,7 +190,7 @@ def _score(rollout: _Rollout, scorer: Scorer, read_blob: Callable[[str], bytes])
 def _judge(
     rollout: _Rollout, scorer: Scorer, read_blob: Callable[[str], bytes]
 ) -> tuple[bool, dict[str, JsonValue]]:
-    """Judge again. JudgeFailedError; NotFoundError if the blob store lacks a screenshot."""
+    """Raises JudgeFailedError, or NotFoundError if the blob store lacks a screenshot."""
     payloads = (event.payload for event in rollout.history.events)
     turns = [payload for payload in payloads if isinstance(payload, TurnTaken)]
     actions = tuple(call for turn in turns for call in turn.actions)

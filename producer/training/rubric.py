@@ -143,7 +143,7 @@ def make_labeller(config: RunConfig, policy: Policy) -> StepLabeller | None:
 
 
 def make_rubric(config: RunConfig, policy: Policy, scorer: Scorer | None) -> Rubric | None:
-    """The configured rubric for completions of `policy`; None if not needed. UsageError."""
+    """The configured rubric for completions of `policy`, or None. Raises UsageError."""
     labeller = make_labeller(config, policy)
     score = scoring_with(scorer, policy, config)
     reward = rewarding_with(config, policy)
