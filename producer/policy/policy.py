@@ -40,7 +40,7 @@ class Completion:
     actions: tuple[TakenAction, ...]
     """Actions parsed by the policy's codec; coordinates in pixels of the screenshot, if any."""
     tokens: SampledTokens | None
-    """None for a scripted policy."""
+    """None if the policy records no tokens (scripted, or sampled by a server for evaluations)."""
     policy_version: int | None = None
     """Version of the weights that sampled it, if they can change within an episode; None means the
     weights at the start of the episode."""
@@ -74,7 +74,7 @@ class Turn:
 
     @property
     def tokens(self) -> SampledTokens:
-        """The completion's tokens. Raises ValueError if a scripted policy took the turn."""
+        """The completion's tokens. Raises ValueError if the policy recorded none."""
         if self.completion.tokens is None:
             message = "another policy took an earlier turn and recorded no tokens"
             raise ValueError(message)

@@ -167,7 +167,7 @@ def _completion(completion: Any) -> str:  # noqa: ANN401  # text or a conversati
 
 
 class RecordingCallback(TrainerCallback):  # type: ignore[misc]  # transformers is untyped here
-    """Records every optimiser step of a GRPOTrainer; use it around `trainer.train()`.
+    """Records every optimiser step of a GRPOTrainer; a `with` block around `trainer.train()`.
 
     With several processes create one in each; the first process records the rows of all.
     """

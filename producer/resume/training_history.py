@@ -70,7 +70,7 @@ class TrainingHistory:
     ends: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Offsets at or before every record that was not read; a missing partition means 0."""
     drops: Drops = field(default_factory=Drops)
-    """Records and streams that operators gave up."""
+    """Records and gaps of the log that operators gave up."""
     _garbled: dict[str, StreamHistory] = field(default_factory=dict)
     """Streams of which only unreadable records have been seen."""
 

@@ -219,7 +219,7 @@ class Episode:
         )
 
     def _recorded_completion(self, observation: Observation) -> Completion | None:
-        """The recorded completion for this turn; None once the device shows a different screen.
+        """The recorded completion for this turn; None once the screen or policy version differs.
 
         The turns replayed so far match this device's screens, so the episode continues from there.
         """

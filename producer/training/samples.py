@@ -246,7 +246,7 @@ def _select(
 
 
 def _greedy_rewards(outcomes: Sequence[GroupOutcome], groups_B: Sequence[int]) -> list[float]:
-    """Greedy reward of each rollout's group; a group without one counts as failed."""
+    """Greedy reward of each rollout's group, which exists because the group has not failed."""
     found = {num: one.baseline.reward for num, one in enumerate(outcomes) if one.baseline}
     return [found[num] for num in groups_B]
 

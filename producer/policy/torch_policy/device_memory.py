@@ -38,7 +38,7 @@ class PassLimit:
     def divided(
         self, network: Network, compute: Callable[[MicroBatch], Result], micro_batch: MicroBatch
     ) -> list[Result]:
-        """Compute the batch as a whole, or in parts, in order, if it does not fit.
+        """Apply `compute` to the batch, or to its parts in order if it does not fit as a whole.
 
         Raises CuaTrainError if a single sequence does not fit.
         """
