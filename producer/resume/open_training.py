@@ -129,10 +129,10 @@ def open_training(
 ) -> OpenedTraining[ConfigT] | AlreadyComplete[ConfigT]:
     """Begin the training or resume it. The caller holds the lock of `run_folder`.
 
-    `before_claim` loads what the configuration names and returns its tasks, which a resumed
-    training must have used before (None: not compared); if it raises, the log is unchanged.
-    `fetch_drops`: as in `read_recorded_training`. `remake_state` rebuilds a lost state and returns
-    whether it could. `keeps_unfinished`: as in `plan_training`.
+    `before_claim` loads what the configuration names and returns its tasks; a resumed training must
+    have the same ones (None: not compared). If it raises, the log is unchanged. `fetch_drops`: as
+    in `read_recorded_training`. `remake_state` rebuilds a lost state and returns whether it could.
+    `keeps_unfinished`: as in `plan_training`.
 
     Raises UsageError for settings or tasks other than the recorded ones, CuaTrainError if another
     process may be training it (unless `takeover`), UnreachableError if the log cannot be reached
@@ -350,9 +350,9 @@ def supersede_generation(
 ) -> None:
     """Supersede the generation's steps after `kept_step`, and the evaluations of those steps.
 
-    Also supersedes its unfinished evaluations, and scheduled ones that failed, because the next
-    generation makes its own. `stream` is the training's; each evaluation is continued in an epoch
-    of its own.
+    Also supersedes its unfinished evaluations, except manual ones, and scheduled ones that failed,
+    because the next generation makes its own. `stream` is the training's; each evaluation is
+    continued in an epoch of its own.
     """
     groups = history.own_payloads(GroupCreated)
     for step in history.steps_begun(generation):

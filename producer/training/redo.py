@@ -230,7 +230,7 @@ def redo(
     stop: threading.Event,
     control: ControlName = "none",
 ) -> Redone:
-    """Train the step again; saves the adapter to `output` in PEFT's layout.
+    """Train the step again; saves the adapter to `output`, if given, in PEFT's layout.
 
     `control` trains with the rewards of that control. Raises UsageError if the training's
     advantages do not support it, NotFoundError for an unknown training or step or if something that
