@@ -1,11 +1,11 @@
-"""Every advantage by name, and those of whole rollouts. Imports no torch.
+"""All advantages by name, and the functions for those of whole rollouts. Imports no torch.
 
-Every completion token of a rollout has the rollout's advantage. Functions for advantages that
+Every completion token of a rollout gets the rollout's advantage. Functions for advantages that
 differ between tokens are in `token_advantages`. Formulas and sources: docs/algorithms.md.
 
-Baselines of REINFORCE are taken off the rewards, so that they vary less. Neither changes the
-expected gradient much: the moving average is made of earlier steps alone; the group's mean contains
-the rollout itself, as in Dr. GRPO, which makes it smaller by 1 - 1/G.
+Baselines of REINFORCE are subtracted from the rewards to reduce their variance. Neither changes the
+expected gradient much: the moving average uses only earlier steps; the group's mean includes the
+rollout itself, as in Dr. GRPO, which scales the gradient by 1 - 1/G.
 
 Axes: B rollouts of one step, G rollouts of one group.
 """
@@ -22,28 +22,28 @@ from producer.algorithms.settings import GaeSettings, PrimeSettings
 STD_EPSILON: Final = 0.05
 """Added to the standard deviation, so that nearly equal rewards do not give huge advantages."""
 VERL_EPSILON: Final = 1e-6
-"""The same in verl's GRPO."""
+"""The corresponding epsilon in verl's GRPO."""
 WHITENING_EPSILON: Final = 1e-8
 """Added to the variance when a batch is whitened, as in verl."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewards:
-    """What the rollouts of a step came to; equal lengths."""
+    """The results of a step's rollouts; all sequences have equal lengths."""
 
     rewards_B: Sequence[float]
-    """Of the whole episode."""
+    """Reward of the whole episode."""
     groups_B: Sequence[int]
     """Index of the rollout's group; rollouts of one group attempted the same task."""
     num_tokens_B: Sequence[int]
-    """Completion tokens."""
+    """Number of completion tokens."""
     greedy_rewards_B: Sequence[float] | None = None
     """Reward of a greedy rollout of the same task; only `remax` reads it."""
     is_right_B: Sequence[bool] | None = None
     """Whether the rollout solved its task; only `rejection` reads it."""
 
     def by_group(self) -> dict[int, list[int]]:
-        """Group -> the places of its rollouts in B."""
+        """Group -> indices of its rollouts in B."""
         groups: dict[int, list[int]] = {}
         for at, group in enumerate(self.groups_B):
             groups.setdefault(group, []).append(at)
@@ -52,24 +52,24 @@ class Rewards:
 
 @dataclass(frozen=True, slots=True)
 class Advantage:
-    """One way to compute advantages, with what it requires of a training."""
+    """A way to compute advantages, and what it requires of a training."""
 
     compute: Callable[[Rewards], Sequence[float | None]]
-    """Advantages in the order of the rollouts; None for each that the update computes."""
+    """Advantages in the order of the rollouts; None for those that the update computes."""
     compares_group: bool = True
-    """False: a group of one rollout, or of equal rewards, has a training signal too."""
+    """False: a group of one rollout, or of equal rewards, has a training signal as well."""
     min_group_size: int = 1
     learned: "LearnedWeights | None" = None
-    """Weights that the update computes the advantages with, and trains; None: there are none."""
+    """Weights that the update trains and uses to compute the advantages; None if there are none."""
     reads_token_rewards: bool = False
     """Whether rewards may differ between the tokens of a rollout."""
     is_of_steps: bool = False
-    """Whether it rewards the steps of an answer, so that the agent must answer in steps."""
+    """Whether it rewards the steps of an answer, which requires the agent to answer in steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class LearnedWeights:
-    """Weights of an advantage, besides the policy's."""
+    """Weights that an advantage uses in addition to the policy's."""
 
     title: str
     settings: type[GaeSettings | PrimeSettings]
@@ -78,7 +78,7 @@ class LearnedWeights:
 def group_advantages(rewards_G: Sequence[float], *, divide_by_std: bool = False) -> list[float]:
     """Each reward minus the group's mean, as in Dr. GRPO (arXiv 2503.20783).
 
-    With `divide_by_std` also divided by (population standard deviation + `STD_EPSILON`), as in
+    `divide_by_std` also divides by (population standard deviation + `STD_EPSILON`), as in
     DeepSeekMath's GRPO (arXiv 2402.03300) with another epsilon.
     """
     if not rewards_G:
@@ -92,12 +92,12 @@ def group_advantages(rewards_G: Sequence[float], *, divide_by_std: bool = False)
 
 
 def has_signal(rewards_G: Sequence[float]) -> bool:
-    """Whether rewards differ within the group; otherwise they cannot be compared."""
+    """Whether rewards differ within the group; otherwise there is nothing to compare."""
     return len(set(rewards_G)) > 1
 
 
 def mean_centered(rewards: Rewards) -> list[float]:
-    """tinker-cookbook's: reward minus the group's mean; a rollout alone in its group gets 0."""
+    """tinker-cookbook: reward minus the group's mean; 0 for a rollout alone in its group."""
     return _per_group(rewards, group_advantages)
 
 
@@ -107,12 +107,12 @@ def mean_centered_by_std(rewards: Rewards) -> list[float]:
 
 
 def reinforce(rewards: Rewards) -> list[float]:
-    """REINFORCE (Williams 1992): the reward itself; `baselines` has what may be taken off."""
+    """REINFORCE (Williams 1992): the reward itself; see `baselines` for what is subtracted."""
     return list(rewards.rewards_B)
 
 
 def grpo(rewards: Rewards) -> list[float]:
-    """GRPO (arXiv 2402.03300): (r - mean) / (sd + 1e-6), sd of the sample.
+    """GRPO (arXiv 2402.03300): (r - mean) / (sd + 1e-6), with the sample sd.
 
     A rollout alone in its group has mean 0 and sd 1, as in verl.
     """
@@ -127,12 +127,12 @@ def grpo(rewards: Rewards) -> list[float]:
 
 
 def dr_grpo(rewards: Rewards) -> list[float]:
-    """Dr. GRPO (arXiv 2503.20783): r - mean; alone in its group: the reward, as in verl."""
+    """Dr. GRPO (arXiv 2503.20783): r - mean; r itself for a rollout alone in its group (verl)."""
     return _per_group(rewards, _alone_as_is(group_advantages))
 
 
 def rloo(rewards: Rewards) -> list[float]:
-    """RLOO (arXiv 2402.14740): r minus the mean of the group's others; alone: the reward."""
+    """RLOO (arXiv 2402.14740): r minus the mean of the group's others; r itself if alone."""
 
     def leave_one_out(rewards_G: Sequence[float]) -> list[float]:
         scale = len(rewards_G) / (len(rewards_G) - 1)
@@ -142,7 +142,7 @@ def rloo(rewards: Rewards) -> list[float]:
 
 
 def opo(rewards: Rewards) -> list[float]:
-    """OPO (arXiv 2505.23585): r minus the group's mean weighted by length; alone: the reward."""
+    """OPO (arXiv 2505.23585): r minus the group's length-weighted mean; r itself if alone."""
     advantages_B = list(rewards.rewards_B)
     for places in rewards.by_group().values():
         if len(places) > 1:
@@ -156,7 +156,7 @@ def opo(rewards: Rewards) -> list[float]:
 
 
 def gpg(rewards: Rewards) -> list[float]:
-    """GPG (arXiv 2504.02546): B / (rollouts whose reward is not 0) * (r - mean of the group)."""
+    """GPG (arXiv 2504.02546): B / (number of nonzero rewards) * (r - mean of the group)."""
     num_nonzero = sum(reward != 0 for reward in rewards.rewards_B)
     alpha = len(rewards.rewards_B) / max(1, num_nonzero)
     return [alpha * value for value in dr_grpo(rewards)]
@@ -173,7 +173,7 @@ def reinforce_plus_plus_baseline(rewards: Rewards) -> list[float]:
 
 
 def remax(rewards: Rewards) -> list[float]:
-    """ReMax (arXiv 2310.10505): r minus a greedy rollout's. ValueError without greedy rewards."""
+    """ReMax (arXiv 2310.10505): r minus a greedy rollout's. Raises ValueError without one."""
     if rewards.greedy_rewards_B is None:
         message = "remax needs the reward of a greedy rollout for every rollout; found none"
         raise ValueError(message)
@@ -186,7 +186,7 @@ def remax(rewards: Rewards) -> list[float]:
 def grpo_passk(rewards: Rewards) -> list[float]:
     """Pass@k (arXiv 2503.19595): the group's best gets (best - second) / (sd + 1e-6), others 0.
 
-    ValueError for a group of one.
+    Raises ValueError for a group of one.
     """
     return _per_group(
         rewards,
@@ -204,8 +204,8 @@ def grpo_passk_no_std(rewards: Rewards) -> list[float]:
 def rejection(rewards: Rewards) -> list[float]:
     """Rejection sampling (RAFT, arXiv 2304.06767): 1 for a rollout that solved its task, else 0.
 
-    With the loss `reinforce` it is supervised training on the policy's own right samples.
-    ValueError without knowing which are right.
+    With the loss `reinforce` this is supervised training on the policy's own right samples. Raises
+    ValueError if `is_right_B` is None.
     """
     if rewards.is_right_B is None:
         message = "rejection needs to know which rollouts solved their task; found none of it"
@@ -214,7 +214,7 @@ def rejection(rewards: Rewards) -> list[float]:
 
 
 def known_after_update(rewards: Rewards) -> list[None]:
-    """Nothing yet: the update computes advantages of tokens with weights of its own."""
+    """None for each rollout: the update computes advantages per token with its own weights."""
     return [None] * len(rewards.rewards_B)
 
 
@@ -274,13 +274,13 @@ def _best_margin(rewards_G: Sequence[float]) -> list[float]:
 
 
 def _sample_std(values: Sequence[float]) -> float:
-    """With Bessel's correction; of at least two values."""
+    """Sample standard deviation (Bessel's correction); needs at least two values."""
     mean = sum(values) / len(values)
     return sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
 
 def _weighted_mean(values: Sequence[float], weights: Sequence[int]) -> float:
-    """The plain mean where all weights are 0: a scripted policy has no tokens."""
+    """Weighted mean; the plain mean if all weights are 0, as a scripted policy has no tokens."""
     if not any(weights):
         return sum(values) / len(values)
     total = sum(weight * value for weight, value in zip(weights, values, strict=True))
@@ -288,7 +288,7 @@ def _weighted_mean(values: Sequence[float], weights: Sequence[int]) -> float:
 
 
 def _whitened(values_B: Sequence[float], num_tokens_B: Sequence[int]) -> list[float]:
-    """Mean 0 and variance 1 over all tokens of the step, every token with its rollout's value."""
+    """Scale to mean 0 and variance 1 over the step's tokens, each with its rollout's value."""
     if not values_B:
         return []
     mean = _weighted_mean(values_B, num_tokens_B)
@@ -302,7 +302,7 @@ def _whitened(values_B: Sequence[float], num_tokens_B: Sequence[int]) -> list[fl
 
 
 def baselines(rewards: Rewards, name: BaselineName, moving: float) -> list[float]:
-    """What is taken off each reward, in the order of the rollouts.
+    """The baseline to subtract from each reward, in the order of the rollouts.
 
     `moving`: the average of earlier steps' rewards (`moved`).
     """
@@ -322,9 +322,9 @@ def baselines(rewards: Rewards, name: BaselineName, moving: float) -> list[float
 
 
 def moved(average: float, rewards: list[float], momentum: float) -> float:
-    """The moving average after a step with these rewards; as it was without any.
+    """The moving average after a step with these rewards; unchanged if there are none.
 
-    It begins at 0, the baseline of the first step.
+    It starts at 0, which is the baseline of the first step.
     """
     if not rewards:
         return average

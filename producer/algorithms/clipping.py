@@ -1,4 +1,4 @@
-"""Which tokens a loss clips, for its clip fraction; the losses themselves are in `losses`.
+"""Counts the tokens that a loss clips, for the clip fraction; `losses` has the losses themselves.
 
 Axes: B sequences, T tokens. Masks: True on completion tokens.
 """
@@ -17,10 +17,10 @@ def num_clipped(
     mask_BT: Tensor,
     clip: Clip,
 ) -> int:
-    """Trained tokens whose ratio new / old is cut: in ppo and gspo they have no gradient.
+    """Number of trained tokens whose ratio new / old is clipped.
 
-    In gspo the ratio is the sequence's. 0 for losses that do not clip. Tokens without an advantage
-    do not count.
+    In ppo and gspo clipped tokens have no gradient. gspo uses the sequence's ratio. Returns 0 for
+    losses that do not clip. Tokens with advantage 0 do not count.
     """
     if loss_fn not in CLIPPED:
         return 0

@@ -1,7 +1,7 @@
-"""Controls: outcomes that tell nothing, or the opposite, of what a rollout did. Imports no torch.
+"""Controls: rewards without information about the rollout, or with its opposite. Imports no torch.
 
 A training that improves with `shuffled_rewards` or `ignored_rewards` does not learn from its
-rewards; one that does not get worse with `wrong_sign` does not learn from them either.
+rewards, and neither does one that gets no worse with `wrong_sign`.
 """
 
 import random
@@ -12,7 +12,7 @@ from producer.algorithms.names import ControlName
 
 
 class Judged(NamedTuple):
-    """What advantages are computed from."""
+    """The judgement from which advantages are computed."""
 
     reward: float
     is_right: bool
@@ -20,7 +20,7 @@ class Judged(NamedTuple):
 
 
 def controlled(control: ControlName, true_B: Sequence[Judged], *, seed: int) -> list[Judged]:
-    """What a control makes of a step's rollouts; `seed`: of the permutation over all groups."""
+    """Apply a control to a step's rollouts; `seed` determines the permutation over all groups."""
     match control:
         case "none":
             return list(true_B)
@@ -33,7 +33,7 @@ def controlled(control: ControlName, true_B: Sequence[Judged], *, seed: int) -> 
 
 
 BLANK_SCREENS: Final = "blank_screens"
-"""The control that is a setting of its own: `ablate`, which hides the screens."""
+"""The control that has its own setting: `ablate`, which hides the screens."""
 REWARD_CONTROLS: Final[tuple[ControlName, ...]] = tuple(
     name for name in get_args(ControlName) if name != "none"
 )

@@ -1,6 +1,6 @@
-"""The advantage function of a text-to-SQL training: by name, by algorithm, or the user's own.
+"""The advantage function of a text-to-SQL training: by name, by algorithm, or user-defined.
 
-A core function takes `token_level_rewards` and `eos_mask` [B, T] and `index` [B], as keywords, and
+A core function takes `token_level_rewards` and `eos_mask` [B, T] and `index` [B] as keywords, and
 returns advantages and returns [B, T].
 """
 
@@ -41,13 +41,13 @@ SEARCHED: Final[dict[CoreAlgorithm, tuple[str, ...]]] = {
     "ppo": ("compute_gae_advantage_return",),
     "prime": ("compute_prime_advantage",),
 }
-"""Names that a module of the user's is searched for, best first."""
+"""Names looked up in a user's module, in order of preference."""
 OWN_ESTIMATOR: Final[dict[CoreAlgorithm, str]] = {"ppo": "gae", "prime": "prime"}
 """Algorithms whose advantages need more than rewards: values, or a reward model's log-probs."""
 
 
 class UnknownFunctionError(ValueError):
-    """No core function has this name, or it takes other arguments."""
+    """No core function has this name, or the one with this name takes other arguments."""
 
 
 class ChosenFunction(NamedTuple):
@@ -55,9 +55,9 @@ class ChosenFunction(NamedTuple):
 
     name: str
     origin: Origin
-    """What chose it."""
+    """The setting that chose it."""
     function: CoreFunction | None
-    """None: the algorithm's own estimator, `name` in `OWN_ESTIMATOR`."""
+    """None: the algorithm's own estimator, whose `name` is in `OWN_ESTIMATOR`."""
 
 
 def choose_core_function(
@@ -68,11 +68,12 @@ def choose_core_function(
     module: Mapping[str, object] | None = None,
     has_process_rewards: bool = True,
 ) -> ChosenFunction:
-    """By the command line, else by `algorithm.core_function`, else what fits the algorithm.
+    """Choose by the command line, else `algorithm.core_function`, else by the algorithm.
 
-    `module`: names of the user's module; they come before ours. Without a name it is searched for
-    `SEARCHED`; without a find, grpo takes the process advantage, or that of outcomes where there
-    are no process rewards. UnknownFunctionError.
+    `module` holds the names of the user's module, which take precedence over ours. Without a
+    configured name, the names of `SEARCHED` are looked up in it. If there is none, grpo uses the
+    process advantage, or the outcome advantage if there are no process rewards. Raises
+    UnknownFunctionError.
     """
     for name, origin in ((command_line, "command line"), (configured, "algorithm.core_function")):
         if name:
@@ -91,10 +92,10 @@ def choose_core_function(
 def call_core_function(
     chosen: CoreFunction, token_level_rewards: Tensor, eos_mask: Tensor, index: Index
 ) -> AdvantagesAndReturns:
-    """Its advantages and returns, checked.
+    """Call the function and check its advantages and returns.
 
-    ValueError if it raises, or returns another shape or numbers that are not finite in float32. It
-    gets the index as numbers in a numpy array, whatever the groups are called.
+    It gets the index as a numpy array of numbers, whatever the groups are called. Raises ValueError
+    if it raises, returns another shape, or returns numbers that are not finite in float32.
     """
     numbers = np.zeros(len(token_level_rewards), dtype=np.int64)
     for number, places in enumerate(groups_of(index)):
@@ -102,7 +103,7 @@ def call_core_function(
     try:
         found = chosen(token_level_rewards=token_level_rewards, eos_mask=eos_mask, index=numbers)
     except (Exception, SystemExit) as error:
-        # Ours say what is wrong.
+        # Our own functions' messages already explain the error.
         is_ours = isinstance(error, ValueError) and chosen in CORE_FUNCTIONS.values()
         message = str(error) if is_ours else f"it raised {type(error).__name__}: {error}"
         raise ValueError(message) from error
@@ -134,7 +135,7 @@ def _named(name: str, module: Mapping[str, object]) -> CoreFunction:
 
 
 def _of_outcomes(name: AdvantageName) -> CoreFunction:
-    """The advantage of a whole rollout, from the sum of its rewards, on every token of the mask."""
+    """A rollout's advantage, from the sum of its rewards, assigned to every token of the mask."""
 
     def compute(
         token_level_rewards: Tensor, eos_mask: Tensor, index: Index
@@ -159,9 +160,9 @@ def _of_outcomes(name: AdvantageName) -> CoreFunction:
 def compute_reinforce_plus_plus_outcome_advantage(
     token_level_rewards: Tensor, eos_mask: Tensor, index: Index, gamma: float = 1.0
 ) -> AdvantagesAndReturns:
-    """REINFORCE++ (arXiv 2501.03262): rewards to go, whitened over the batch; groups do not count.
+    """REINFORCE++ (arXiv 2501.03262): rewards to go, whitened over the batch; ignores groups.
 
-    Returns are those before whitening.
+    The returns are those before whitening.
     """
     del index
     returns_BT = discounted_returns(token_level_rewards, eos_mask, gamma=gamma)
@@ -184,4 +185,4 @@ CORE_FUNCTIONS: Final[dict[str, CoreFunction]] = {
         "reinforce_plus_plus_baseline"
     ),
 }
-"""Name -> function, for every core function of ours; names as in verl and RewardSQL."""
+"""Name -> function for each of our core functions; names as in verl and RewardSQL."""

@@ -14,9 +14,10 @@ def learning_rate_factor(
     final_factor: float,
     schedule: ScheduleName = "cosine",
 ) -> float:
-    """Factor of the peak rate at optimiser step `step`, from 0; in (0, 1].
+    """Factor of the peak rate at optimiser step `step` (from 0); in (0, 1].
 
-    A linear rise over `warmup_steps`, times a fall from 1 towards `final_factor` at `num_steps`.
+    The product of a linear rise over `warmup_steps` and a decay from 1 to `final_factor` at
+    `num_steps`.
     """
     done = step / num_steps
     match schedule:

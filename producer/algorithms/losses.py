@@ -1,8 +1,8 @@
 """Policy-gradient losses per completion token, their aggregation to a scalar, and KL divergences.
 
-Axes: B sequences of one micro-batch, T tokens; N completion tokens in any shape. Log-probs in nats;
-`old` is the one recorded when the token was sampled. Masks: True on completion tokens; what a loss
-has elsewhere is not read. Gradients flow through `logprobs_BT` alone. Formulas and sources:
+Axes: B sequences of one micro-batch, T tokens; N completion tokens in any shape. Log-probs are in
+nats; `old` was recorded when the token was sampled. Masks: True on completion tokens; a loss's
+other entries are ignored. Gradients flow only through `logprobs_BT`. Formulas and sources:
 docs/losses.md.
 """
 
@@ -17,7 +17,7 @@ from producer.algorithms.names import AggregationName, KlName, LossName
 from producer.algorithms.ratio_bounds import MAX_LOG_RATIO, Clip
 
 MAX_SEQUENCE_LOG_RATIO: Final = 10.0
-"""The same for gspo, from above only."""
+"""As `MAX_LOG_RATIO`, for gspo's sequence ratio; only an upper limit."""
 
 
 TokenLoss = Callable[[Tensor, Tensor, Tensor, Tensor, Clip], Tensor]
@@ -34,7 +34,7 @@ def importance_sampling(
 def reinforce(
     logprobs_BT: Tensor, _old_BT: Tensor, advantages_BT: Tensor, _mask_BT: Tensor, _clip: Clip
 ) -> Tensor:
-    """-log p * A (Williams 1992); also the loss of GPG. Takes the batch for on-policy."""
+    """-log p * A (Williams 1992); also the loss of GPG. Treats the batch as on-policy."""
     return -(logprobs_BT * advantages_BT)
 
 
@@ -43,8 +43,8 @@ def ppo(
 ) -> Tensor:
     """-min(ratio * A, clip(ratio) * A) (arXiv 1707.06347).
 
-    `high` above `low` is clip-higher (DAPO, arXiv 2503.14476). With `dual` at most -dual * A where
-    A is negative (arXiv 1912.09729).
+    `high` above `low` is clip-higher (DAPO, arXiv 2503.14476). `dual` limits the loss to -dual * A
+    where A is negative (arXiv 1912.09729).
     """
     ratio_BT = _ratio(logprobs_BT, old_BT)
     clipped_BT = ratio_BT.clamp(1 - clip.low, 1 + clip.high)
@@ -60,7 +60,7 @@ def cispo(
 ) -> Tensor:
     """-stop_gradient(clip(ratio)) * log p * A (arXiv 2506.13585).
 
-    Tokens that are clipped keep their gradient.
+    Clipped tokens keep their gradient.
     """
     clipped_BT = _ratio(logprobs_BT, old_BT).clamp(1 - clip.low, 1 + clip.high)
     return -(clipped_BT.detach() * logprobs_BT * advantages_BT)
@@ -71,7 +71,7 @@ def gspo(
 ) -> Tensor:
     """PPO with one ratio per sequence, the geometric mean of its tokens' (arXiv 2507.18071).
 
-    Each token has the value of its sequence and, as in verl, the gradient of its own log-prob.
+    Each token gets its sequence's value and, as in verl, the gradient of its own log-prob.
     """
     log_ratio_BT = torch.where(mask_BT, logprobs_BT - old_BT, 0.0)
     mean_B = log_ratio_BT.sum(dim=-1) / mask_BT.sum(dim=-1).clamp(min=1)
@@ -93,7 +93,7 @@ LOSSES: Final[dict[LossName, TokenLoss]] = {
 def value_loss(
     values_BT: Tensor, old_values_BT: Tensor, returns_BT: Tensor, *, clip: float
 ) -> Tensor:
-    """[B, T]: PPO's clipped squared error of a value head, half of the larger of the two."""
+    """[B, T]: half the larger of a value head's squared error and its clipped error (PPO)."""
     clipped_BT = values_BT.clamp(old_values_BT - clip, old_values_BT + clip)
     errors_BT = torch.maximum((values_BT - returns_BT).square(), (clipped_BT - returns_BT).square())
     return 0.5 * errors_BT
@@ -105,12 +105,12 @@ def _ratio(logprobs_BT: Tensor, old_BT: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class BatchSize:
-    """Of the whole optimiser step, so that micro-batches add up to the same number."""
+    """Size of the whole optimiser step, so that micro-batches add up to the same number."""
 
     num_tokens: int
-    """Completion tokens."""
+    """Number of completion tokens."""
     num_sequences: int
-    """With at least one completion token."""
+    """Number of sequences with at least one completion token."""
 
 
 Aggregation = Callable[[Tensor, Tensor, BatchSize], Tensor]
@@ -134,7 +134,7 @@ def sequence_mean(loss_BT: Tensor, mask_BT: Tensor, size: BatchSize) -> Tensor:
 
 
 def sequence_sum(loss_BT: Tensor, mask_BT: Tensor, size: BatchSize) -> Tensor:
-    """Mean over sequences of their sum over tokens (Dr. GRPO, but for its constant length)."""
+    """Mean over sequences of their sum over tokens (Dr. GRPO, except for its constant length)."""
     return _token_sums(loss_BT, mask_BT).sum() / max(1, size.num_sequences)
 
 
@@ -151,7 +151,7 @@ def _token_sums(loss_BT: Tensor, mask_BT: Tensor) -> Tensor:
 
 
 MAX_K3: Final = 10.0
-"""Bound of k3's value, as in verl."""
+"""Limit of k3's value, as in verl."""
 
 KlEstimator = Callable[[Tensor, Tensor], Tensor]
 """(logprobs_N, reference_logprobs_N) -> KL(policy || reference) per token."""
@@ -172,7 +172,7 @@ def k1(logprobs_N: Tensor, reference_N: Tensor) -> Tensor:
 
 
 def absolute(logprobs_N: Tensor, reference_N: Tensor) -> Tensor:
-    """|log p - log q|: a distance, no estimate of the KL divergence."""
+    """|log p - log q|: a distance, not an estimate of the KL divergence."""
     return (logprobs_N - reference_N).abs()
 
 
@@ -191,7 +191,7 @@ KL_ESTIMATORS: Final[dict[KlName, KlEstimator]] = {"k1": k1, "abs": absolute, "k
 
 
 def kl_sample_train(sampled_logprobs_N: Tensor, trained_logprobs_N: Tensor) -> KlEstimates:
-    """Divergence of the trained policy from the one that sampled; NaN without tokens."""
+    """Divergence of the trained policy from the sampling policy; NaN without tokens."""
     log_ratio_N = sampled_logprobs_N - trained_logprobs_N
     return KlEstimates(float(log_ratio_N.mean()), float(0.5 * log_ratio_N.square().mean()))
 

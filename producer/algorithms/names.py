@@ -1,8 +1,8 @@
-"""Names of algorithms as the configuration takes them. Imports no torch.
+"""Names of algorithms as used in the configuration. Imports no torch.
 
-The functions lie in explicit dicts: `advantages.ADVANTAGES`, `losses.LOSSES`,
-`losses.AGGREGATIONS` and `losses.KL_ESTIMATORS`. docs/algorithms.md and docs/losses.md have
-formulas and sources.
+The functions are in explicit dicts: `advantages.ADVANTAGES`, `losses.LOSSES`,
+`losses.AGGREGATIONS` and `losses.KL_ESTIMATORS`. For formulas and sources see docs/algorithms.md
+and docs/losses.md.
 """
 
 from typing import Literal
@@ -32,12 +32,12 @@ KlName = Literal["k1", "abs", "k2", "k3"]
 KlPlace = Literal["advantage", "loss"]
 
 PER_SEQUENCE = frozenset({"gspo", "sequence_mean", "sequence_sum"})
-"""Losses and aggregations that need a row per sequence; the others take all tokens as one row."""
+"""Losses and aggregations that need one row per sequence; others take all tokens as one row."""
 
 CLIPPED: dict[LossName, tuple[float, float]] = {
     "ppo": (0.2, 0.2),
     "cispo": (0.2, 0.2),
     "gspo": (3e-4, 4e-4),
 }
-"""Losses that clip the probability ratio, with the default distances of the bounds below and above
-1: tinker's for ppo and cispo, the paper's for gspo, whose ratio is a mean over a sequence."""
+"""Losses that clip the probability ratio, with the default distances of the lower and upper bound
+from 1: tinker's for ppo and cispo, the paper's for gspo, whose ratio is a mean over a sequence."""

@@ -7,7 +7,7 @@ from producer.algorithms.names import CLIPPED
 from producer.algorithms.settings import LossSettings
 
 MAX_LOG_RATIO: Final = 20.0
-"""Log ratios are cut here before the exponential by losses that clip and by k3, as in verl."""
+"""Losses that clip, and k3, clamp log ratios to this before the exponential, as in verl."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +19,11 @@ class Clip:
     high: float = 0.2
     """The upper bound is 1 + high."""
     dual: float | None = None
-    """ppo: upper bound of the ratio where the advantage is negative; None: none."""
+    """ppo only: upper bound of the ratio for negative advantages; None for no bound."""
 
 
 def clip_of(settings: LossSettings) -> Clip:
-    """The bounds as set; one that is not is the loss's own."""
+    """The configured bounds; a bound that is not set takes the loss's default."""
     low, high = CLIPPED.get(settings.loss_fn, (0.0, 0.0))
     return Clip(
         low if settings.clip_ratio_low is None else settings.clip_ratio_low,

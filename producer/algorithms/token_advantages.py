@@ -1,15 +1,15 @@
 """Advantages that differ between the tokens of a rollout: GAE, process rewards, PRIME.
 
-GAE takes rewards per token and values; observations between the actions are masked out: values and
-returns pass over them unchanged.
+GAE takes rewards and values per token. Observations between the actions are masked out; values and
+returns carry over them unchanged.
 
-Process rewards are those of steps, as rewards of their tokens, compared within a group of
-responses. Names and parameters of these functions are those of the published ones; each returns
-advantages and returns, which are the same. What the published code does wrong is not repeated: a
-group of one gives 0, and a group is found by the value of its index.
+Process rewards are the rewards of steps, assigned to their tokens and compared within a group of
+responses. Names and parameters of these functions are the published ones; each returns advantages
+and returns, which are equal. Two errors of the published code are not repeated: a group of one gets
+0, and groups are identified by the value of their index.
 
-PRIME (arXiv 2502.01456): a reward model learnt from outcomes, whose log ratios are step rewards.
-Formulas of verl's recipe `prime`, with groups by index in any order and size.
+PRIME (arXiv 2502.01456): a reward model learned from outcomes, whose log ratios are step rewards.
+Formulas of verl's recipe `prime`, with groups by index, in any order and of any size.
 
 Axes: B sequences, T tokens. Masks: 1 on completion tokens, 0 elsewhere; rewards off the mask are 0.
 """
@@ -30,15 +30,15 @@ from producer.algorithms.settings import PrimeSettings
 logger = logging.getLogger(__name__)
 
 EPSILON: Final = 1e-6
-"""Added to a standard deviation, which is that of a sample."""
+"""Added to a standard deviation, which is the sample's."""
 WEIGHT_FACTOR: Final = 0.5
 Index = Tensor | np.ndarray | Sequence[Hashable]
-"""For every response the group that it belongs to."""
+"""The group of each response."""
 AdvantagesAndReturns = tuple[Tensor, Tensor]
 
 
 class GaeResult(NamedTuple):
-    """Advantages and the values that a value head is trained towards."""
+    """Advantages, and the targets that a value head is trained towards."""
 
     advantages_BT: Tensor
     """Whitened over the mask."""
@@ -84,12 +84,12 @@ def discounted_returns(rewards_BT: Tensor, mask_BT: Tensor, *, gamma: float) -> 
 
 
 def whitened(values_BT: Tensor, mask_BT: Tensor) -> Tensor:
-    """Mean 0 and sample variance 1 over the mask; what is off the mask moves along."""
+    """Scale to mean 0 and sample variance 1 over the mask; other entries are transformed alike."""
     mask_BT = mask_BT.to(values_BT.dtype)
     num_tokens = mask_BT.sum().clamp(min=1)
     mean = (values_BT * mask_BT).sum() / num_tokens
     squares = ((values_BT - mean).square() * mask_BT).sum()
-    # One token has no variance, and becomes 0; without any nothing is moved.
+    # A single token has no variance and becomes 0; without tokens nothing is moved.
     variance = squares / (num_tokens - 1).clamp(min=1)
     return (values_BT - mean) * torch.rsqrt(variance + WHITENING_EPSILON)
 
@@ -104,11 +104,11 @@ def is_last_token(mask_BT: Tensor) -> Tensor:
 def compute_grpo_process_advantage_avg_unique(
     token_level_rewards: Tensor, eos_mask: Tensor, index: Index, epsilon: float = EPSILON
 ) -> AdvantagesAndReturns:
-    """A response's score is the mean of its different rewards that are not 0; 0 without any.
+    """A response's score is the mean of its distinct nonzero rewards, or 0 if it has none.
 
-    A = (score - mean of the group) / (sd + epsilon), given to the tokens whose reward r is not 0:
+    A = (score - mean of the group) / (sd + epsilon) is given to the tokens whose reward r is not 0:
     as (r - 1) A where A > 0 and r > 1, r A where A > 0 and r <= 1, (1 - r) A where A <= 0. Other
-    tokens have 0. Made for rewards of steps; `is_outcome_only` rewards are warned about.
+    tokens get 0. Intended for rewards of steps; warns if rewards are `is_outcome_only`.
     """
     if is_outcome_only(token_level_rewards, eos_mask):
         warn_of_outcome_only()
@@ -130,10 +130,10 @@ def compute_weighted_grpo_advantage(
     weight_factor: float = WEIGHT_FACTOR,
     epsilon: float = EPSILON,
 ) -> AdvantagesAndReturns:
-    """GRPO that trusts the better responses of a group more, on every token of the mask.
+    """GRPO that gives the better responses of a group more weight, on every token of the mask.
 
     S = sum of a response's rewards, A = (S - mean) / (sd + epsilon), weight = weight_factor +
-    (1 - weight_factor) (S - min) / (max - min), or 1 where all are equal.
+    (1 - weight_factor) (S - min) / (max - min), or 1 if all S are equal.
     """
     scores_B = token_level_rewards.detach().double().sum(dim=1)
     advantages_B = _normalized(scores_B, index, epsilon)
@@ -149,9 +149,9 @@ def compute_weighted_grpo_advantage(
 def compute_token_wise_advantage(
     token_level_rewards: Tensor, eos_mask: Tensor, index: Index, epsilon: float = EPSILON
 ) -> AdvantagesAndReturns:
-    """Each token's reward against those at its position: (r - mean) / (sd + epsilon).
+    """Compare each token's reward with those at its position: (r - mean) / (sd + epsilon).
 
-    Over the group's responses that have a token there; a token alone at its position has 0.
+    Mean and sd are over the group's responses that have a token there; a single token gets 0.
     """
     rewards_BT = token_level_rewards.detach().double()
     mask_BT = eos_mask > 0
@@ -168,7 +168,7 @@ def compute_token_wise_advantage(
 
 
 def is_outcome_only(token_level_rewards: Tensor, eos_mask: Tensor) -> bool:
-    """Whether no response has a reward on another token than its last; False without rewards."""
+    """Whether only last tokens of responses have rewards; False without rewards."""
     rewarded_BT = token_level_rewards != 0
     is_elsewhere_BT = rewarded_BT & ~is_last_token(eos_mask)
     return bool(rewarded_BT.any()) and not bool(is_elsewhere_BT.any())
@@ -176,7 +176,7 @@ def is_outcome_only(token_level_rewards: Tensor, eos_mask: Tensor) -> bool:
 
 @lru_cache(maxsize=1)
 def warn_of_outcome_only() -> None:
-    """Say once in a process that a function for process rewards gets outcomes alone."""
+    """Warn once per process that a function for process rewards gets only outcomes."""
     logger.warning(
         "compute_grpo_process_advantage_avg_unique: the rewards are outcomes on the last token, so"
         " that only the last token of right answers is trained; use compute_weighted_grpo_advantage"
@@ -185,7 +185,7 @@ def warn_of_outcome_only() -> None:
 
 
 def groups_of(index: Index) -> list[list[int]]:
-    """The places of each group's responses, by the value of the index, in order of appearance."""
+    """Indices of each group's responses, by the value of `index`, in order of appearance."""
     values = index.tolist() if isinstance(index, Tensor | np.ndarray) else list(index)
     groups: dict[Hashable, list[int]] = {}
     for place, value in enumerate(values):
@@ -194,7 +194,7 @@ def groups_of(index: Index) -> list[list[int]]:
 
 
 def _normalized(scores_B: Tensor, index: Index, epsilon: float) -> Tensor:
-    """(score - mean of the group) / (sd of the sample + epsilon); 0 in a group of one."""
+    """(score - mean of the group) / (sample sd + epsilon); 0 in a group of one."""
     advantages_B = torch.zeros_like(scores_B)
     for places in groups_of(index):
         if len(places) > 1:
@@ -215,7 +215,7 @@ def _both(advantages_BT: Tensor, like: Tensor) -> AdvantagesAndReturns:
 def implicit_rewards(
     reward_logprobs_BT: Tensor, reference_logprobs_BT: Tensor, mask_BT: Tensor, beta: float
 ) -> Tensor:
-    """Of each completion token beta (log p_rm - log p_ref), without gradient; 0 off the mask."""
+    """[B, T]: beta (log p_rm - log p_ref) per token, without gradient; 0 off the mask."""
     ratios_BT = (reward_logprobs_BT - reference_logprobs_BT).detach()
     return torch.where(mask_BT > 0, beta * ratios_BT, 0.0)
 
@@ -229,7 +229,7 @@ def reward_model_loss(
 ) -> Tensor:
     """Cross-entropy of sigmoid(beta * sum of log ratios) with the outcome, mean over responses.
 
-    `is_right_B`: 1 or 0, or a share. The gradient reaches `reward_logprobs_BT` alone.
+    `is_right_B`: 1 or 0, or a fraction. The gradient reaches only `reward_logprobs_BT`.
     """
     ratios_BT = reward_logprobs_BT - reference_logprobs_BT.detach()
     logits_B = beta * torch.where(mask_BT > 0, ratios_BT, 0.0).sum(dim=1)
@@ -243,12 +243,12 @@ def compute_prime_advantage(
     index: Index,
     settings: PrimeSettings,
 ) -> AdvantagesAndReturns:
-    """RLOO on process and on outcome, summed to returns, whitened over the mask.
+    """RLOO of process rewards and of outcomes, summed to returns and whitened over the mask.
 
-    Process: each token's reward minus the mean, over the group's other responses, of their mean
-    reward of a token, counting the own reward as RLOO does: r n / (n - 1) - sum of means / (n - 1).
-    Outcome: the same of the outcomes, on the last token. A group of one keeps its rewards. The
-    return of a token is the sum from it on.
+    Process: each token's reward minus the leave-one-out mean of the group's per-response mean token
+    rewards, scaled as in RLOO: r n / (n - 1) - sum of means / (n - 1). Outcome: the same for the
+    outcomes, on the last token. A group of one keeps its rewards. The return of a token is the sum
+    from that token on.
     """
     with torch.no_grad():
         mask_BT = mask_BT.to(process_rewards_BT.dtype)
@@ -263,7 +263,7 @@ def compute_prime_advantage(
 
 
 def _left_one_out(rewards_BT: Tensor, places_BT: Tensor, index: Index) -> Tensor:
-    """RLOO of rewards at `places_BT`; a response counts with their mean."""
+    """RLOO of the rewards at `places_BT`; each response counts with their mean."""
     baselined_BT = rewards_BT.clone()
     means_B = rewards_BT.sum(dim=1) / places_BT.sum(dim=1).clamp(min=1)
     for group in groups_of(index):

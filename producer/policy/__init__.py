@@ -1,1 +1,1 @@
-"""Policies: the interfaces Policy and Learner, the scripted oracle, and the one on torch."""
+"""Policies: the Policy and Learner interfaces, the scripted oracle, and the torch policy."""

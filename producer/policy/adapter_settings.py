@@ -1,4 +1,4 @@
-"""The settings that a saved adapter brings, read from its folder (PEFT's layout) without torch."""
+"""The settings of a saved adapter, read from its folder (PEFT's layout) without torch."""
 
 import json
 from dataclasses import dataclass
@@ -9,20 +9,20 @@ from producer.errors import NotFoundError, UsageError
 
 CONFIG: Final = "adapter_config.json"
 WEIGHTS: Final = "adapter_model.safetensors"
-"""PEFT's names for the files of an adapter."""
+"""PEFT's name for the weights file of an adapter."""
 VALUE_HEAD: Final = "value_head.safetensors"
-"""Ours, in the same folder where the advantage was gae; peft does not read it."""
+"""Our file in the same folder, written if the advantage was gae; peft does not read it."""
 REWARD_ADAPTER: Final = "prime"
-"""Name of the reward model's adapter, and of its subfolder where the advantage was prime:
-in PEFT's layout."""
+"""Name of the reward model's adapter, and of its subfolder in PEFT's layout, which is written if
+the advantage was prime."""
 OF_ADVANTAGES: Final = (VALUE_HEAD, REWARD_ADAPTER)
-"""Files and folders of weights that an advantage learnt."""
+"""Files and folders with weights learned for an advantage."""
 ALL_WEIGHTS: Final = "model.safetensors"
-"""Of a policy that was trained whole, in the hub's layout."""
+"""Weights of a policy whose weights were all trained, in the hub's layout."""
 INDEX: Final = "model.safetensors.index.json"
-"""Names the files of a policy whose weights lie in several."""
+"""Lists the weight files of a policy that is split into several."""
 BASE: Final = "base_policy.json"
-"""Ours, in the same folder: which weights the adapter belongs to."""
+"""Our file in the same folder: identifies the base weights the adapter belongs to."""
 
 _UNSUPPORTED: Final = (
     "modules_to_save",
@@ -40,7 +40,7 @@ _UNSUPPORTED: Final = (
 )
 """Fields of LoraConfig that change more than low-rank weights, or how they are applied."""
 _PLAIN_INITS: Final = (None, True, False, "gaussian", "orthogonal")
-"""Initialisations that leave the base as it is."""
+"""Initialisations that leave the base weights unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +50,21 @@ class AdapterSettings:
     rank: int
     alpha: float
     targets: tuple[str, ...]
-    """Names or regular expressions of the adapted weights, as `target_modules` takes them."""
+    """Names or regular expressions of the adapted weights, as in `target_modules`."""
     base_name: str | None
-    """Folder or hub id of the base that it was trained on; None: not recorded."""
+    """Folder or hub id of the base that it was trained on; None if not recorded."""
     base_fingerprint: str | None
-    """Of that base's weights; None: the adapter was not saved by this program."""
+    """Fingerprint of the base's weights; None if this program did not save the adapter."""
 
 
 def is_adapter(folder: Path) -> bool:
-    """Whether a policy's folder is an adapter alone: one beside weights is not read with them."""
+    """Whether the folder holds only an adapter; one next to full weights is not loaded."""
     has_weights = any((folder / name).is_file() for name in (ALL_WEIGHTS, INDEX))
     return (folder / CONFIG).is_file() and not has_weights
 
 
 def read_adapter_settings(folder: Path) -> AdapterSettings:
-    """NotFoundError if `folder` has no adapter, UsageError if it is not one that we can train."""
+    """Raises NotFoundError if `folder` has no adapter, UsageError if it cannot be trained here."""
     if not (folder / CONFIG).is_file():
         message = (
             f"{folder} is not an adapter in PEFT's layout: it has no {CONFIG}; pass a checkpoint's"

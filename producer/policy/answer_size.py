@@ -1,6 +1,6 @@
-"""How many bytes a server's answer to a training request may have: tokens and log-probs with it.
+"""Limits the size of a server's answer to a training request, with its tokens and log-probs.
 
-The limit keeps a broken server from filling the memory; it must not cut what was asked for.
+The limit keeps a broken server from filling the memory; it must not cut off a valid answer.
 """
 
 from typing import Final
@@ -10,16 +10,16 @@ from pydantic import JsonValue
 from producer.chat_endpoint import MAX_ANSWER_BYTES
 
 COMPLETION_TOKEN_BYTES: Final = 2048
-"""Of JSON per completion token: its id, text and log-prob entry are some 260 bytes for a short word
-in a chat of vLLM's, top log-prob included, and 1,550 for the longest tokens (128 spaces)."""
+"""Bytes of JSON per completion token. The id, text and log-prob entry take some 260 bytes for a
+short word in a vLLM chat, top log-prob included, and 1,550 for the longest tokens (128 spaces)."""
 PROMPT_TOKEN_BYTES: Final = 12
-"""Of an id below 10 million in a list, blanks and a line's end included."""
+"""Bytes per prompt token: an id below 10 million in a list, with blanks and a line end."""
 IMAGE_TOKENS: Final = 16_384
-"""Largest number that a Qwen processor makes of one image by default."""
+"""Largest number of tokens a Qwen processor makes of one image by default."""
 
 
 def max_answer_bytes(body: dict[str, JsonValue]) -> int:
-    """For a request with `max_tokens` and either a `prompt` of token ids or `messages`."""
+    """Limit in bytes for a request with `max_tokens` and a `prompt` of token ids or `messages`."""
     max_tokens = body.get("max_tokens")
     num_tokens = max_tokens if isinstance(max_tokens, int) else 0
     num_prompt = _num_prompt_tokens(body)
@@ -27,7 +27,7 @@ def max_answer_bytes(body: dict[str, JsonValue]) -> int:
 
 
 def _num_prompt_tokens(content: JsonValue) -> int:
-    """At most: a token has a byte of text at least. A template's own are within the allowance."""
+    """Upper bound: each token has at least one byte of text. Template tokens count as allowance."""
     match content:
         case {"prompt": [*tokens]}:
             return len(tokens)

@@ -13,7 +13,8 @@ from producer.errors import UsageError
 from producer.policy.compute_settings import PolicySettings
 
 IN_PIXELS = frozenset({"qwen2_vl", "qwen2_5_vl"})
-"""Architectures that write pixels of the resized screenshot; later ones write thousandths."""
+"""Architectures that write coordinates in pixels of the resized screenshot; later ones write
+thousandths."""
 TOOLS: dict[str, ToolName] = {"qwen_mobile": "mobile_use", "qwen_computer": "computer_use"}
 
 
@@ -25,11 +26,11 @@ def named_format(
     is_compact: bool,
     screen_px: tuple[int, int] | None,
 ) -> Format:
-    """The format of this name; `auto` chooses by the policy. UsageError.
+    """The format with this name; `auto` chooses by the policy. Raises UsageError.
 
-    `image_scale`: the size that the policy's own image processor gives a screenshot; called only
-    for a policy that writes pixels. `screen_px`: the device's width and height, which Qwen2.5-VL is
-    told; None: there is no screen.
+    `image_scale`: the size to which the policy's own image processor resizes a screenshot; called
+    only for a policy that writes pixels. `screen_px`: the device's width and height, which the
+    prompt tells Qwen2.5-VL; None if there is no screen.
     """
     if renderer_name == "auto":
         renderer_name = "compact" if is_compact else "qwen_mobile"
@@ -55,7 +56,7 @@ def named_format(
 
 
 def warmed_up_format(folder: str | Path) -> str | None:
-    """Name of the format that a built-in policy was warmed up with; None of any other policy."""
+    """Format that a built-in policy was warmed up with; None for any other policy."""
     mark = Path(folder) / COMPACT_MARK
     if not mark.is_file():
         return None
@@ -65,9 +66,9 @@ def warmed_up_format(folder: str | Path) -> str | None:
 def fitting_format(
     settings: PolicySettings, folder: str | Path, model_type: str, image_scale: Callable[[], Scale]
 ) -> Format:
-    """The format that the settings ask for, of a policy whose files lie in `folder`.
+    """The format that the settings ask for, for a policy whose files are in `folder`.
 
-    Without a system prompt where the policy was trained to know its actions. UsageError.
+    It has no system prompt if the policy was trained to know its actions. Raises UsageError.
     """
     own = warmed_up_format(folder)
     written = settings.text_format or named_format(
@@ -81,7 +82,7 @@ def fitting_format(
 
 
 def sees_no_screens(name: str, title: str) -> str:
-    """The message for a policy without a vision tower where there are screens."""
+    """The message for a policy without a vision tower in an environment with screens."""
     return (
         f"policy {name!r} ({title}) sees no screens, which this environment shows; choose a"
         " model_name with a vision tower, such as Qwen3-VL"

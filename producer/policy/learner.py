@@ -10,19 +10,19 @@ from producer.policy.policy import Policy, PublishedPolicy, Turn
 from producer.task import Task
 
 TokenNumbers = tuple[tuple[float, ...], ...]
-"""Per turn, per completion token."""
+"""One number per completion token, for each turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutOutcome:
-    """How a rollout ended; read by advantages that the update computes (gae, prime)."""
+    """How a rollout ended; used by advantages that the update computes (gae, prime)."""
 
     group: int
-    """Equal for rollouts of one task."""
+    """Group number; rollouts of one task share it."""
     reward: float
     is_right: bool
     token_rewards: TokenNumbers | None = None
-    """None: `reward` on the last completion token, and 0 on those before."""
+    """Reward of each token. None: `reward` on the last completion token, 0 on the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +31,16 @@ class Trajectory:
 
     task: Task
     turns: tuple[Turn, ...]
-    """Each with tokens."""
+    """Turns, all with tokens."""
     advantage: float | TokenNumbers
-    """Of every completion token, or of each; not read where the update computes advantages."""
+    """One number for all completion tokens, or one per token. Ignored if the update computes
+    advantages."""
     outcome: RolloutOutcome
     is_trained: bool = True
-    """False: its tokens are measured (KL, entropy) and change nothing."""
+    """False: the tokens are only measured (KL, entropy) and do not affect the weights."""
 
     def __post_init__(self) -> None:
-        """ValueError for numbers of tokens that do not fit the turns' completions."""
+        """Raises ValueError if per-token numbers do not match the turns' completions."""
         expected = [len(turn.tokens.completion_tokens) for turn in self.turns]
         for name, given in (
             ("advantage", self.advantage),
@@ -54,7 +55,7 @@ class Trajectory:
 
     @property
     def num_tokens(self) -> int:
-        """Completion tokens."""
+        """Number of completion tokens."""
         return sum(len(turn.tokens.completion_tokens) for turn in self.turns)
 
     @property
@@ -68,14 +69,14 @@ class Trajectory:
 
 @dataclass(frozen=True, slots=True)
 class SamplerGap:
-    """How far the log-probs that were recorded when tokens were sampled are from the learner's."""
+    """Difference between the log-probs recorded while sampling and the learner's own."""
 
     mean: float
     """mean |logp_sampled - logp_learner|, nats."""
     largest: float
     effective_share: float
-    """Effective sample size (sum w)^2 / sum w^2 of the importance weights w = p_learner / p_sampled
-    of tokens, over their number; 1: no gap."""
+    """Effective sample size (sum w)^2 / sum w^2 of the importance weights w = p_learner /
+    p_sampled, divided by the number of tokens; 1 means no gap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +84,8 @@ class UpdateResult:
     """Measurements of one update."""
 
     loss: float
-    """With the aggregation `sum` the sum over substeps (tinker-cookbook's semantics), else their
-    mean."""
+    """Loss over all substeps: their sum with the aggregation `sum` (as in tinker-cookbook),
+    otherwise their mean."""
     kl_sample_train_v1: float
     """mean(logp_sampled - logp_trained) over the completion tokens of all trajectories, measured
     before each substep's optimiser step, nats."""
@@ -93,64 +94,64 @@ class UpdateResult:
     entropy: float
     """-mean(logp_sampled)."""
     gradient_norm: float
-    """Global L2 norm before clipping, mean over substeps; NaN: a service did not say."""
+    """Global L2 norm before clipping, mean over substeps; NaN if a service does not report it."""
     num_tokens: int
-    """Completion tokens that were trained on."""
+    """Number of completion tokens trained on."""
     seconds: float
     num_measured_tokens: int = 0
-    """Completion tokens of all trajectories; 0: KL and entropy are NaN or 0."""
+    """Number of completion tokens of all trajectories; if 0, KL and entropy are NaN or 0."""
     loss_per_token: float = 0.0
-    """Mean of the policy's loss over the trained tokens, whatever the aggregation, without KL."""
+    """Mean policy loss per trained token, whatever the aggregation, without the KL penalty."""
     kl_policy_base: float | None = None
-    """mean(logp_sampled - logp_base) over all trajectories; None: no KL penalty."""
+    """mean(logp_sampled - logp_base) over all trajectories; None without a KL penalty."""
     kl_pre_post_v1: float | None = None
     kl_pre_post_v2: float | None = None
-    """As kl_sample_train, but of the policy after the update; None: not asked for."""
+    """As `kl_sample_train_v2`, for the policy after the update; None if not requested."""
     sampler_gap: SamplerGap | None = None
-    """Of what sampled and the network that is trained, before the first optimiser step; None:
+    """Gap between the sampler and the trained network before the first optimiser step; None if
     nothing was measured."""
     clip_fraction: float | None = None
-    """Share of the trained tokens whose probability ratio the loss cut, over all passes; None: it
-    cuts none, or nothing was trained on."""
+    """Share of trained tokens whose probability ratio the loss clipped, over all passes; None if
+    the loss does not clip or nothing was trained on."""
     largest_ratio: float | None = None
-    """Of current to sampled probability of a trained token, over all passes; None: nothing was
-    trained on, or a service did not say."""
+    """Largest ratio of current to sampled probability of a trained token, over all passes; None if
+    nothing was trained on or a service does not report it."""
     clipped_gradient_norm: float | None = None
-    """As gradient_norm, after clipping; None: a service did not say."""
+    """As `gradient_norm`, but after clipping; None if a service does not report it."""
     peak_memory_bytes: int | None = None
-    """The most that tensors took on an accelerator since the update before, sampling included;
-    None: on a processor."""
+    """Peak memory of tensors on the accelerator since the previous update, sampling included; None
+    on a CPU."""
     estimated_memory_bytes: int | None = None
-    """What was computed for it before the run; None: not known."""
+    """Peak memory estimated before the run; None if unknown."""
     learned: "LearnedAdvantages | None" = None
-    """None: the advantages were given, or nothing was trained on."""
+    """None if the advantages were given or nothing was trained on."""
 
 
 @dataclass(frozen=True, slots=True)
 class LearnedAdvantages:
-    """Advantages that an update computed, and measurements of the weights that it took for it."""
+    """Advantages that an update computed, and measurements of the weights used for them."""
 
     means: tuple[float | None, ...]
-    """Of each trajectory, in order, the mean over its tokens, whitened, before any KL penalty; None
-    where it is not trained on or has no token."""
+    """Mean advantage over the tokens of each trajectory, in order, whitened, before any KL penalty.
+    None for a trajectory that is not trained on or has no token."""
     metrics: Mapping[str, float | None]
-    """By their names among a step's."""
+    """Measurements, by their names among the step's metrics."""
     repeated: Mapping[str, float]
-    """The metrics that an update made again must repeat bit for bit."""
+    """Metrics that must be bit-identical when the update is recomputed."""
 
 
 class Learner(Policy, Protocol):
     """A policy with an optimiser."""
 
     def update(self, trajectories: Sequence[Trajectory], settings: UpdateSettings) -> UpdateResult:
-        """One policy-gradient update; increments `version`.
+        """Do one policy-gradient update and increment `version`.
 
-        An empty batch changes no weights and still increments `version`.
+        An empty batch changes no weights but still increments `version`.
         """
         ...
 
     def save_state(self, folder: Path) -> None:
-        """Write adapter, optimiser and version into an existing folder; synced on return."""
+        """Write adapter, optimiser and version to an existing folder, synced to disk."""
         ...
 
     def load_state(self, folder: Path) -> None:
@@ -158,13 +159,13 @@ class Learner(Policy, Protocol):
         ...
 
     def save_checkpoint(self, folder: Path) -> str:
-        """Write the adapter in PEFT's layout; returns the sha256 of its weights file, hex."""
+        """Write the adapter in PEFT's layout; returns the hex sha256 of its weights file."""
         ...
 
 
 @runtime_checkable
 class LendingLearner(Learner, Protocol):
-    """A learner that can be sampled from in the midst of an update."""
+    """A learner that can be sampled from during an update."""
 
     def update_in_parts(
         self,
@@ -172,17 +173,17 @@ class LendingLearner(Learner, Protocol):
         settings: UpdateSettings,
         lend: Callable[[], None] | None,
     ) -> UpdateResult:
-        """As `update`, with the same bits; calls `lend` on the caller's thread now and then.
+        """As `update`, with identical bits; calls `lend` on the caller's thread now and then.
 
-        Inside it `sample` and `forget` may be called: the weights are those before the update.
+        `lend` may call `sample` and `forget`: the weights are still those before the update.
         """
         ...
 
 
 @runtime_checkable
 class PublishingLearner(Learner, Protocol):
-    """A learner whose versions servers can have, for other processes to sample."""
+    """A learner that can publish its versions to servers, so other processes can sample them."""
 
     def publish(self) -> PublishedPolicy:
-        """Load this version into the servers. ValueError without servers."""
+        """Load this version into the servers. Raises ValueError without servers."""
         ...

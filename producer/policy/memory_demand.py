@@ -1,7 +1,7 @@
-"""The memory that a training takes, as a sum whose terms a message can show. Pure arithmetic.
+"""Estimates a training's memory as a sum of terms that a message can show. Pure arithmetic.
 
-Each term is its size when it is largest; activations are counted for the longest prompt.
-The factors of activations were counted from the tensors that a forward pass keeps
+Each term is given at its maximum; activations are counted for the longest prompt. The activation
+factors were counted from the tensors that a forward pass keeps
 (tests/producer/policy/test_memory_demand.py).
 """
 
@@ -12,20 +12,20 @@ from producer.policy.compute_settings import PolicySettings
 
 FLOAT32_BYTES: Final = 4
 BYTES_PER_TRAINED: Final = 4 * FLOAT32_BYTES
-"""Of an adapter's weight: itself, its gradient, and two moments of Adam."""
+"""Bytes per trained adapter weight: the weight, its gradient and Adam's two moments."""
 TOKENS_PER_MICRO_BATCH: Final = 4096
-"""Most padded tokens of one forward pass of an update; a longer sequence is a pass of its own."""
+"""Maximum padded tokens per forward pass of an update; a longer sequence is a pass of its own."""
 PASS_BYTES: Final = 2**30
-"""Of one pass of a training on a processor: activations, in a supervised training also logits.
-Fixed, so that bits do not depend on the memory that a machine has left."""
+"""Memory of one training pass on a CPU: activations, and logits too in supervised training. Fixed,
+so that results do not depend on how much memory a machine has free."""
 LOGIT_BYTES: Final = 2**26
-"""Of the logits that exist at a time in an update."""
+"""Memory of the logits that exist at any one time in an update."""
 PREFILL_BYTES: Final = 2**30
-"""Of the activations of one prefill, for more than one prompt."""
+"""Activation memory of a prefill with more than one prompt."""
 SCREEN_CACHE_BYTES: Final = 2**31
-"""Of the screens' features that are kept by default."""
+"""Default size of the cache of screen features."""
 TURN_TEXT_TOKENS: Final = 64
-"""Of what a chat template puts around a screen and an answer."""
+"""Tokens that a chat template adds around a screen and an answer."""
 _MIB: Final = 2**20
 _GIB: Final = 2**30
 
@@ -35,50 +35,50 @@ class NetworkSize:
     """Dimensions of a network."""
 
     num_weights: int
-    """Of the base."""
+    """Number of weights of the base."""
     weight_bytes: int
-    """Of one weight: 4 in float32, 2 in bfloat16."""
+    """Bytes per weight: 4 in float32, 2 in bfloat16."""
     num_trained: int
-    """Weights of the adapter."""
+    """Number of adapter weights."""
     layers: int
     hidden: int
     feed_forward: int
-    """Inner dimension of a token's feed-forward layer; of experts: of all that a token uses."""
+    """Inner dimension of the feed-forward layer; with experts, the sum over those a token uses."""
     query: int
-    """Heads times their dimension."""
+    """Number of query heads times their dimension."""
     key_value: int
-    """Key and value heads times their dimension."""
+    """Number of key and value heads times their dimension."""
     vocabulary: int
     deepstack: int
-    """Layers that get features of their own."""
+    """Number of layers that receive their own screen features."""
     trains_all: bool = False
-    """The trained weights are a copy of the base's, not an adapter."""
+    """Whether the trained weights are a copy of the base instead of an adapter."""
 
     @property
     def cache_bytes(self) -> int:
-        """KV cache of one token."""
+        """Bytes of KV cache per token."""
         return 2 * self.layers * self.key_value * self.weight_bytes
 
     @property
     def screen_token_bytes(self) -> int:
-        """Features of one image token."""
+        """Bytes of screen features per image token."""
         return (1 + self.deepstack) * self.hidden * self.weight_bytes
 
     @property
     def layer_bytes(self) -> int:
-        """What one layer keeps of one token for the backward pass."""
+        """Bytes per token that one layer keeps for the backward pass."""
         if self.weight_bytes == FLOAT32_BYTES:
             return 16 * self.hidden + 16 * self.feed_forward + 12 * self.query + 12 * self.key_value
         return 28 * self.hidden + 10 * self.feed_forward + 12 * self.query + 8 * self.key_value
 
     @property
     def passing_bytes(self) -> int:
-        """What a pass without gradients holds of one token, in the layer that takes most."""
+        """Bytes per token of a pass without gradients, in the layer that needs most."""
         floats = 6 * self.hidden + 3 * self.feed_forward + 2 * self.query + 2 * self.key_value
         return floats * self.weight_bytes
 
     def activation_bytes(self, num_tokens: int, *, checkpointed: bool) -> int:
-        """Kept for the backward pass of `num_tokens`."""
+        """Bytes kept for the backward pass over `num_tokens`."""
         if checkpointed:
             inputs = self.layers * self.hidden * self.weight_bytes
             return num_tokens * (inputs + self.layer_bytes)
@@ -87,20 +87,20 @@ class NetworkSize:
 
 @dataclass(frozen=True, slots=True)
 class RunExtent:
-    """How much a run asks of the network, by its configuration and its devices."""
+    """How much a run demands of the network, from its configuration and devices."""
 
     concurrent_rollouts: int
-    """Episodes that run at the same time."""
+    """Number of episodes running at the same time."""
     batch_size: int
     """Rollouts per step."""
     max_turns: int
     max_tokens: int
-    """Of a completion."""
+    """Maximum tokens of a completion."""
     is_training: bool
-    """False: it samples only."""
+    """False if the run only samples."""
     batches_ahead: int = 0
-    """Batches that are collected before the one that is trained; above 0 episodes are under way
-    during an update."""
+    """Number of batches collected ahead of the one being trained; above 0, episodes run during
+    updates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,32 +110,32 @@ class Workload:
     extent: RunExtent
     settings: PolicySettings
     screen_tokens: int
-    """Image tokens of one screen."""
+    """Image tokens per screen."""
     num_lanes: int
-    """Passes that run at the same time."""
+    """Number of passes that run at the same time."""
     pass_tokens: int = TOKENS_PER_MICRO_BATCH
-    """Of an update, padded."""
+    """Padded tokens of one pass of an update."""
 
     @property
     def turns_per_prompt(self) -> int:
-        """Most turns of one prompt, its own included: 2N - 1 past ones, or all."""
+        """Maximum turns in one prompt, including the current one: 2N - 1 past ones, or all."""
         if self.settings.max_recent_turns is None:
             return self.extent.max_turns
         return min(self.extent.max_turns, max(1, 2 * self.settings.max_recent_turns))
 
     @property
     def turn_tokens(self) -> int:
-        """Of one turn."""
+        """Tokens of one turn."""
         return self.screen_tokens + TURN_TEXT_TOKENS + self.extent.max_tokens
 
     @property
     def episode_tokens(self) -> int:
-        """Of an episode's longest prompt with its completion."""
+        """Tokens of an episode's longest prompt and its completion."""
         return self.turns_per_prompt * self.turn_tokens
 
     @property
     def new_tokens(self) -> int:
-        """Most tokens of a prompt that are in no cache: of N past turns too where it drops some."""
+        """Maximum tokens of a prompt not in a cache; includes N past turns if it drops some."""
         drops_turns = self.turns_per_prompt < self.extent.max_turns
         past_turns = (self.settings.max_recent_turns or 0) if drops_turns else 0
         return past_turns * self.turn_tokens + self.screen_tokens + TURN_TEXT_TOKENS
@@ -143,19 +143,19 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One term of the sum."""
+    """One term of the memory estimate."""
 
     what: str
     num_bytes: int
 
 
 def memory_demand(network: NetworkSize, work: Workload, *, checkpointed: bool) -> list[Term]:
-    """Weights, optimiser, caches and activations at the time when most memory is used."""
+    """Weights, optimiser, caches and activations at peak memory."""
     weights, screens, kept = _weights(network), _screens(network, work), _kept_caches(network, work)
     sampling = [kept, *_sampling(network, work, kept.num_bytes)]
     if not work.extent.is_training:
         return [weights, screens, *sampling]
-    # An update lends the network between two passes: what is kept of the episodes stays.
+    # An update lends the network between two passes, so the episodes' state stays in memory.
     under_way = [kept] if work.extent.batches_ahead else []
     updating = [*under_way, _updating(network, work, checkpointed=checkpointed)]
     return [weights, _trained(network, work), screens, *max(sampling, updating, key=total_bytes)]
@@ -168,10 +168,10 @@ def pass_tokens(
     has_logits: bool = False,
     checkpointed: bool = False,
 ) -> int:
-    """Padded tokens of one pass of a training, by what it keeps of a token on a processor.
+    """Padded tokens of one training pass, from the bytes it keeps per token on a CPU.
 
-    `has_logits`: of the whole vocabulary at once, in a supervised training. An update computes them
-    in chunks; its bits do not depend on whether it is checkpointed.
+    `has_logits`: all logits of the vocabulary exist at once (supervised training); an update
+    computes them in chunks instead. The bits of an update do not depend on checkpointing.
     """
     if device_type != "cpu":
         return TOKENS_PER_MICRO_BATCH
@@ -181,9 +181,10 @@ def pass_tokens(
 
 
 def row_tokens(pass_tokens: int, longest: int) -> int:
-    """Most tokens of a row whose sequences share a beginning; the longest has `longest`.
+    """Maximum tokens of a row whose sequences share a prefix; the longest sequence has `longest`.
 
-    Twice that, or a pass: where prompts are about as long as a pass, a group still shares its own.
+    That is twice `longest` up to `TOKENS_PER_MICRO_BATCH`, but at least one pass, so that a group
+    shares its prompt even if prompts are about as long as a pass.
     """
     return max(pass_tokens, min(TOKENS_PER_MICRO_BATCH, 2 * longest))
 
@@ -191,9 +192,9 @@ def row_tokens(pass_tokens: int, longest: int) -> int:
 def fitting_demand(
     network: NetworkSize, num_tokens: int, num_lanes: int, *, has_logits: bool, checkpointed: bool
 ) -> list[Term]:
-    """The terms of a supervised training whose largest pass has `num_tokens`.
+    """The terms of a supervised training whose largest pass has `num_tokens` tokens.
 
-    `num_lanes`: passes that run at the same time. The first term is that of the weights.
+    `num_lanes`: number of passes that run at the same time. The first term is the weights.
     """
     logits = num_tokens * _fitted_logit_bytes(network, has_logits=has_logits)
     how = "with" if checkpointed else "without"
@@ -212,7 +213,7 @@ def fitting_demand(
 
 
 def _fitted_logit_bytes(network: NetworkSize, *, has_logits: bool) -> int:
-    """Logits of a token, their log-probs and their gradient."""
+    """Bytes per token of the logits, their log-probs and their gradient."""
     return 3 * network.vocabulary * FLOAT32_BYTES if has_logits else 0
 
 
@@ -234,7 +235,7 @@ def _trained(network: NetworkSize, work: Workload) -> Term:
 
 
 def _trained_whole(network: NetworkSize, num_lanes: int) -> Term:
-    """Each pass has gradients of its own, which an adapter's size hides in a run."""
+    """Counts gradients per parallel pass; a run's estimate omits them, as an adapter is small."""
     num_bytes = BYTES_PER_TRAINED + num_lanes * FLOAT32_BYTES
     return Term(
         f"trained weights, their gradients and Adam's moments: {network.num_trained:,} x"
@@ -244,12 +245,12 @@ def _trained_whole(network: NetworkSize, num_lanes: int) -> Term:
 
 
 def total_bytes(terms: list[Term]) -> int:
-    """Their sum."""
+    """Sum of the terms, in bytes."""
     return sum(term.num_bytes for term in terms)
 
 
 def format_bytes(num_bytes: int) -> str:
-    """In GiB; less than one in MiB."""
+    """Format in GiB, or in MiB below one GiB."""
     return f"{num_bytes / _GIB:.1f} GiB" if num_bytes >= _GIB else f"{num_bytes / _MIB:.1f} MiB"
 
 
@@ -260,7 +261,7 @@ def _screens(network: NetworkSize, work: Workload) -> Term:
     each = work.screen_tokens * network.screen_token_bytes
     bound = work.settings.compute.screen_cache_bytes
     kept = min(SCREEN_CACHE_BYTES if bound is None else bound, num_screens * each)
-    # A batch's screens are encoded before the first of them is used.
+    # All screens of a batch are encoded before the first is used.
     held = max(kept, work.extent.concurrent_rollouts * each)
     return Term(
         f"features of screens: {work.screen_tokens:,} tokens x {network.screen_token_bytes:,}"
@@ -284,14 +285,14 @@ def _kept_caches(network: NetworkSize, work: Workload) -> Term:
 def _sampling(network: NetworkSize, work: Workload, kept_bytes: int) -> list[Term]:
     rows = work.extent.concurrent_rollouts
     one_episode = work.episode_tokens * network.cache_bytes
-    # A prompt whose cache was dropped is computed again.
+    # A prompt whose cache was dropped is recomputed.
     is_whole = kept_bytes < rows * one_episode
     one_prompt = (work.episode_tokens if is_whole else work.new_tokens) * network.passing_bytes
     several = min(PREFILL_BYTES, rows * work.new_tokens * network.passing_bytes)
     prefill = max(one_prompt, several)
     logits = 3 * rows * network.vocabulary * FLOAT32_BYTES
     return [
-        # A part of a batch holds at least one episode.
+        # Each part of a batch holds at least one episode.
         Term(
             "working copy of the KV cache for the episodes being sampled",
             max(kept_bytes, one_episode),
@@ -305,7 +306,7 @@ def _sampling(network: NetworkSize, work: Workload, kept_bytes: int) -> list[Ter
 
 
 def _updating(network: NetworkSize, work: Workload, *, checkpointed: bool) -> Term:
-    """One pass of each lane: layers, a prompt's screens joined, and a chunk of its logits."""
+    """One pass per lane: its layers, the joined screens of a prompt, and one chunk of logits."""
     tokens = max(
         work.episode_tokens,
         min(

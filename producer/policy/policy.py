@@ -21,14 +21,14 @@ class SampledTokens:
     """The tokens of one completion, as the log records them."""
 
     prompt_extends: int | None
-    """The turn whose prompt + completion `prompt_tokens` extends; None: `prompt_tokens` is the
+    """The turn whose prompt and completion `prompt_tokens` extends; None if `prompt_tokens` is the
     whole prompt."""
     prompt_tokens: tuple[int, ...]
     num_prompt_images: int
-    """Number of the episode's most recent screenshots in the whole prompt, this turn's included."""
+    """Number of the episode's latest screenshots in the whole prompt, including this turn's."""
     completion_tokens: tuple[int, ...]
     completion_logprobs: tuple[float, ...]
-    """Of each completion token under the distribution it was drawn from, nats."""
+    """Log-prob of each completion token under the distribution it was drawn from, nats."""
     stop_reason: Literal["stop", "length"]
 
 
@@ -38,22 +38,22 @@ class Completion:
 
     text: str
     actions: tuple[TakenAction, ...]
-    """Parsed by the policy's codec; coordinates in the screenshot's pixels, if there is one."""
+    """Actions parsed by the policy's codec; coordinates in pixels of the screenshot, if any."""
     tokens: SampledTokens | None
-    """None for a scripted policy."""
+    """None if the policy records no tokens (scripted, or sampled by a server for evaluations)."""
     policy_version: int | None = None
-    """Of the weights that sampled it, where they may change within an episode; None: those that the
-    episode began with."""
+    """Version of the weights that sampled it, if they can change within an episode; None means the
+    weights at the start of the episode."""
     failure: str | None = None
-    """Why there is no completion: the attempt failed at the policy, and nothing else is read of
-    this; None: there is one."""
+    """Why the policy gave no completion, which fails the attempt and makes the other fields
+    meaningless; None if there is a completion."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One turn of an episode: what the policy observed, and what it answered.
+    """One turn of an episode: what the policy observed and what it answered.
 
-    The episode, the policy, the update and a resume share it.
+    Used by the episode, the policy, the update and resuming.
     """
 
     observation: Observation
@@ -61,12 +61,12 @@ class Turn:
 
     @property
     def screenshot(self) -> Screenshot | None:
-        """None: the environment has no screen."""
+        """The screenshot, or None if the environment has no screen."""
         return screenshot_of(self.observation)
 
     @property
     def screen(self) -> Screenshot:
-        """The screenshot. ValueError if the environment has no screen."""
+        """The screenshot. Raises ValueError if the environment has no screen."""
         if self.screenshot is None:
             message = "an earlier turn has no screenshot"
             raise ValueError(message)
@@ -74,7 +74,7 @@ class Turn:
 
     @property
     def tokens(self) -> SampledTokens:
-        """The completion's tokens. ValueError if a scripted policy took the turn."""
+        """The completion's tokens. Raises ValueError if the policy recorded none."""
         if self.completion.tokens is None:
             message = "another policy took an earlier turn and recorded no tokens"
             raise ValueError(message)
@@ -83,33 +83,33 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class SampleRequest:
-    """One turn to sample."""
+    """A request to sample one turn."""
 
     episode: UUID
-    """The rollout. A policy may keep state (KV cache) under this id until `forget`."""
+    """The rollout's id. A policy may keep state (KV cache) for it until `forget`."""
     task: Task
     history: tuple[Turn, ...]
     """Earlier turns, oldest first."""
     screenshot: Screenshot | None
-    """None: the environment has no screen."""
+    """None if the environment has no screen."""
     temperature: float
-    """0: greedy."""
+    """0 means greedy decoding."""
     max_tokens: int
     seed: int
-    """Seeds every random number of this draw; the log records it as `Sampling.seed`. The same
-    policy, request and seed give the same completion, whatever else is in the batch. Not negative.
-    """
+    """Seeds all random numbers of this draw, >= 0; the log records it as `Sampling.seed`. The same
+    policy, request and seed give the same completion, whatever else is in the batch."""
     text: str | None = None
-    """The environment's text of this turn, such as the result of a query; None: there is none.
-    On the first turn it follows the task's description."""
+    """The environment's text for this turn, such as a query's result; None if there is none. On the
+    first turn it follows the task's description."""
     top_p: float = 1.0
-    """Probability of the tokens that may be drawn, likeliest first; log-probs are those of all."""
+    """Nucleus sampling: cumulative probability of the likeliest tokens that may be drawn. Log-probs
+    remain those of the full distribution."""
     prefix: str = ""
-    """What the answer begins with, given: the policy continues it. Only on the first turn."""
+    """Fixed start of the answer, which the policy continues. First turn only."""
 
     @property
     def screen(self) -> Screenshot:
-        """The screenshot. ValueError if the environment has no screen."""
+        """The screenshot. Raises ValueError if the environment has no screen."""
         if self.screenshot is None:
             message = f"episode {self.episode} has no screenshot"
             raise ValueError(message)
@@ -117,43 +117,43 @@ class SampleRequest:
 
     @property
     def screen_px(self) -> tuple[int, int]:
-        """Width and height of the screenshot; 0, 0 without one."""
+        """Width and height of the screenshot; (0, 0) without one."""
         shot = self.screenshot
         return (0, 0) if shot is None else (shot.width_px, shot.height_px)
 
     def text_after_description(self, start: int) -> str | None:
-        """What follows the description in a prompt that begins with turn `start` (from 0).
+        """Text after the task's description in a prompt that begins with turn `start` (from 0).
 
-        The first turn's text, which may be the instruction proper, and that turn's own. None: there
-        is neither.
+        It consists of the first turn's text, which may be the actual instruction, and turn
+        `start`'s own. None if there is neither.
         """
         kept = [self.texts[0], self.texts[start] if start else None]
         return "\n\n".join(text for text in kept if text) or None
 
     @property
     def texts(self) -> list[str | None]:
-        """The environment's text of each turn, this one's last."""
+        """The environment's text of each turn, this turn's last."""
         return [*(text_of(turn.observation) for turn in self.history), self.text]
 
     @property
     def num_screenshots(self) -> int:
-        """Of the whole episode so far, this turn's included."""
+        """Number of screenshots in the episode so far, including this turn's."""
         screenshots = [*(turn.screenshot for turn in self.history), self.screenshot]
         return sum(screenshot is not None for screenshot in screenshots)
 
 
 def failed(message: str) -> Completion:
-    """No completion: the attempt fails at the policy, and is never scored."""
+    """A completion that fails the attempt because of the policy; it is never scored."""
     return Completion("", (), None, failure=message)
 
 
 def context_full(message: str) -> Completion:
-    """The completion of a turn that the policy's context has no room for."""
+    """The completion of a turn that does not fit into the policy's context."""
     return Completion("", (parse_error("parse", message, CONTEXT_FULL),), tokens=None)
 
 
 class Policy(Protocol):
-    """Samples turns. Called from one thread."""
+    """Samples turns. Must be called from one thread."""
 
     @property
     def name(self) -> str:
@@ -167,15 +167,15 @@ class Policy(Protocol):
 
     @property
     def repeats_batches(self) -> bool:
-        """Whether a completion's bits depend on the batch that it is sampled in, and on no more.
+        """Whether a completion's bits depend on its batch and on nothing else.
 
-        A restarted process then samples the same batches again, to have the same bits. False: they
-        depend on less (a scripted policy), or on more (an accelerator).
+        If so, a restarted process samples the same batches again to reproduce the bits. False if
+        the bits depend on less (a scripted policy) or on more (an accelerator).
         """
         ...
 
     def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
-        """One completion per request, in order."""
+        """Return one completion per request, in order."""
         ...
 
     def forget(self, episode: UUID) -> None:
@@ -185,31 +185,31 @@ class Policy(Protocol):
 
 @runtime_checkable
 class TokenPolicy(Policy, Protocol):
-    """A policy of tokens: it continues an answer, and knows its tokens' characters."""
+    """A policy with tokens: it can continue an answer and locate tokens in its text."""
 
     @property
     def tokenizer(self) -> Any:  # noqa: ANN401  # transformers ships no types
-        """Of the base network."""
+        """The tokenizer of the base network."""
         ...
 
     def token_starts(self, tokens: Sequence[int]) -> list[int]:
-        """For each token of a completion the index of its first character in its text."""
+        """Index of the first character of each completion token in the completion's text."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedPolicy:
-    """One version of a policy that learns in one process and is sampled by others."""
+    """One version of a policy that one process trains and other processes sample."""
 
     urls: tuple[str, ...]
-    """Of OpenAI-compatible servers that have the adapter."""
+    """URLs of OpenAI-compatible servers that have the adapter."""
     model: str
-    """The base policy's name on them."""
+    """The base policy's name on the servers."""
     adapter: str
     adapters_dir: str
-    """Folder of the adapters, as the servers see it."""
+    """Folder of the adapters, as seen by the servers."""
     codec: str
-    """Name of the format of its actions."""
+    """Name of the format of the policy's actions."""
     system_prompt: str | None
     end_tokens: tuple[int, ...]
     """Tokens that end a completion."""

@@ -1,4 +1,4 @@
-"""What a prompt shows of an episode, and the episode as messages of a chat. Imports no torch."""
+"""Which turns a prompt shows, and the episode as messages of a chat. Imports no torch."""
 
 from base64 import b64encode
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from producer.policy.policy import SampleRequest, Turn
 
 
 def anchor_of(history: Sequence[Turn]) -> int:
-    """Index of the first turn in the last turn's prompt. 0 without turns that have tokens."""
+    """Index of the first turn shown in the last turn's prompt; 0 if no turn has tokens."""
     for index in range(len(history) - 1, -1, -1):
         tokens = history[index].completion.tokens
         if tokens is not None and tokens.prompt_extends is None:
@@ -22,10 +22,10 @@ def anchor_of(history: Sequence[Turn]) -> int:
 
 
 def next_anchor(anchor: int, num_turns: int, max_recent_turns: int | None) -> int:
-    """Index of the first turn in the prompt after `num_turns` turns; `num_turns`: no past turn.
+    """Index of the first turn shown in the prompt after `num_turns` turns; `num_turns` if none is.
 
-    At least `max_recent_turns` past turns are shown once there are as many, and fewer than twice
-    that; None: all of them.
+    Shows N to 2N - 1 past turns, where N is `max_recent_turns`, or all of them as long as there are
+    fewer than N. None shows all.
     """
     if max_recent_turns is None or num_turns - anchor < 2 * max_recent_turns:
         return anchor
@@ -33,15 +33,15 @@ def next_anchor(anchor: int, num_turns: int, max_recent_turns: int | None) -> in
 
 
 def anchors_of_shorter_prompts(anchor: int, num_turns: int) -> Sequence[int]:
-    """Where a prompt that is too long may begin instead, the first choice first.
+    """First turns to try when a prompt is too long, in order of preference.
 
-    At least half of the past turns go, or else the next prompt would be too long again.
+    At least half of the past turns are dropped, or else the next prompt would be too long again.
     """
     return range(anchor + (num_turns - anchor + 1) // 2, num_turns + 1)
 
 
 MAX_SEED: Final = 2**31
-"""Servers take a signed 32-bit integer."""
+"""Upper bound of seeds: servers take a signed 32-bit integer."""
 
 
 class PromptTooLongError(UsageError):
@@ -53,17 +53,17 @@ class PromptLimits:
     """What a prompt may show."""
 
     max_recent_turns: int | None = None
-    """As in `next_anchor`."""
+    """See `next_anchor`."""
     max_context_tokens: int | None = None
-    """Of a prompt and its completion; None: no limit."""
+    """Maximum tokens of a prompt with its completion; None means no limit."""
 
 
 class Sized(Protocol):
-    """A prompt."""
+    """A prompt whose length is known."""
 
     @property
     def num_tokens(self) -> int:
-        """Of the whole prompt."""
+        """Number of tokens of the whole prompt."""
         ...
 
 
@@ -76,15 +76,15 @@ def fitting_prompt(
     extended: Callable[[], PromptT],
     anchored: Callable[[int], PromptT],
 ) -> PromptT:
-    """The request's prompt; one that would be too long drops its oldest turns.
+    """The request's prompt; if it would be too long, its oldest turns are dropped.
 
-    `extended` gives the prompt that extends the last turn's, `anchored` the whole prompt from a
-    turn (from 0) on. PromptTooLongError if the screen alone is too long, or without screens the
-    prompt.
+    `extended` returns the prompt that extends the last turn's; `anchored` returns the whole prompt
+    starting at a turn (from 0). Raises PromptTooLongError if the screen alone is too long or,
+    without screens, if the prompt is.
     """
     num_turns, sees_screen = len(request.history), request.screenshot is not None
     before = anchor = anchor_of(request.history)
-    # Without a screen every turn is kept: a turn does not repeat earlier observations.
+    # Without screens every turn is kept, because a turn does not repeat earlier observations.
     if sees_screen:
         anchor = next_anchor(before, num_turns, limits.max_recent_turns)
     prompt = extended() if anchor == before else anchored(anchor)
@@ -105,7 +105,7 @@ def fitting_prompt(
 def chat_messages(
     request: SampleRequest, system_prompt: str | None, max_recent_turns: int | None
 ) -> list[JsonValue]:
-    """The dialogue: the task with the first turn sent, then screenshots and answers."""
+    """The dialogue: the task with the first turn shown, then screenshots and answers."""
     messages: list[JsonValue] = []
     if system_prompt is not None:
         messages.append({"role": "system", "content": system_prompt})

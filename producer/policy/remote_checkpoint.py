@@ -1,6 +1,6 @@
-"""What a service saved, named by a file among a training's states and checkpoints.
+"""Refers to weights stored at a service, by a file among a training's states and checkpoints.
 
-The weights are the service's; the file has their paths. Imports no torch.
+The service keeps the weights; the file holds their paths. Imports no torch.
 """
 
 import json
@@ -18,26 +18,26 @@ SCHEME: Final = "tinker://"
 
 @dataclass(frozen=True, slots=True)
 class RemoteCheckpoint:
-    """Weights that Tinker keeps."""
+    """Weights stored at Tinker."""
 
     weights: str
-    """Path of adapter and optimiser, `tinker://RUN/weights/NAME`."""
+    """Path of the adapter and optimiser, `tinker://RUN/weights/NAME`."""
     version: int
-    """Updates that the weights had."""
+    """Number of updates that the weights had received."""
     base_model: str
     sampler_weights: str | None = None
-    """Path of the same weights for sampling; None: a resume state, which is not sampled from."""
+    """Path of the same weights for sampling; None for a resume state, which is never sampled."""
 
 
 def write_remote(folder: Path, checkpoint: RemoteCheckpoint) -> str:
-    """Write the file, durably, into an existing folder; its sha256, hex."""
+    """Write the file durably to an existing folder; returns its sha256, hex."""
     text = json.dumps(asdict(checkpoint), indent=2) + "\n"
     write_durably(folder / REMOTE, text)
     return sha256(text.encode()).hexdigest()
 
 
 def read_remote(folder: Path) -> RemoteCheckpoint | None:
-    """What the folder names; None: its weights are its own files."""
+    """The checkpoint that the folder refers to; None if the folder holds its own weights."""
     path = folder / REMOTE
     if not path.is_file():
         return None

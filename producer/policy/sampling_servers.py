@@ -1,11 +1,11 @@
-"""Servers that sample for a policy that learns here: requests, and the adapter of each version.
+"""Servers that sample for a policy trained here: requests, and the adapter of each version.
 
-An adapter's name on the servers is a hash of its weights, so publishing it twice does nothing and
-an answer names the weights that gave it. A server that restarted has lost its adapters: it gets the
-newest one again.
+An adapter's name on the servers is a hash of its weights, so publishing it twice does nothing, and
+an answer identifies the weights that produced it. A restarted server has lost its adapters and gets
+the newest one again.
 
-Fields beyond OpenAI's are vLLM's: `return_token_ids` asks for `token_ids` and `prompt_token_ids`.
-https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html
+Fields beyond OpenAI's API are vLLM's: `return_token_ids` requests `token_ids` and
+`prompt_token_ids`. https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html
 """
 
 import logging
@@ -39,9 +39,9 @@ from producer.policy.prompts import MAX_SEED, chat_messages
 logger = logging.getLogger(__name__)
 
 LOAD_TIMEOUT_S: Final = 120.0
-"""Of loading an adapter."""
+"""Time limit for loading an adapter."""
 RETRY_S: Final = 1.0
-"""Between two attempts at a server that does not answer, doubled up to `MAX_RETRY_S`."""
+"""Initial pause between attempts at an unreachable server, doubled up to `MAX_RETRY_S`."""
 MAX_RETRY_S: Final = 15.0
 HTTP_BAD_REQUEST: Final = 400
 HTTP_NOT_FOUND: Final = 404
@@ -50,7 +50,7 @@ VLLM_NEEDS: Final = (
     "vLLM needs --enable-lora, a --max-lora-rank of at least lora_rank, and"
     " VLLM_ALLOW_RUNTIME_LORA_UPDATING=True in its environment"
 )
-"""Part of a message, not a way: a command leaves out ways with flags that are not its own."""
+"""Part of a message rather than of its `ways`, from which a command drops flags it lacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,27 +59,27 @@ class TokenAnswer:
 
     text: str
     prompt_tokens: tuple[int, ...]
-    """Of the whole prompt, as the server rendered it."""
+    """Tokens of the whole prompt, as the server rendered it."""
     tokens: tuple[int, ...]
     logprobs: tuple[float, ...]
     stop_reason: Literal["stop", "length"]
     model: str | None
-    """Which it says answered."""
+    """The name of the model that, according to the server, answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerRequest:
-    """One completion to sample."""
+    """A request for one completion."""
 
     episode: UUID
-    """Its turns go to one server, whose prefix cache has the earlier ones."""
+    """Episode id. All its turns go to one server, whose prefix cache holds the earlier ones."""
     body: dict[str, JsonValue]
-    """Without the model."""
+    """JSON body, without the model."""
     path: Literal["/chat/completions", "/completions"]
 
 
 def parameters_of(request: SampleRequest) -> dict[str, JsonValue]:
-    """What the body of a request says besides its prompt, whose tokens are wanted."""
+    """The body of a request except its prompt; asks for the tokens too."""
     return {
         "temperature": request.temperature,
         "top_p": request.top_p,
@@ -90,7 +90,7 @@ def parameters_of(request: SampleRequest) -> dict[str, JsonValue]:
 
 
 def chat_request(request: SampleRequest, system_prompt: str | None, num_past: int) -> ServerRequest:
-    """The turn as messages, after `num_past` turns."""
+    """The turn as chat messages, including up to `num_past` past turns."""
     messages = chat_messages(request, system_prompt, num_past)
     body: dict[str, JsonValue] = {"messages": messages, "logprobs": True}
     return ServerRequest(request.episode, body | parameters_of(request), "/chat/completions")
@@ -99,7 +99,7 @@ def chat_request(request: SampleRequest, system_prompt: str | None, num_past: in
 class SamplingServers:
     """OpenAI-compatible servers of one base policy, to which adapters are published.
 
-    Not thread-safe. Errors and answers do not contain the key.
+    Not thread-safe. The key appears in no error or answer.
     """
 
     def __init__(
@@ -111,25 +111,25 @@ class SamplingServers:
         *,
         timeout_s: float,
     ) -> None:
-        """`adapters_dir`: which the servers can read. `timeout_s`: of a turn, waits included."""
+        """`adapters_dir` must be readable by the servers. `timeout_s` is per turn, with waits."""
         self._urls = tuple(urls)
         self._endpoints = [ChatEndpoint(url, key) for url in urls]
         self._model = model
         self._adapters_dir = adapters_dir
         self._timeout_s = timeout_s
         self._adapter: str | None = None
-        """Name of the newest, which every server has."""
+        """Name of the newest adapter, which every server has."""
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """Of the servers, in the given order."""
+        """URLs of the servers, in the given order."""
         return self._urls
 
     def check(self) -> None:
-        """UnreachableError if one does not answer, UsageError if it refuses the key or the policy.
+        """Raises UnreachableError if a server is down, UsageError if one refuses key or policy.
 
-        A server lists the policy under its name, or under another with the folder or hub id that
-        it was loaded from, as vLLM and `cua-train serve` do. Requests name adapters alone.
+        A server lists the policy under its name, or under another name with the folder or hub id
+        that it was loaded from, as vLLM and `cua-train serve` do. Requests only name adapters.
         """
         for url, endpoint in zip(self._urls, self._endpoints, strict=True):
             listed = endpoint.list_models(
@@ -144,11 +144,11 @@ class SamplingServers:
                 raise UsageError(message)
 
     def publish(self, save: Callable[[Path], str]) -> None:
-        """Load the adapter that `save` writes, and unload the one before.
+        """Load the adapter that `save` writes, and unload the previous one.
 
-        `save` writes PEFT's layout into an empty folder and returns the weights' sha256. A server
-        that does not answer gets it once it does. UsageError if one refuses it; UnreachableError if
-        none answers in time.
+        `save` writes PEFT's layout to an empty folder and returns the sha256 of the weights. An
+        unreachable server gets the adapter when it is back. Raises UsageError if a server refuses
+        the adapter, UnreachableError if none answers in time.
         """
         self._adapters_dir.mkdir(parents=True, exist_ok=True)
         written = Path(mkdtemp(dir=self._adapters_dir))
@@ -175,7 +175,7 @@ class SamplingServers:
 
     @property
     def adapter(self) -> str:
-        """Name of the newest adapter. ValueError before there is one."""
+        """Name of the newest adapter. Raises ValueError before the first is published."""
         if self._adapter is None:
             message = "no adapter was published yet"
             raise ValueError(message)
@@ -192,11 +192,11 @@ class SamplingServers:
         return self._model
 
     def use(self, adapter: str) -> None:
-        """Sample by an adapter that another process published."""
+        """Sample with an adapter that another process published."""
         self._adapter = adapter
 
     def _load_on_some(self) -> None:
-        """Load the newest adapter on every server that answers, and on one at least."""
+        """Load the newest adapter on every reachable server, and on at least one."""
         until_s = time.monotonic() + self._timeout_s
         for pause_s in _pauses():
             away: list[UnreachableError] = []
@@ -213,10 +213,10 @@ class SamplingServers:
             time.sleep(pause_s)
 
     def complete(self, requests: Sequence[ServerRequest]) -> list[TokenAnswer | ChatFailedError]:
-        """One completion per request, in order, by the adapter that was published last.
+        """Return one completion per request, in order, from the adapter published last.
 
-        A server that does not answer or has lost its adapters is waited for, at most `timeout_s`
-        for all requests together; meanwhile the others take its requests.
+        Waits at most `timeout_s`, for all requests together, for a server that is down or has lost
+        its adapters; meanwhile the other servers take its requests.
         """
         results: list[TokenAnswer | ChatFailedError] = [ChatFailedError("")] * len(requests)
         pending = list(range(len(requests)))
@@ -240,7 +240,7 @@ class SamplingServers:
     def _complete(
         self, requests: dict[int, ServerRequest], attempt: int, timeout_s: float
     ) -> list[tuple[int, TokenAnswer | ChatFailedError]]:
-        """Row -> result, of one attempt: each server's requests at the same time."""
+        """One attempt: row -> result; sends each server its requests concurrently."""
         work: dict[tuple[int, Literal["/chat/completions", "/completions"]], list[int]] = {}
         for row, request in requests.items():
             server = (request.episode.int + attempt) % len(self._urls)
@@ -287,7 +287,7 @@ class SamplingServers:
         return tokens
 
     def _load(self, server: int) -> None:
-        """UsageError if the server refuses the newest adapter; UnreachableError."""
+        """Raises UsageError if the server refuses the newest adapter, or UnreachableError."""
         path = str((self._adapters_dir / str(self._adapter)).absolute())
         body: dict[str, JsonValue] = {"lora_name": self._adapter, "lora_path": path}
         try:
@@ -300,13 +300,13 @@ class SamplingServers:
                 raise UnreachableError(message, ways=("check the server's log",)) from None
             message = f"{message}; {VLLM_NEEDS}"
             if error.status >= HTTP_SERVER_ERROR:
-                # Of a server that is broken for a while, or of vLLM for a rank above its largest.
+                # A server that is temporarily broken, or vLLM for a rank above its maximum.
                 raise UnreachableError(message, ways=("check the server's log",)) from None
             raise UsageError(message) from None
 
 
 def _pauses() -> Iterator[float]:
-    """Seconds between attempts, without end."""
+    """Endless sequence of seconds to wait between attempts."""
     pause_s = RETRY_S
     while True:
         yield pause_s
@@ -314,14 +314,14 @@ def _pauses() -> Iterator[float]:
 
 
 def _may_succeed_later(result: TokenAnswer | ChatFailedError) -> bool:
-    """Whether the server was away, busy, or without the adapter."""
+    """Whether the server was unreachable, busy, or without the adapter."""
     if not isinstance(result, ChatFailedError):
         return False
     return result.is_transient or result.status == HTTP_NOT_FOUND
 
 
 def _ignoring_failure(act: Callable[[], object]) -> None:
-    """A server that is away is met by the next request."""
+    """Ignore an unreachable server here; the next request deals with it."""
     try:
         act()
     except (ChatFailedError, UsageError, UnreachableError) as error:
@@ -340,9 +340,9 @@ class _TokenLogprob(BaseModel):
 
 class _Logprobs(BaseModel):
     content: list[_TokenLogprob] | None = None
-    """Of a chat completion."""
+    """Set for a chat completion."""
     token_logprobs: list[float] | None = None
-    """Of a completion."""
+    """Set for a plain completion."""
 
 
 class _Choice(BaseModel):
@@ -358,7 +358,7 @@ class _Answer(BaseModel):
 
 
 def read_tokens(answer: ChatAnswer) -> TokenAnswer:
-    """Of either kind of completion. UnreadableAnswerError names what is missing."""
+    """Read either kind of completion. Raises UnreadableAnswerError naming what is missing."""
     try:
         content = _Answer.model_validate(answer.content)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Scripted policies: what they share, and `GoldOracle`, which answers entries with their golds."""
+"""Scripted policies: their shared base, and `GoldOracle`, which answers with the gold."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from schemas.actions import Action, Answer, ExecuteSql
 from schemas.entry import EntryContent
 
 STATE = "scripted.json"
-"""Name of the file that a state and a checkpoint consist of."""
+"""Name of the only file of a state or checkpoint."""
 
 
 class ScriptedLearner:
@@ -26,7 +26,7 @@ class ScriptedLearner:
     repeats_batches = False
 
     def __init__(self, *, noise: float, seed: int) -> None:
-        """`noise`: probability of something else than the best; ValueError if it is none."""
+        """`noise`: probability of a wrong answer. Raises ValueError if it is not in range."""
         if not 0 <= noise <= 1:
             message = f"noise {noise} is not a probability; choose 0 to 1"
             raise ValueError(message)
@@ -36,11 +36,11 @@ class ScriptedLearner:
 
     @property
     def version(self) -> int:
-        """Updates so far."""
+        """Number of updates so far."""
         return self._version
 
     def update(self, trajectories: Sequence[Trajectory], settings: UpdateSettings) -> UpdateResult:  # noqa: ARG002  # the interface's
-        """Increment `version`; a loss of 0 over no tokens."""
+        """Increment `version`; the result has a loss of 0 over no tokens."""
         self._version += 1
         return UpdateResult(
             loss=0.0,
@@ -53,7 +53,7 @@ class ScriptedLearner:
         )
 
     def save_state(self, folder: Path) -> None:
-        """Write the version into an existing folder, synced."""
+        """Write the version to an existing folder, synced to disk."""
         with (folder / STATE).open("w") as file:
             json.dump({"version": self._version}, file)
             file.flush()
@@ -64,7 +64,7 @@ class ScriptedLearner:
         self._version = int(json.loads((folder / STATE).read_text())["version"])
 
     def save_checkpoint(self, folder: Path) -> str:
-        """Write the state (there are no weights); returns the sha256 of its file."""
+        """Write the state, as there are no weights; returns the sha256 of its file."""
         folder.mkdir(parents=True, exist_ok=True)
         self.save_state(folder)
         return sha256((folder / STATE).read_bytes()).hexdigest()
@@ -75,25 +75,25 @@ UNREADABLE = "I do not know."
 
 
 class GoldOracle(ScriptedLearner):
-    """A `Learner` that executes the gold and answers with its rows.
+    """A `Learner` that executes the gold query and answers with its rows.
 
-    With probability `noise` it writes no action at all, answers without a query, or executes
-    something else. An entry without a gold it cannot solve. A completion depends on (`seed`,
-    request.seed) and the request.
+    With probability `noise` it writes no action, answers without a query, or executes something
+    else. It cannot solve an entry without a gold. A completion depends only on `seed`,
+    `request.seed` and the request.
     """
 
     def __init__(self, codec: Codec, *, noise: float, seed: int, asks_first: bool) -> None:
-        """`asks_first`: the gold is executed and its rows answered; else it is the answer."""
+        """`asks_first`: run the gold and answer with its rows; otherwise the gold is the answer."""
         super().__init__(noise=noise, seed=seed)
         self._codec = codec
         self._asks_first = asks_first
 
     def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
-        """One completion per request."""
+        """Return one completion per request, in order."""
         return [self._sample(request) for request in requests]
 
     def forget(self, episode: UUID) -> None:
-        """Nothing is kept."""
+        """No-op: no state is kept."""
 
     def _sample(self, request: SampleRequest) -> Completion:
         random = Random(f"{self._seed}/{request.seed}")  # noqa: S311  # noise, not secrets
@@ -119,7 +119,7 @@ class GoldOracle(ScriptedLearner):
 
 
 def _rows(entry: EntryContent, seen: str) -> str:
-    """What was seen, as one line; the gold's rows where not all of them were shown."""
+    """The rows seen, as one line; if not all of them were shown, the gold's rows."""
     if seen.startswith("[") and "\n" in seen and entry.answer_direct is not None:
         return str([list(row) for row in entry.answer_direct])
     return " ".join(seen.splitlines())

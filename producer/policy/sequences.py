@@ -1,7 +1,7 @@
-"""Recorded turns as token sequences, and a batch of them in optimiser steps. Imports no torch.
+"""Turns recorded turns into token sequences, and a batch into optimiser steps. Imports no torch.
 
-A turn whose prompt extends the turn before continues that turn's sequence; any other turn starts a
-new sequence with its own screenshots.
+A turn whose prompt extends the previous turn continues that turn's sequence; any other turn starts
+a new sequence with its own screenshots.
 """
 
 import random
@@ -24,11 +24,11 @@ class TokenSequence:
 
     tokens: list[int] = field(default_factory=list)
     screenshots: list[Screenshot] = field(default_factory=list)
-    """In the order of their placeholders."""
+    """Screenshots in the order of their placeholders."""
     sampled_at: list[int] = field(default_factory=list)
     """Indices into `tokens` of the completion tokens; never 0."""
     sampled_logprobs: list[float] = field(default_factory=list)
-    """Of those tokens, recorded when they were sampled, nats."""
+    """Log-probs of the completion tokens, recorded when they were sampled, nats."""
 
     def append(self, turn: SampledTokens) -> None:
         """Add a turn's prompt tokens and completion."""
@@ -60,22 +60,22 @@ Item = TypeVar("Item")
 
 
 def split_evenly(items: Sequence[Item], num_parts: int) -> list[Sequence[Item]]:
-    """The items in order, in at most `num_parts` non-empty parts; sizes differ by at most one."""
+    """Split the items, in order, into at most `num_parts` non-empty parts of nearly equal size."""
     bounds = [len(items) * part // num_parts for part in range(num_parts + 1)]
     return [items[start:end] for start, end in pairwise(bounds) if start < end]
 
 
 class TrajectoryPart(NamedTuple):
-    """A sequence of a trajectory, with the advantage of each of its completion tokens."""
+    """One sequence of a trajectory, with the advantage of each of its completion tokens."""
 
     tokens: TokenSequence
     advantages: Sequence[float]
     trajectory: int
-    """Its place in the batch."""
+    """Index of the trajectory in the batch."""
 
 
 def trajectory_parts(trajectories: Sequence[Trajectory]) -> Iterator[TrajectoryPart]:
-    """Every sequence of the trajectories that has a completion token, in order."""
+    """All sequences of the trajectories that have a completion token, in order."""
     for number, trajectory in enumerate(trajectories):
         given = trajectory.advantage
         advantages = (
@@ -91,11 +91,11 @@ def trajectory_parts(trajectories: Sequence[Trajectory]) -> Iterator[TrajectoryP
 
 
 class HasTokens(Protocol):
-    """A sequence with what is known of its tokens."""
+    """A sequence together with data about its tokens."""
 
     @property
     def tokens(self) -> TokenSequence:
-        """At least one of them was sampled."""
+        """The tokens; at least one was sampled."""
         ...
 
 
@@ -103,13 +103,13 @@ Part = TypeVar("Part", bound=HasTokens)
 
 
 class Substep(NamedTuple, Generic[Item]):
-    """One optimiser step of an update, and what is only measured before it."""
+    """One optimiser step of an update, and the sequences that are only measured before it."""
 
     trained: Sequence[Item]
-    """Empty: no step is taken."""
+    """Sequences trained on; if empty, no step is taken."""
     measured: Sequence[Item]
     is_first: bool
-    """Of the first pass over the batch."""
+    """Whether the step belongs to the first pass over the batch."""
 
 
 def split_into_substeps(
@@ -117,8 +117,8 @@ def split_into_substeps(
 ) -> list[Substep[Part]]:
     """The optimiser steps of an update, in order; `others` are measured during the first pass.
 
-    The order is a seeded shuffle, so that a substep does not see one task's groups alone; with
-    `group_by_prefix` a shuffle of what begins alike.
+    The order is a seeded shuffle, so that a substep does not contain only one task's groups. With
+    `group_by_prefix` it shuffles clusters of sequences with a common prefix.
     """
     rng = random.Random(settings.seed)  # noqa: S311  # order, not secrets
     if settings.group_by_prefix:
@@ -141,12 +141,12 @@ def _first_prompt(sequence: TokenSequence) -> Sequence[int]:
 
 
 def token_starts(tokens: Sequence[int], decode: Callable[[Sequence[int]], str]) -> list[int]:
-    """For every token the index of its first character in the decoded text.
+    """Index of each token's first character in the decoded text.
 
-    `decode`: tokens -> their text, without special tokens.
+    `decode` converts tokens to text, without special tokens.
     """
     texts = [decode([token]) for token in tokens]
     if "".join(texts) == decode(tokens):
         return starts_of(texts)
-    # A character of several tokens, or a tokenizer that writes spaces by the token before.
+    # A character spans several tokens, or the tokenizer's spaces depend on the previous token.
     return [len(decode(tokens[:at])) for at in range(len(tokens))]

@@ -1,4 +1,4 @@
-"""`SerialisedLearner`: a learner that one thread samples from while another one updates it."""
+"""`SerialisedLearner`: one thread samples from a learner while another one updates it."""
 
 import threading
 from collections import deque
@@ -19,12 +19,12 @@ from producer.policy.policy import Completion, SampleRequest
 
 
 class SerialisedLearner:
-    """A `Learner` whose calls reach the wrapped one, one after the other. Thread-safe.
+    """A `Learner` that forwards calls to the wrapped one, one at a time. Thread-safe.
 
-    Each completion has the version that sampled it. An update lends the wrapped learner to callers
-    that wait to sample, if it can (`LendingLearner`), one at a time; else they wait for its end.
-    `version` and `forget` wait for nothing. The same batches are not promised, so it does not
-    repeat them.
+    Each completion carries the version that sampled it. During an update, threads waiting to sample
+    may use the wrapped learner one at a time if it is a `LendingLearner`; otherwise they wait until
+    the update ends. `version` and `forget` never block. Batches are not reproducible, so
+    `repeats_batches` is False.
     """
 
     repeats_batches = False
@@ -34,24 +34,24 @@ class SerialisedLearner:
         self._changed = threading.Condition()
         self._is_used = False
         self._is_lent = False
-        """An update waits until one that samples has ended."""
+        """The update is waiting until a sampling thread has finished."""
         self._num_waiting = 0
-        """Those who wait to sample."""
+        """Number of threads waiting to sample."""
         self._forgotten: deque[UUID] = deque()
-        """Episodes to forget at the next call: an update may read what is kept of them."""
+        """Episodes to forget at the next call, since a running update may read their state."""
 
     @property
     def name(self) -> str:
-        """The wrapped learner's."""
+        """The wrapped learner's name."""
         return self._learner.name
 
     @property
     def version(self) -> int:
-        """Updates so far; during an update still the number before it."""
+        """Number of updates so far; one in progress does not count yet."""
         return self._learner.version
 
     def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
-        """One completion per request, all of one version."""
+        """Return one completion per request, all from one version."""
         with self._changed:
             self._num_waiting += 1
             try:
@@ -72,7 +72,7 @@ class SerialisedLearner:
         self._forgotten.append(episode)
 
     def update(self, trajectories: Sequence[Trajectory], settings: UpdateSettings) -> UpdateResult:
-        """One update."""
+        """Run one update of the wrapped learner."""
         with self._alone():
             self._forget_ended()
             if isinstance(self._learner, LendingLearner):
@@ -80,17 +80,17 @@ class SerialisedLearner:
             return self._learner.update(trajectories, settings)
 
     def save_state(self, folder: Path) -> None:
-        """As the wrapped learner's."""
+        """See `Learner.save_state`."""
         with self._alone():
             self._learner.save_state(folder)
 
     def load_state(self, folder: Path) -> None:
-        """As the wrapped learner's."""
+        """See `Learner.load_state`."""
         with self._alone():
             self._learner.load_state(folder)
 
     def save_checkpoint(self, folder: Path) -> str:
-        """As the wrapped learner's."""
+        """See `Learner.save_checkpoint`."""
         with self._alone():
             return self._learner.save_checkpoint(folder)
 
@@ -105,7 +105,7 @@ class SerialisedLearner:
             self._give_back()
 
     def _lend(self) -> None:
-        """Let one who waits sample; called by the update."""
+        """Let one waiting thread sample; called by the update."""
         with self._changed:
             if self._num_waiting:
                 self._is_lent, self._is_used = True, False
@@ -114,11 +114,11 @@ class SerialisedLearner:
 
     def _give_back(self) -> None:
         with self._changed:
-            # Back to the update that lent it, or to the next caller.
+            # Return it to the update that lent it, or to the next caller.
             self._is_used, self._is_lent = self._is_lent, False
             self._changed.notify_all()
 
     def _forget_ended(self) -> None:
-        """With exclusive use of the learner."""
+        """Forget ended episodes; needs exclusive use of the learner."""
         while self._forgotten:
             self._learner.forget(self._forgotten.popleft())

@@ -43,10 +43,10 @@ FORMATS: Final[dict[str, Format]] = {
 
 
 class ServedPolicy:
-    """A `Learner` that refuses to learn.
+    """A `Learner` that cannot be trained.
 
-    A request that fails is a completion with `failure` and no text. Completions and errors do not
-    contain the key.
+    A failed request becomes a completion with `failure` and no text. The key appears in no
+    completion or error.
     """
 
     version = 0
@@ -62,7 +62,7 @@ class ServedPolicy:
         timeout_s: float,
         max_recent_turns: int | None = None,
     ) -> None:
-        """`timeout_s`: of one turn, retries included; `max_recent_turns`: None sends all."""
+        """`timeout_s` is per turn, with retries; `max_recent_turns` None sends all turns."""
         self._url = url
         self._model = model
         self._id = model
@@ -74,13 +74,13 @@ class ServedPolicy:
 
     @property
     def name(self) -> str:
-        """The model and its server."""
+        """The names of the model and its server."""
         return f"{self._model} at {self._url}"
 
     def check_server(self) -> None:
-        """Find the policy among what it serves, by name, or by the folder it was loaded from.
+        """Check that the server lists the policy, by name or by the folder it was loaded from.
 
-        UnreachableError if it does not answer; UsageError if it refuses the key or the model.
+        Raises UnreachableError without an answer, UsageError if the key or the model is refused.
         """
         served = self._endpoint.list_models(
             f"base_url: {self._url}", KEY_VARIABLE, ways=("start the server",)
@@ -95,28 +95,28 @@ class ServedPolicy:
         self._id = found or self._model
 
     def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
-        """One completion per request, in order."""
+        """Return one completion per request, in order."""
         bodies = [self._request_body(request) for request in requests]
         texts = self._endpoint.complete(bodies, _require_text, self._timeout_s)
         return [self._completion(*pair) for pair in zip(requests, texts, strict=True)]
 
     def forget(self, episode: UUID) -> None:
-        """Nothing is kept."""
+        """No-op: no state is kept."""
 
     def update(self, trajectories: Sequence[Trajectory], settings: UpdateSettings) -> UpdateResult:  # noqa: ARG002  # the interface's
-        """UsageError, as for everything that needs weights."""
+        """Raises UsageError, as does everything that needs weights."""
         self._refuse()
 
     def save_state(self, folder: Path) -> None:  # noqa: ARG002  # the interface's
-        """UsageError."""
+        """Raises UsageError."""
         self._refuse()
 
     def load_state(self, folder: Path) -> None:  # noqa: ARG002  # the interface's
-        """UsageError."""
+        """Raises UsageError."""
         self._refuse()
 
     def save_checkpoint(self, folder: Path) -> str:  # noqa: ARG002  # the interface's
-        """UsageError."""
+        """Raises UsageError."""
         self._refuse()
 
     def _refuse(self) -> NoReturn:

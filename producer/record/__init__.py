@@ -8,8 +8,8 @@
                     rollout.finish(reward=0.7)
             step.metrics(loss=0.1)
 
-`docs/recording.md` is the guide. The names below are the public API; it follows semantic
-versioning, by `VERSION`.
+See `docs/recording.md` for a guide. The names below are the public API, which follows semantic
+versioning; `VERSION` is its version.
 """
 
 from producer.record.evaluation import Evaluation

@@ -1,4 +1,4 @@
-"""An evaluation: groups of rollouts that train nothing, on a stream of their own."""
+"""An evaluation: groups of rollouts that train nothing, on their own stream."""
 
 import statistics
 from collections import Counter
@@ -20,7 +20,7 @@ from schemas.evaluation import (
 
 
 class Evaluation(PartWithGroups):
-    """Made by `Training.evaluation`; a `with` block, or `close` by hand."""
+    """Created by `Training.evaluation`; use it in a `with` block or call `close`."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class Evaluation(PartWithGroups):
         marker: ExitStack,
         on_end: Callable[[EvaluationFinished | None], None],
     ) -> None:
-        """`marker` is closed after its last event. With the recording's lock held."""
+        """`marker` is closed after the last event. Call with the recording's lock held."""
         super().__init__(recording, source)
         self._kind: Kind = kind
         self._num_episodes = num_episodes
@@ -39,7 +39,7 @@ class Evaluation(PartWithGroups):
         self._on_end = on_end
 
     def close(self) -> None:
-        """It has ended, durably on return. OrderError while a group is open."""
+        """End the evaluation, durably on return. Raises OrderError while a group is open."""
         with self._changing():
             self._check_ended()
             if not self._finished_rollouts:

@@ -1,4 +1,4 @@
-"""A group: rollouts of one task that are compared with each other; and what has groups."""
+"""A group of rollouts of one task that are compared, and the base class of what has groups."""
 
 import statistics
 from abc import abstractmethod
@@ -24,9 +24,9 @@ DropReason = Literal["zero_variance", "stale"]
 
 
 class Group(Part):
-    """Made by `Step.group` and `Evaluation.group`; a `with` block, or `close` by hand.
+    """Created by `Step.group` and `Evaluation.group`; use it in a `with` block or call `close`.
 
-    Its rollouts may run at the same time, in any threads.
+    Its rollouts may run concurrently, in any threads.
     """
 
     def __init__(
@@ -38,19 +38,19 @@ class Group(Part):
         num_rollouts: int,
         on_rollout: Callable[[], None],
     ) -> None:
-        """`on_rollout` is called before the first rollout. With the recording's lock held."""
+        """`on_rollout` is called before the first rollout. Call with the recording's lock held."""
         super().__init__(recording, source.stream, f"group {num} of {source.name}")
         self.id = ids.group_id(source.id, num)
         self.task = task
         self.num_rollouts = num_rollouts
         self.first_failure: str | None = None
         self.num_failed = 0
-        """Attempts."""
+        """Number of failed attempts."""
         self._source = source
         self._num = num
         self._on_rollout = on_rollout
         self._places: list[Rollout] = []
-        """The last attempt of each place."""
+        """The latest attempt at each place."""
         self._advantages: tuple[float | None, ...] | None = None
         self._drop_reason: DropReason | None = None
         self._is_trained = False
@@ -74,16 +74,16 @@ class Group(Part):
         seed: int = 0,
         started_at: datetime | None = None,
     ) -> Rollout:
-        """The next attempt at the task.
+        """Begin the next attempt at the task.
 
-        `retry_of`: a rollout of this group that failed; the new one takes its place.
-        `policy_version`: of the policy that samples it, when that is an older one than now.
-        `temperature`: of its sampling; None: the training's. `seed`: of its environment.
-        `started_at`: when it began, for one that is recorded afterwards. OrderError, ValueError.
+        `retry_of`: a failed rollout of this group, whose place the new one takes. `policy_version`:
+        version of the policy that samples it, if older than the current one. `temperature`: its
+        sampling temperature; None: the training's. `seed`: its environment's seed. `started_at`:
+        when it began, if it is recorded afterwards. Raises OrderError, ValueError.
         """
         with self._changing():
             index, attempt = self._next_place(retry_of)
-            # What the arguments are refused for comes before the first event.
+            # Validate the arguments before the first event is emitted.
             rollout = Rollout(
                 self._recording,
                 Place(self._source, self.id, self._num, index, attempt, self.task),
@@ -100,9 +100,9 @@ class Group(Part):
             return rollout
 
     def advantages(self, values: Sequence[float | None]) -> None:
-        """What the update weights the rollouts with: one for each that finished, in their order.
+        """Set the weights of the finished rollouts in the update: one value each, in their order.
 
-        Once the group has ended, and before the step's update.
+        Call it after the group has ended and before the step's update.
         """
         with self._recording.changing():
             self._check_not_trained()
@@ -119,13 +119,13 @@ class Group(Part):
             )
 
     def drop(self, reason: DropReason = "zero_variance") -> None:
-        """The step does not train on this group."""
+        """Exclude this group from the step's update."""
         with self._recording.changing():
             self._check_not_trained()
             self._drop_reason = choice("reason", reason, DropReason)
 
     def close(self) -> None:
-        """Every rollout has ended. OrderError while one is open."""
+        """End the group. Raises OrderError while a rollout is open."""
         with self._changing():
             for rollout in self._places:
                 if rollout.end is None:
@@ -151,11 +151,11 @@ class Group(Part):
 
     @property
     def finished(self) -> list[FinishedRollout]:
-        """Those that ended with a reward, in the order of their places."""
+        """Rollouts that ended with a reward, in the order of their places."""
         return [rollout.finished for rollout in self._places if rollout.finished is not None]
 
     def train(self, version: int) -> tuple[list[Sample], GroupDropped | None]:
-        """The use of its rollouts by the step's update, which begins; `version`: before it."""
+        """Samples for the step's update, which begins; `version` is that before the update."""
         self._is_trained = True
         reason: str | None = "group_failed" if self.end == "failed" else self._drop_reason
         finished = self.finished
@@ -179,7 +179,7 @@ class Group(Part):
         return samples, GroupDropped(group_id=self.id, reason=self._drop_reason)
 
     def _next_place(self, retry_of: Rollout | None) -> tuple[int, int]:
-        """(place in the group, attempt)."""
+        """The (place in the group, attempt) of the next rollout."""
         if retry_of is None:
             index = len(self._places)
             if index >= self.num_rollouts:
@@ -242,10 +242,10 @@ class Group(Part):
 
 
 class PartWithGroups(Part):
-    """A step or an evaluation: a `with` block, or `close` by hand."""
+    """A step or an evaluation; use it in a `with` block or call `close`."""
 
     def __init__(self, recording: Recording, source: Source) -> None:
-        """With the recording's lock held."""
+        """Call with the recording's lock held."""
         super().__init__(recording, source.stream, source.name)
         self.id: UUID = source.id
         self._source = source
@@ -255,29 +255,29 @@ class PartWithGroups(Part):
 
     @abstractmethod
     def close(self) -> None:
-        """It has ended, durably on return. OrderError while a group is open."""
+        """End it, durably on return. Raises OrderError while a group is open."""
 
     @abstractmethod
     def _check_takes(self, num_rollouts: int) -> None:
-        """OrderError when it takes no group of so many rollouts now."""
+        """Raises OrderError if a group of this size cannot be added now."""
 
     @abstractmethod
     def _rollouts_begin(self) -> None:
-        """Called once, with its first rollout."""
+        """Called once, before the first rollout."""
 
     def _groups_begin(self) -> None:
-        """Called once, before its first group."""
+        """Called once, before the first group."""
 
     def group(self, task: "str | CustomTask | Task", *, num_rollouts: int | None = None) -> Group:
-        """The next group: rollouts of one task.
+        """Begin the next group: rollouts of one task.
 
-        `task`: its instruction, or a `record.Task`. `num_rollouts`: planned; None: the training's
-        group_size. Groups may be open at the same time. OrderError once a step's update has begun,
-        and for more rollouts than an evaluation was planned with.
+        `task`: its instruction, or a `record.Task`. `num_rollouts`: planned number; None: the
+        training's group_size. Several groups may be open at once. Raises OrderError once a step's
+        update has begun, and if an evaluation would exceed its planned rollouts.
         """
         recording = self._recording
         with self._changing():
-            # Before the first event: what is refused leaves nothing.
+            # Validate before the first event, so that a refused call leaves nothing behind.
             planned = recording.settings.group_size
             if num_rollouts is not None:
                 planned = count("num_rollouts", num_rollouts, 1)
@@ -300,7 +300,7 @@ class PartWithGroups(Part):
             self._rollouts_begin()
 
     def _check_ended(self) -> None:
-        """OrderError while a group is open."""
+        """Raises OrderError while a group is open."""
         for group in self._groups:
             if group.end is None:
                 message = f"{self.title} cannot go on: {group.title} is open; close() it"
@@ -312,11 +312,11 @@ class PartWithGroups(Part):
 
     @property
     def _finished_rollouts(self) -> list[FinishedRollout]:
-        """Every one that ended with a reward."""
+        """All rollouts that ended with a reward."""
         return [rollout for group in self._groups for rollout in group.finished]
 
     def _group_metrics(self) -> dict[str, JsonValue]:
-        """Under tinker-cookbook's names, as our own trainer has them; empty without groups."""
+        """Metrics with tinker-cookbook's names, as in our own trainer; empty without groups."""
         if not self._groups:
             return {}
         finished = self._finished_rollouts

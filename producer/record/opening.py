@@ -1,6 +1,6 @@
-"""`record.open`: opens a training in the log, by its name if it is there, and ends it.
+"""`record.open`: opens a new or existing training in the log, and ends it.
 
-As one block of code, or held open by another library's hooks.
+Works as a `with` block, or is held open by another library's hooks.
 """
 
 import atexit
@@ -60,26 +60,26 @@ def open_training(
     takeover: bool = False,
     clock: Callable[[], datetime] = now_utc,
 ) -> Iterator[Training]:
-    """Record a training, or continue to record the one of this name, inside the block.
+    """Record a training inside the block, or resume recording the one with this name.
 
-    `name`: of the training; None: a new one. `policy`: the policy's name, such as its hub id.
-    `num_steps`: steps that the loop will make. `after_step`: a training that is continued goes on
-    after this step (the one of the loop's checkpoint); None: after the newest finished one. Steps
-    after it are kept and marked superseded, also one that was interrupted. `config`: the loop's own
-    settings; what their names say is secret is redacted.
+    `name`: name of the training; None: a new one. `policy`: the policy's name, such as its hub id.
+    `num_steps`: number of steps the loop will make. `after_step`: step after which a training
+    resumes (that of the loop's checkpoint); None: after the newest finished one. Later steps,
+    including an interrupted one, are kept and marked superseded. `config`: the loop's own settings;
+    values whose names suggest a secret are redacted.
 
-    The other settings have columns of their own. `group_size`: rollouts of a group, where
-    `Step.group` says nothing else. `max_turns`: of a rollout. `max_tokens`: limit of a completion,
-    0: none. `temperature`: of sampling. `kl_coef`: weight of the KL penalty. `updates_per_step`: of
-    the optimiser. `environment`: what the agent works with, as the monitor shows it.
+    The other settings have their own columns. `group_size`: rollouts per group, unless given to
+    `Step.group`. `max_turns`: limit per rollout. `max_tokens`: limit per completion, 0 for none.
+    `temperature`: sampling temperature. `kl_coef`: weight of the KL penalty. `updates_per_step`:
+    optimiser updates. `environment`: what the agent works with, as shown in the monitor.
 
     `home`: the folder for log, tables and screenshots; None: CUA_HOME. With
-    KAFKA_BOOTSTRAP_SERVERS the log is Kafka's, as for `cua-train run`. `takeover`: continue
-    although another process seems to record it.
+    KAFKA_BOOTSTRAP_SERVERS the log is in Kafka, as for `cua-train run`. `takeover`: resume even if
+    another process still seems to record the training.
 
     At the end of the block the training is complete, or cancelled if fewer steps were made; after
-    an exception it has failed, after Ctrl-C it is cancelled. UsageError for a training that is
-    complete, or that another command trains; LogBrokenError when the log cannot be written.
+    an exception it has failed, after Ctrl-C it is cancelled. Raises UsageError for a training that
+    is complete or belongs to another command, and LogBrokenError if the log cannot be written.
     """
     settings = RecordedSettings(
         policy=_name_of(policy),
@@ -138,7 +138,7 @@ def open_training(
                     interrupted = error
                     raise StopRequestedError from error
         except StopRequestedError:
-            # What cancelled the training (Ctrl-C, SystemExit) goes on as itself after its end.
+            # Re-raise what cancelled the training (Ctrl-C, SystemExit) after its end.
             if interrupted is not None:
                 raise interrupted from None
             raise
@@ -146,7 +146,7 @@ def open_training(
 
 @contextmanager
 def _without_flags() -> Iterator[None]:
-    """What errors advise names no flags of our commands."""
+    """Keep flags of our commands out of the advice in errors."""
     try:
         yield
     except CuaTrainError as error:
@@ -163,13 +163,14 @@ def _name_of(policy: object) -> str:
 
 
 def _place_state(emitter: Emitter, name: str, folder: Path, after_step: int | None) -> None:
-    """Make the newest state of `folder` that of `after_step`; None: of the newest finished step.
+    """Make the newest state in `folder` that of `after_step` (None: the newest finished step).
 
-    The other trainer has the weights, and may go on from an older checkpoint than the newest step.
-    A state here holds no weights, so the log is enough to make one.
+    The other trainer keeps the weights and may resume from a checkpoint older than the newest step.
+    States here hold no weights, so one can be made from the log alone.
 
-    Of a step that was not recorded, that of the newest one before it. The caller holds the folder's
-    lock. Nothing for a new training. OrderError for a step before the newest generation.
+    For a step that was not recorded, uses the newest one before it. Does nothing for a new
+    training. The caller holds the folder's lock. Raises OrderError for a step before the newest
+    generation.
     """
     states = resume_state.find_states(folder)
     if states and after_step in {None, states[0].manifest.step}:
@@ -214,21 +215,21 @@ def _place_state(emitter: Emitter, name: str, folder: Path, after_step: int | No
 
 
 class HeldOpen:
-    """One training at a time, which hooks open and close.
+    """Holds one training open for hooks that open and close it.
 
-    The end of its process ends it, a forked process's end does not.
+    It is ended when its process ends, but not when a forked process ends.
     """
 
     def __init__(self, on_exit: Callable[[], None] | None = None) -> None:
-        """`on_exit` ends it when its process ends without an error; None: it is cancelled then."""
+        """`on_exit` is called if the process ends without an error; None cancels the training."""
         self._on_exit = on_exit
         self._block: AbstractContextManager[Training] | None = None
         self._pid = 0
         self.training: Training | None = None
-        """None: it is not open."""
+        """None if no training is open."""
 
     def open(self, start: Callable[[], AbstractContextManager[Training]]) -> Training:
-        """Open it. Raises as `record.open`."""
+        """Open a training. Raises as `record.open`."""
         block = start()
         self.training = block.__enter__()
         self._block, self._pid = block, os.getpid()
@@ -236,7 +237,7 @@ class HeldOpen:
         return self.training
 
     def close(self, error: BaseException | None = None) -> None:
-        """End it, because of an error if there is one. Idempotent."""
+        """End the training, as failed if an error is given. Idempotent."""
         block, self._block, self.training = self._block, None, None
         if block is None:
             return
@@ -244,14 +245,14 @@ class HeldOpen:
         try:
             block.__exit__(None if error is None else type(error), error, None)
         except BaseException as raised:
-            # The error itself is its raiser's to handle.
+            # Whoever raised the original error handles it.
             if raised is not error:
                 raise
 
     def _process_ends(self) -> None:
         if self._block is None or os.getpid() != self._pid:
             return
-        # Set by the interpreter when it has printed an error that nobody handled.
+        # The interpreter sets this after printing an unhandled error.
         unhandled = getattr(sys, "last_value", None)
         if isinstance(unhandled, BaseException):
             self.close(unhandled)

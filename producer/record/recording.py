@@ -1,4 +1,4 @@
-"""What every part of a recorded training shares: its streams, its clock, its lock, its tasks."""
+"""State shared by all parts of a recorded training: its streams, clock, lock and tasks."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -29,14 +29,14 @@ TASK_SOURCE = "recorded"
 
 
 class Source(NamedTuple):
-    """What a group belongs to: a step or an evaluation."""
+    """The step or evaluation that a group belongs to."""
 
     type: SourceType
     id: UUID
     label: str
-    """In names of rollouts: `step-3`, `eval-20`."""
+    """Label in rollout names: `step-3`, `eval-20`."""
     name: str
-    """In messages: `step 3`, `the evaluation after step 20`."""
+    """Name in messages: `step 3`, `the evaluation after step 20`."""
     batch: int
     stream: StreamWriter
     temperature: float
@@ -44,37 +44,37 @@ class Source(NamedTuple):
 
 
 class Recording:
-    """A training that this process records. Its lock makes every part thread-safe.
+    """A training that this process records. Its lock makes all parts thread-safe.
 
-    A `Trained`, whose weights and optimiser are the other trainer's.
+    Implements `Trained`; the weights and the optimiser are the other trainer's.
     """
 
     def __init__(self, owned: OwnedTraining[RecordedSettings], version: int) -> None:
         self.owned = owned
         self.version = version
-        """Finished steps: the version of the policy that samples now."""
+        """Number of finished steps, which is the version of the current policy."""
         self.settings, self.emitter, self.stream = owned.config, owned.emitter, owned.stream
         self.now = owned.clock
         self.claim_epoch = owned.stream.point.epoch
-        """Under which this process records; part of the rollouts' names."""
+        """Epoch under which this process records; part of the rollouts' names."""
         self.lock = threading.RLock()
         self.end: str | None = None
-        """How the training has ended; None: it is open."""
+        """How the training ended; None while it is open."""
         self._stated: dict[UUID, StatedTask] = {}
-        """By the task's row."""
+        """Recorded tasks by row id."""
 
     def save_state(self, folder: Path) -> None:
-        """There are no weights to write."""
+        """No-op: there are no weights to write."""
 
     def load_state(self, folder: Path) -> None:
-        """As above."""
+        """No-op: there are no weights to read."""
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """One call of the loop, alone.
+        """Run one call of the loop under the lock.
 
-        OrderError once the training has ended; StopRequestedError after another process took it
-        over, which `record.open` turns into that process's name.
+        Raises OrderError once the training has ended, and StopRequestedError after another process
+        has taken it over; `record.open` replaces the latter by an error that names that process.
         """
         with self.lock:
             _check_open(f"training {self.owned.name!r}", self.end)
@@ -83,7 +83,7 @@ class Recording:
             yield
 
     def stated(self, task: Task) -> StatedTask:
-        """The task with the ids of its rows; recorded when it is met first."""
+        """The task with the ids of its rows; records a task when it first appears."""
         row = task_facts(task)[0].id
         if row not in self._stated:
             self._stated[row] = state_tasks(self.stream, [task])[0]
@@ -91,28 +91,29 @@ class Recording:
 
 
 class Part(ABC):
-    """A part of a recorded training, open until it ends. A `with` block ends it."""
+    """A part of a recorded training, open until it is ended, for example by a `with` block."""
 
     def __init__(self, recording: Recording, stream: StreamWriter, title: str) -> None:
-        """`stream`: of its events. `title`: in messages. With the recording's lock held."""
+        """`stream`: for its events. `title`: for messages. Call with the recording's lock held."""
         self.title = title
         self.end: str | None = None
-        """How it has ended: `finished`, `failed` or `cancelled`; None: it is open."""
+        """How it ended: `finished`, `failed` or `cancelled`; None while it is open."""
         self._recording = recording
         self._stream = stream
 
     @abstractmethod
     def _leave(self) -> None:
-        """End it at the end of its block. OrderError when it cannot end yet."""
+        """End it at the end of its block. Raises OrderError if it cannot end yet."""
 
     @abstractmethod
     def _abort(self, error: BaseException) -> None:
-        """End it, which is open, and what is open in it."""
+        """End it, while it is open, and everything open inside it."""
 
     def abort(self, error: BaseException) -> None:
-        """End it because of an exception in the loop, with the recording's lock held. Idempotent.
+        """End it because of an exception in the loop. Idempotent.
 
-        Parts of it end first. An error of the loop fails it; Ctrl-C may cancel it.
+        Its own parts end first. An error in the loop makes it fail; Ctrl-C may cancel it. Call with
+        the recording's lock held.
         """
         if self.end is None:
             self._abort(error)
@@ -121,7 +122,7 @@ class Part(ABC):
         return self
 
     def __exit__(self, _type: object, exc: BaseException | None, _traceback: object) -> None:
-        """It has ended; failed after an exception, or when it cannot end yet (OrderError)."""
+        """End it; it fails after an exception, or if it cannot end yet (OrderError)."""
         with self._recording.lock:
             if exc is not None:
                 self.abort(exc)
@@ -134,7 +135,7 @@ class Part(ABC):
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """As `Recording.changing`. OrderError when it has ended."""
+        """As `Recording.changing`; also raises OrderError if it has ended."""
         with self._recording.changing():
             _check_open(self.title, self.end)
             yield
@@ -153,7 +154,7 @@ def _check_open(title: str, end: str | None) -> None:
 
 
 def read_task(task: "str | CustomTask | Task", max_turns: int) -> Task:
-    """A task as a loop names it; an instruction alone may take `max_turns`. ValueError."""
+    """A task as given by a loop; a bare instruction may take `max_turns`. Raises ValueError."""
     match task:
         case Task():
             return task
@@ -173,6 +174,6 @@ def read_task(task: "str | CustomTask | Task", max_turns: int) -> Task:
 
 
 def error_message(error: BaseException) -> str:
-    """An exception as it is recorded."""
+    """The text under which an exception is recorded."""
     told = text("error", f"{type(error).__name__}: {error}")
     return without_secrets(told)[:MAX_MESSAGE_CHARS]

@@ -1,4 +1,4 @@
-"""A rollout: one attempt at a task, turn by turn, on a stream of its own."""
+"""A rollout: one attempt at a task, recorded turn by turn on its own stream."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,14 +31,14 @@ from schemas.rollout import (
 from schemas.turn import Sampling, TakenAction, TurnTaken
 
 Boundary = Literal["environment", "environment_timeout", "policy", "validator", "reward", "loop"]
-"""What broke; `loop`: an exception in the loop's own code."""
+"""The part that failed; `loop` means an exception in the loop's own code."""
 StopReason = Literal["stop", "length"]
 LONGEST = timedelta(days=365)
-"""A rollout began no earlier than this before it was recorded."""
+"""Longest time between the beginning of a rollout and its recording."""
 
 
 class Place(NamedTuple):
-    """Where a rollout belongs."""
+    """The place of a rollout in its group."""
 
     source: Source
     group_id: UUID
@@ -50,7 +50,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FinishedRollout:
-    """What its group and its step need of it."""
+    """The data that its group and its step need from it."""
 
     id: UUID
     reward: float
@@ -61,7 +61,7 @@ class FinishedRollout:
 
 
 class Rollout(Part):
-    """One attempt. Made by `Group.rollout`; a `with` block, or `finish` and `fail` by hand."""
+    """An attempt, created by `Group.rollout`; use a `with` block or call `finish` or `fail`."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Rollout(Part):
         seed: int,
         started_at: datetime | None,
     ) -> None:
-        """`Group.rollout` documents the arguments. With the recording's lock held."""
+        """See `Group.rollout` for the arguments. Call with the recording's lock held."""
         source, settings, owned = place.source, recording.settings, recording.owned
         started = now = recording.now()
         if started_at is not None:
@@ -100,7 +100,7 @@ class Rollout(Part):
             place.attempt,
             recording.claim_epoch,
         )
-        """Its text id, in tables and exports."""
+        """The rollout's text id in tables and exports."""
         self.id = ids.rollout_id(self.name)
         self.place = place
         self.finished: FinishedRollout | None = None
@@ -155,13 +155,14 @@ class Rollout(Part):
     ) -> None:
         """Record a turn: what the policy saw, its completion, its actions.
 
-        `completion`: the policy's text. `text`: what the environment said; None on turn 1: the
-        task's instruction. `screenshot`: what the policy saw, as the bytes of a PNG;
-        `screenshot_after`: after the actions. `prompt_tokens`: of the whole prompt; with
-        `completion_tokens`, and `completion_logprobs` (nats, one for each; None: not known).
-        `prompt_images`: the images of the whole prompt in order; None: this turn's screenshot,
-        after those of the prompt that it extends. `actions`: see `docs/recording.md`. `done`: the
-        episode ends with this turn. OrderError, ValueError or TypeError: nothing was recorded.
+        `completion`: the policy's text. `text`: the environment's text; None on turn 1: the task's
+        instruction. `screenshot` and `screenshot_after`: what the policy saw before and after its
+        actions, as the bytes of a PNG. `prompt_tokens`: tokens of the whole prompt, given together
+        with `completion_tokens`. `completion_logprobs`: one per token, nats; None if not known.
+        `prompt_images`: the images of the whole prompt in order; None: those of the prompt that it
+        extends, then this turn's screenshot. `actions`: see `docs/recording.md`. `done`: the
+        episode ends with this turn. After an OrderError, ValueError or TypeError nothing was
+        recorded.
         """
         with self._changing():
             self._check_takes_turns()
@@ -225,7 +226,7 @@ class Rollout(Part):
         success: bool | None = None,
         metrics: dict[str, object] | None = None,
     ) -> None:
-        """The episode ended with this reward. `success` None: a reward above 0 counts as solved."""
+        """End the episode with a reward. `success` None: a reward above 0 counts as solved."""
         with self._changing():
             value = values.reward("reward", reward)
             is_solved = value > 0 if success is None else bool(success)
@@ -241,9 +242,9 @@ class Rollout(Part):
             self._ended("finished")
 
     def fail(self, reason: str, boundary: Boundary = "environment") -> None:
-        """The attempt broke off through no fault of the agent: it is never scored.
+        """End the attempt as failed through no fault of the agent; it is never scored.
 
-        `Group.rollout(retry_of=...)` tries again at the same place.
+        `Group.rollout(retry_of=...)` makes another attempt at the same place.
         """
         with self._changing():
             known = choice("boundary", boundary, Boundary)

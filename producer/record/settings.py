@@ -1,4 +1,4 @@
-"""The settings of a recorded training, as its first event has them: nothing secret."""
+"""The settings of a recorded training, as stored in its first event, without secrets."""
 
 import re
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ from schemas.installation import without_secrets
 from schemas.training import RECORDED_BY, Recipe
 
 VERSION = "1.0"
-"""Of this API, by semantic versioning; recorded with every training."""
+"""Version of this API (semantic versioning); recorded with every training."""
 ALWAYS_SECRET = re.compile(
     r"(?:passwords?|passwd|passphrase|secrets?|credentials?|authorization)$", re.IGNORECASE
 )
 SECRET_TEXT = re.compile(r"(?:keys?|tokens?|cookie|dsn)$", re.IGNORECASE)
-"""Names whose texts are secret; their numbers count tokens or heads."""
+"""Names whose text values are secret; numeric values count tokens or heads."""
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 REDACTED = "***"
 
@@ -42,22 +42,22 @@ class RecordedSettings:
     updates_per_step: int = 1
     seed: int = 0
     environment: str = "recorded"
-    """What the agent works with; the monitor shows it."""
+    """What the agent works with, as shown in the monitor."""
 
     kind: ClassVar[Literal["rl", "sft"]] = "rl"
     baseline_only: ClassVar[bool] = False
     num_baselines: ClassVar[int] = 0
-    """The loop evaluates when it wants to."""
+    """The loop decides when to evaluate."""
     wandb_project: ClassVar[str | None] = None
-    """The loop has a tracker of its own, or `cua-project track` is one."""
+    """The loop has its own tracker, or uses `cua-project track`."""
     wandb_name: ClassVar[str | None] = None
 
     def recorded(self) -> dict[str, JsonValue]:
-        """As JSON for the training's first event."""
+        """The settings as JSON, for the training's first event."""
         return {RECORDED_BY: f"producer.record {VERSION}", **asdict(self)}
 
     def recipe(self, log_path: Path) -> Recipe:
-        """The settings that have columns of their own."""
+        """The settings that have their own columns."""
         return Recipe(
             log_path=str(log_path),
             model_name=self.policy,
@@ -75,7 +75,7 @@ class RecordedSettings:
         )
 
     def continuing(self, recorded: dict[str, JsonValue], *, overwrite: bool) -> Self:
-        """These settings; UsageError for another policy than the recorded one."""
+        """These settings. Raises UsageError if the policy differs from the recorded one."""
         del overwrite
         if recorded.get("policy") != self.policy:
             message = (
@@ -87,7 +87,7 @@ class RecordedSettings:
 
 
 def redacted(config: Mapping[str, object]) -> dict[str, JsonValue]:
-    """The loop's settings as JSON, without what their names or URLs say is secret."""
+    """The loop's settings as JSON, without values that their names or URLs mark as secret."""
     return {name: _redacted(name, value) for name, value in json_fields(config).items()}
 
 

@@ -1,4 +1,4 @@
-"""A step: its groups, then the update with its figures."""
+"""A step: its groups, then the update with its metrics."""
 
 import statistics
 from collections.abc import Callable, Mapping
@@ -21,13 +21,13 @@ from schemas.step import (
 )
 
 SAMPLES_PER_EVENT = 10_000
-"""About 3 MiB; a group may be of any size."""
+"""About 3 MiB per event; a group may be of any size."""
 
 
 class Step(PartWithGroups):
-    """One update of the policy and the rollouts that it trains on. Made by `Training.step`.
+    """One update of the policy, with the rollouts that it trains on.
 
-    A `with` block, or `close` by hand.
+    Created by `Training.step`; use it in a `with` block or call `close`.
     """
 
     def __init__(
@@ -38,15 +38,15 @@ class Step(PartWithGroups):
         learning_rate: float,
         on_end: Callable[["Step", StepFinished | None], None],
     ) -> None:
-        """With the recording's lock held."""
+        """Call with the recording's lock held."""
         super().__init__(recording, source)
         self.number = step
-        """From 1."""
+        """Step number, from 1."""
         self._on_end = on_end
         self._learning_rate = learning_rate
         self._trained_at: datetime | None = None
         self._figures: dict[str, float] = {}
-        """Those with a column of their own, by the argument's name."""
+        """Metrics with their own column, by argument name."""
         self._metrics: dict[str, JsonValue] = {}
         self._emit(
             StepCreated(
@@ -60,9 +60,9 @@ class Step(PartWithGroups):
         )
 
     def update(self) -> None:
-        """The rollouts are over and the update begins; `close` says so where the loop does not.
+        """Record that the rollouts are over and the update begins; `close` does so if needed.
 
-        OrderError while a group is open.
+        Raises OrderError while a group is open.
         """
         with self._changing():
             if self._trained_at is not None:
@@ -81,12 +81,12 @@ class Step(PartWithGroups):
         reward_mean: float | None = None,
         **more: object,
     ) -> None:
-        """Figures of the step; those that are given again replace the ones before.
+        """Record metrics of the step; a metric given again replaces the earlier value.
 
         `kl`: mean of log p_sampling - log p_training over the trained tokens, nats.
-        `gradient_norm`: before clipping. `reward_mean`: of rollouts that are not recorded; of those
-        that are, the recorded rewards count. `others` and `more`: under their names.
-        None: not measured; NaN is recorded as such.
+        `gradient_norm`: before clipping. `reward_mean`: of rollouts that are not recorded; if any
+        are, their recorded rewards are used. `others` and `more`: recorded under their own names.
+        None means not measured; NaN is recorded as NaN.
         """
         given = {"loss": loss, "kl": kl, "gradient_norm": gradient_norm, "reward_mean": reward_mean}
         with self._changing():
@@ -98,7 +98,7 @@ class Step(PartWithGroups):
             self._metrics |= found
 
     def close(self) -> None:
-        """The step has ended, durably on return. OrderError while a group is open."""
+        """End the step, durably on return. Raises OrderError while a group is open."""
         with self._changing():
             self._check_ended()
             if self._trained_at is None and self._groups:

@@ -1,4 +1,4 @@
-"""A recorded training: its steps and evaluations, one after the other."""
+"""A recorded training: its steps and evaluations, one after another."""
 
 from contextlib import ExitStack
 from typing import Literal
@@ -22,25 +22,25 @@ from schemas.training import TrainingCancelled, TrainingProgressed
 
 
 class Training:
-    """Made by `record.open`. Thread-safe; a forked process cannot use it."""
+    """Created by `record.open`. Thread-safe, but cannot be used in a forked process."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._part: Step | Evaluation | None = None
-        """The step or evaluation that is open."""
+        """The open step or evaluation, if any."""
         self._last = 0
-        """The newest step that was begun."""
+        """Number of the last step begun."""
         self._points: set[UUID] = set()
-        """Evaluations that this process began."""
+        """Evaluations that this process has begun."""
 
     @property
     def name(self) -> str:
-        """Which continues it: `record.open(NAME, ...)`."""
+        """The name with which `record.open(NAME, ...)` resumes it."""
         return self._recording.owned.name
 
     @property
     def id(self) -> UUID:
-        """Of its rows."""
+        """The id of its rows."""
         return ids.training_id(self.name)
 
     @property
@@ -49,10 +49,10 @@ class Training:
         return self._recording.owned.manifest.step
 
     def step(self, number: int | None = None, *, learning_rate: float | None = None) -> Step:
-        """Begin a step. `number`: higher than the last; None: the next.
+        """Begin a step. `number` must be higher than the last one; None: the next.
 
-        `learning_rate`: of this step; None: the training's. OrderError while another step or an
-        evaluation is open, and for a number that goes back or is beyond num_steps.
+        `learning_rate`: this step's rate; None: the training's. Raises OrderError while another
+        step or an evaluation is open, and for a number that is not higher or exceeds num_steps.
         """
         recording = self._recording
         with recording.changing():
@@ -95,12 +95,12 @@ class Training:
         split: Literal["held_out", "training_tasks_unseen_seeds", "training_tasks", "mixed"]
         | None = None,
     ) -> Evaluation:
-        """Begin an evaluation of the policy as it is now; before the first step it is the baseline.
+        """Begin an evaluation of the current policy; before the first step it is the baseline.
 
-        `num_episodes`: planned. `temperature`: of its sampling; 0 is greedy. `tasks`: short name of
-        the tasks, of which there are `num_tasks`. `split`: how they relate to the training's. A
-        second one at the same step and temperature is recorded as one by hand. OrderError while a
-        step or another one is open.
+        `num_episodes`: planned number. `temperature`: sampling temperature; 0 is greedy. `tasks`:
+        short name of the tasks; `num_tasks`: their number. `split`: their relation to the
+        training's tasks. A second evaluation at the same step and temperature is recorded as a
+        manual one. Raises OrderError while a step or another evaluation is open.
         """
         recording = self._recording
         with recording.changing():
@@ -139,7 +139,7 @@ class Training:
         recording, marker = self._recording, ExitStack()
         subject, is_manual = stream("evaluation", evaluation_id), created.kind == "manual"
         if is_manual:
-            # A training that is continued supersedes its own evaluations; this one is nobody's.
+            # A resumed training supersedes its own evaluations, but nothing would end this one.
             folder = recording.owned.installation.open_dir
             marker.enter_context(mark_open(folder, subject, recording.emitter))
         after = f"after step {created.step}" if created.step else "before the first step"
@@ -163,14 +163,14 @@ class Training:
         return Evaluation(recording, source, created.kind, created.total_tasks, marker, ended)
 
     def begin(self) -> None:
-        """Record that it has started; `record.open` does."""
+        """Record that the training has started; called by `record.open`."""
         self._recording.owned.begin(self._recording)
         self._last = self.last_step
 
     def end(self) -> None:
-        """Complete it, or say after which step the loop ended it; `record.open` does.
+        """Complete the training, or record the step after which it ended; see `record.open`.
 
-        OrderError while a step or an evaluation is open.
+        Raises OrderError while a step or an evaluation is open.
         """
         recording = self._recording
         with recording.changing():
@@ -204,14 +204,14 @@ class Training:
             raise OrderError(message)
 
     def _evaluation_stream(self, subject: str, created: EvaluationCreated) -> StreamWriter:
-        """The evaluation's stream, with its first event."""
+        """The evaluation's stream, starting with the event `created`."""
         recording = self._recording
         opened = recording.owned.opened
         if recording.claim_epoch == 1:
             writer = recording.emitter.stream(subject, training_id=self.id)
             writer.emit(created)
             return writer
-        # A paused process of this training that goes on may write the same evaluation.
+        # A paused process of this training may wake up and write the same evaluation.
         return claim(
             recording.emitter,
             created,

@@ -1,12 +1,12 @@
-"""TRL's GRPOTrainer in the record.
+"""Records TRL's GRPOTrainer.
 
     with RecordingCallback(trainer, training="mine"):
         trainer.train()
 
-A callback for steps and figures. What was sampled TRL shows to no callback, so two methods of the
-trainer are wrapped: `_generate_and_score_completions`, which returns tokens, advantages and, where
-it has them, log-probs; and `_calculate_rewards`, which has texts and rewards. Their results are
-passed on unchanged. Tested with TRL 1.16; a trainer without them is refused.
+A callback records steps and metrics. TRL shows samples to no callback, so two methods of the
+trainer are wrapped: `_generate_and_score_completions`, which returns tokens, advantages and, if
+available, log-probs; and `_calculate_rewards`, which has texts and rewards. Their results are
+returned unchanged. Tested with TRL 1.16; a trainer without these methods is refused.
 """
 
 import math
@@ -26,26 +26,26 @@ from producer.record.step import Step
 
 GENERATE, SCORE = "_generate_and_score_completions", "_calculate_rewards"
 KL_TO_REFERENCE = "kl_policy_base"
-"""Our name of TRL's `kl`."""
+"""Our name for TRL's `kl`."""
 
 
 class Scored(NamedTuple):
-    """What TRL's `_calculate_rewards` was asked by this process, and answered."""
+    """Arguments and result of this process's call of TRL's `_calculate_rewards`."""
 
     prompts: Sequence[Any]
-    """Texts, or conversations."""
+    """Texts or conversations."""
     completions: Sequence[Any]
     completion_ids: Sequence[Sequence[int]]
     rewards: Any
-    """Tensor (rows of every process, reward functions); NaN: not scored."""
+    """Tensor (rows of every process, reward functions); NaN means not scored."""
     images: Sequence[tuple[bytes, ...]]
 
 
 class Row(NamedTuple):
-    """One completion."""
+    """A completion."""
 
     task: str
-    """The prompt, or the last message of the user."""
+    """The prompt, or the user's last message in it."""
     text: str
     """The whole prompt."""
     images: tuple[bytes, ...]
@@ -53,20 +53,21 @@ class Row(NamedTuple):
     completion: str
     completion_tokens: list[int]
     logprobs: list[float | None] | None
-    """None: TRL has none, which is so when transformers generated on-policy."""
+    """None if TRL has none, as when transformers generated on-policy."""
     is_cut: bool
-    """The limit of tokens ended it."""
+    """Whether the token limit ended the completion."""
     reward: float | None
-    """Weighted sum of the reward functions; None: none of them scored it."""
+    """Weighted sum of the reward functions; None if none of them scored it."""
     rewards: dict[str, float | None]
-    """By reward function."""
+    """Rewards by reward function."""
     advantage: float
 
 
 def rows_of(trainer: Any, scored: Scored, output: Mapping[str, Any]) -> list[Row]:  # noqa: ANN401
-    """The rows of all processes, those of one prompt together, in TRL's order.
+    """The rows of all processes in TRL's order, with those of one prompt adjacent.
 
-    `output`: of `_generate_and_score_completions`. Every process must call it: it gathers.
+    `output`: the result of `_generate_and_score_completions`. Gathers, so every process must call
+    it.
     """
     from accelerate.utils import gather_object
 
@@ -111,7 +112,7 @@ def rows_of(trainer: Any, scored: Scored, output: Mapping[str, Any]) -> list[Row
 
 
 def png_images(row: Mapping[str, Any]) -> tuple[bytes, ...]:
-    """The images of a dataset's row: its column `images` or `image`, of PIL."""
+    """The images in a dataset row: PIL images in its column `images` or `image`."""
     found = row.get("images")
     if not found:
         found = [row["image"]] if row.get("image") is not None else []
@@ -129,7 +130,7 @@ def _known(values: Sequence[float]) -> list[float | None]:
 
 
 def _total(rewards: Sequence[float], weights: Sequence[float]) -> float | None:
-    """As TRL: what a function returned None for counts as 0, unless all did."""
+    """As in TRL, a function that returned None counts as 0, unless all did."""
     if all(math.isnan(reward) for reward in rewards):
         return None
     pairs = zip(rewards, weights, strict=True)
@@ -166,9 +167,9 @@ def _completion(completion: Any) -> str:  # noqa: ANN401  # text or a conversati
 
 
 class RecordingCallback(TrainerCallback):  # type: ignore[misc]  # transformers is untyped here
-    """Records every optimiser step of a GRPOTrainer. A `with` block around `trainer.train()`.
+    """Records every optimiser step of a GRPOTrainer; a `with` block around `trainer.train()`.
 
-    With several processes make one in each: the first one records the rows of all.
+    With several processes create one in each; the first process records the rows of all.
     """
 
     def __init__(
@@ -182,11 +183,11 @@ class RecordingCallback(TrainerCallback):  # type: ignore[misc]  # transformers 
         home: str | Path | None = None,
         takeover: bool = False,
     ) -> None:
-        """`training`, `config`, `home`, `takeover`: as `record.open`; `config` None: TRL's.
+        """`training`, `config`, `home`, `takeover`: as in `record.open`; `config` None: TRL's.
 
-        `policy`: None: the name in the network's configuration. `success`: whether a completion of
-        this reward counts as solved; None: above 0. UsageError for a trainer that is no GRPOTrainer
-        or of a TRL that lacks the two methods.
+        `policy` None: the name in the network's configuration. `success`: whether a completion with
+        this reward counts as solved; None: if it is above 0. Raises UsageError if the trainer is
+        not a GRPOTrainer or its TRL lacks the two methods.
         """
         for name in (GENERATE, SCORE):
             if not callable(getattr(trainer, name, None)):
@@ -200,7 +201,7 @@ class RecordingCallback(TrainerCallback):  # type: ignore[misc]  # transformers 
         self._held = HeldOpen()
         self._step: Step | None = None
         self._has_stepped = False
-        """Whether the optimiser has made the open step, whose figures may still come."""
+        """Whether the open step's optimiser step is done; its metrics may still arrive."""
         self._scored: Scored | None = None
         self._evaluated: list[Row] = []
         network = getattr(trainer.model, "config", None)
@@ -221,13 +222,13 @@ class RecordingCallback(TrainerCallback):  # type: ignore[misc]  # transformers 
         return self
 
     def __exit__(self, _type: object, exc: BaseException | None, _traceback: object) -> None:
-        """The training has ended, with TRL's error if there is one."""
+        """End the training, with TRL's error if there is one."""
         if exc is None:
             self._end_step()
         self._held.close(exc)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ANN401, ARG002
-        """Begin the training, or continue the one of its name after TRL's checkpoint."""
+        """Begin the training, or resume the one with its name after TRL's checkpoint."""
         if not state.is_world_process_zero:
             return
         self._held.close()
@@ -249,7 +250,7 @@ class RecordingCallback(TrainerCallback):  # type: ignore[misc]  # transformers 
         )
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:  # noqa: ANN401, ARG002
-        """An optimiser step."""
+        """Begin an optimiser step."""
         if (training := self._held.training) is None:
             return
         self._end_step()
@@ -258,11 +259,11 @@ class RecordingCallback(TrainerCallback):  # type: ignore[misc]  # transformers 
         self._step = training.step(state.global_step + 1, learning_rate=rate)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ANN401, ARG002
-        """The weights are updated; TRL logs the step's figures after this."""
+        """Note that the weights are updated; TRL logs the step's metrics after this."""
         self._has_stepped = True
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:  # noqa: ANN401, ARG002
-        """The figures of the step that has just ended."""
+        """Record the metrics of the step that has just ended."""
         if self._step is None or not self._has_stepped or not logs:
             return
         named = {KL_TO_REFERENCE if name == "kl" else name: logs[name] for name in logs}
@@ -270,7 +271,7 @@ class RecordingCallback(TrainerCallback):  # type: ignore[misc]  # transformers 
         self._end_step()
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ANN401, ARG002
-        """The completions of an evaluation that has just ended."""
+        """Record the completions of an evaluation that has just ended."""
         rows, self._evaluated = self._evaluated, []
         if self._held.training is None or not rows:
             return
@@ -283,7 +284,7 @@ class RecordingCallback(TrainerCallback):  # type: ignore[misc]  # transformers 
             self._record(evaluation, rows, self._trainer.num_generations_eval, None)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ANN401, ARG002
-        """All steps are made, or TRL was told to stop."""
+        """End the training: all steps are made, or TRL was told to stop."""
         self._end_step()
         self._held.close()
 
@@ -324,7 +325,7 @@ class RecordingCallback(TrainerCallback):  # type: ignore[misc]  # transformers 
         group_size: int,
         began: datetime | None,
     ) -> None:
-        """Rows of one prompt follow each other. `began`: when TRL began to generate their batch."""
+        """Record rows, those of one prompt adjacent; `began`: when TRL began to generate them."""
         for begin in range(0, len(rows), group_size):
             members = rows[begin : begin + group_size]
             with part.group(members[0].task, num_rollouts=len(members)) as group:

@@ -1,4 +1,4 @@
-"""One turn as a loop hands it in, and the event of it. Emits nothing."""
+"""Builds the event of a turn from what a loop passes. Emits nothing."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ MAX_PROBLEM_CHARS = 300
 
 
 class Picture(NamedTuple):
-    """A PNG and its name."""
+    """A PNG and its blob reference."""
 
     ref: str
     png: bytes
@@ -36,7 +36,7 @@ class Prompt:
 
     turn: int
     tokens: tuple[int, ...]
-    """Of its prompt and its completion."""
+    """Tokens of the prompt and its completion."""
     images: tuple[str, ...]
 
 
@@ -50,8 +50,8 @@ class Tokens(NamedTuple):
 
 
 def picture(name: str, png: object) -> Picture:
-    """A PNG with its size. ValueError for bytes that are none."""
-    from PIL import Image  # a quarter of a second, only where there is a screen
+    """A PNG with its size. Raises ValueError for bytes that are not a PNG."""
+    from PIL import Image  # takes a quarter of a second; needed only for screens
 
     if not isinstance(png, bytes | bytearray | memoryview):
         message = f"{name} must be the bytes of a PNG, not {type(png).__name__}"
@@ -78,9 +78,9 @@ def read_tokens(
     sampling: Sampling,
     stop_reason: Literal["stop", "length"],
 ) -> Tokens | None:
-    """The record of a turn's tokens; None when none are given. ValueError.
+    """The record of a turn's tokens; None if none are given. Raises ValueError.
 
-    A prompt that begins with the sequence of the turn before is recorded as its extension.
+    A prompt that begins with the previous turn's sequence is recorded as its extension.
     """
     if completion_tokens is None:
         if prompt_tokens is not None or completion_logprobs is not None:
@@ -127,10 +127,10 @@ def _float32(values: list[float]) -> str:
 
 
 def read_actions(actions: Sequence[object]) -> tuple[TakenAction, ...]:
-    """The actions of a turn. ValueError for one that cannot be read.
+    """The actions of a turn. Raises ValueError if one cannot be read.
 
-    An action of ours (`{"type": "click", "x": 1, "y": 2}` or its class), a call of any other tool
-    (`{"tool_name": ..., "tool_args": {...}}`), or a TakenAction.
+    An action is one of ours (`{"type": "click", "x": 1, "y": 2}` or its class), a call of any other
+    tool (`{"tool_name": ..., "tool_args": {...}}`), or a TakenAction.
     """
     if isinstance(actions, str | bytes | Mapping):
         message = f"actions must be a list of actions, not {type(actions).__name__}"
@@ -165,5 +165,5 @@ def _action(place: int, action: Any) -> TakenAction:  # noqa: ANN401  # checked 
 
 
 def response_text(completion: object) -> str:
-    """The completion's text; the tokens have it whole."""
+    """The completion's text, possibly cut; the token record is complete."""
     return cut(text("completion", completion), MAX_RESPONSE_CHARS)

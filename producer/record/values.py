@@ -1,7 +1,7 @@
-"""Values that a loop hands in, checked and made plain before anything is emitted.
+"""Checks values passed by a loop and converts them to plain ones before anything is emitted.
 
-Numbers may be of numpy or torch: whatever has `item` or `tolist`. Each function raises ValueError
-or TypeError with a sentence that names the argument.
+Numbers may come from numpy or torch: anything with `item` or `tolist`. Each function raises
+ValueError or TypeError with a sentence that names the argument.
 """
 
 import math
@@ -18,19 +18,19 @@ from producer.bounded_text import MAX_DEPTH, TOO_DEEP, storable
 from producer.errors import CuaTrainError
 
 MAX_INT = 2**31 - 1
-"""What the tables' integer columns hold, and the log's arrays of tokens."""
+"""Maximum of the tables' integer columns and of the log's token arrays."""
 MAX_SEED = 2**63 - 1
 MAX_REWARD = 1e100
-"""Means and deviations of larger ones overflow."""
+"""Larger rewards would overflow means and deviations."""
 Choice = TypeVar("Choice", bound=str)
 
 
 class OrderError(CuaTrainError):
-    """The loop called something out of order. Nothing was recorded for that call. Exit 1."""
+    """The loop's calls are out of order. The failed call recorded nothing. Exit code 1."""
 
 
 def number(name: str, value: object) -> float:
-    """A number; NaN and infinities are facts too."""
+    """A number; NaN and infinities are allowed."""
     plain = _plain(value)
     if isinstance(plain, bool) or not isinstance(plain, int | float):
         message = f"{name} must be a number, not {_shown(value)}"
@@ -52,7 +52,7 @@ def finite(name: str, value: object) -> float:
 
 
 def reward(name: str, value: object) -> float:
-    """A finite number whose mean and deviation are finite too."""
+    """A finite number, small enough for finite means and deviations."""
     found = finite(name, value)
     if abs(found) > MAX_REWARD:
         message = f"{name} must lie within ±{MAX_REWARD:g}, not {found:g}"
@@ -70,7 +70,7 @@ def at_least(name: str, value: object, minimum: float) -> float:
 
 
 def count(name: str, value: object, minimum: int = 0, maximum: int = MAX_INT) -> int:
-    """A whole number between these."""
+    """A whole number from `minimum` to `maximum`."""
     try:
         found = operator.index(_plain(value))  # type: ignore[arg-type]  # a TypeError is expected
     except TypeError:
@@ -83,7 +83,7 @@ def count(name: str, value: object, minimum: int = 0, maximum: int = MAX_INT) ->
 
 
 def text(name: str, value: object) -> str:
-    """Text that UTF-8 can hold: half a surrogate pair becomes `?`."""
+    """Text that UTF-8 can encode: half a surrogate pair becomes `?`."""
     if not isinstance(value, str):
         message = f"{name} must be text, not {_shown(value)}"
         raise TypeError(message)
@@ -91,7 +91,7 @@ def text(name: str, value: object) -> str:
 
 
 def choice(name: str, value: Choice, among: object) -> Choice:
-    """One of the texts of a `Literal`."""
+    """One of the values of a `Literal`."""
     known = get_args(among)
     if value not in known:
         message = f"{name} must be one of {', '.join(known)}, not {value!r}"
@@ -100,14 +100,14 @@ def choice(name: str, value: Choice, among: object) -> Choice:
 
 
 def token_ids(name: str, values: object) -> list[int]:
-    """Ids of tokens."""
+    """A list of token ids."""
     return [count(f"{name}[{place}]", value) for place, value in enumerate(_items(name, values))]
 
 
 def logprobs(name: str, values: object, num_tokens: int) -> list[float]:
-    """One for each completion token: finite, nats; a None among them, or None at all: NaN.
+    """One finite log-prob (nats) per completion token; None, for one or for all, becomes NaN.
 
-    NaN stands for one that the loop does not know.
+    NaN means that the loop does not know the value.
     """
     if values is None:
         return [math.nan] * num_tokens
@@ -122,7 +122,7 @@ def logprobs(name: str, values: object, num_tokens: int) -> list[float]:
 
 
 def utc(name: str, value: object, earliest: datetime, latest: datetime) -> datetime:
-    """A time with its zone, in UTC, between these two."""
+    """A time with a time zone, in UTC, from `earliest` to `latest`."""
     if not isinstance(value, datetime) or value.tzinfo is None:
         message = f"{name} must be a datetime with a time zone, such as datetime.now(UTC)"
         raise TypeError(message)
@@ -134,7 +134,7 @@ def utc(name: str, value: object, earliest: datetime, latest: datetime) -> datet
 
 
 def json_value(value: object, depth: int = 0) -> JsonValue:  # noqa: PLR0911  # one per kind
-    """JSON of any value: NaN and infinities become null, what JSON does not have its text."""
+    """JSON of any value: NaN and infinities become null, values unknown to JSON their text."""
     plain = _plain(value)
     match plain:
         case None | bool():
@@ -144,7 +144,7 @@ def json_value(value: object, depth: int = 0) -> JsonValue:  # noqa: PLR0911  # 
         case float():
             return plain if math.isfinite(plain) else None
         case int():
-            # PostgreSQL's jsonb takes any; readers in other languages take 64 bits.
+            # PostgreSQL's jsonb accepts any integer; readers in other languages take 64 bits.
             return int(plain) if abs(plain) < 1 << 63 else str(plain)
         case str():
             return text("value", plain)
@@ -161,12 +161,12 @@ def json_value(value: object, depth: int = 0) -> JsonValue:  # noqa: PLR0911  # 
 
 
 def json_fields(values: Mapping[str, object]) -> dict[str, JsonValue]:
-    """`json_value` of every field."""
+    """Apply `json_value` to every field."""
     return {text("name", str(name)): json_value(value, 1) for name, value in values.items()}
 
 
 def _plain(value: object) -> object:
-    """The Python number in a number of numpy or torch; anything else as it is."""
+    """Convert a numpy or torch number to a Python number; return anything else unchanged."""
     item = getattr(value, "item", None)
     if item is None or isinstance(value, int | float | str):
         return value

@@ -1,9 +1,10 @@
-"""verl's metrics in the record: a logger of the shape of verl's `Tracking` backends.
+"""Records verl's metrics: a logger with the interface of verl's `Tracking` backends.
 
     tracking = Tracking(project_name, experiment_name, ["console"], config)
     tracking.logger["cua"] = RecordingLogger("Qwen/Qwen3-8B", num_steps=100, training="mine")
 
-verl hands its loggers numbers alone: steps are recorded without rollouts. Imports nothing of verl.
+verl passes only numbers to its loggers, so steps are recorded without rollouts. Does not import
+verl.
 """
 
 from collections.abc import Mapping
@@ -20,11 +21,11 @@ KL: Final = "actor/ppo_kl"
 GRADIENT_NORM: Final = "actor/grad_norm"
 REWARDS: Final = ("critic/score/mean", "critic/rewards/mean")
 LEARNING_RATE: Final = "actor/lr"
-"""Names of verl's metrics with columns of their own here."""
+"""verl's name of the learning rate, which has its own column here."""
 
 
 class RecordingLogger:
-    """Records what verl logs. The first call of `log` begins the training, or continues it."""
+    """Records what verl logs. The first call of `log` begins the training or resumes it."""
 
     def __init__(
         self,
@@ -36,7 +37,7 @@ class RecordingLogger:
         home: str | Path | None = None,
         **settings: Any,  # noqa: ANN401  # of `record.open`
     ) -> None:
-        """As `record.open`; `config`: verl's."""
+        """Arguments as in `record.open`; `config` is verl's."""
         self._start = partial(
             open_training,
             training,
@@ -52,10 +53,10 @@ class RecordingLogger:
         """Metrics of step 0, verl's validation before the first step."""
 
     def log(self, data: Mapping[str, object], step: int, backend: object = None) -> None:
-        """Figures of a step. Those of the same step are joined; the next one ends it.
+        """Record metrics of a step. Calls for the same step are merged; the next step ends it.
 
-        Those of step 0 are recorded with the first step, under `before/`. OrderError for a step
-        before the last one.
+        Metrics of step 0 are recorded with the first step, under `before/`. Raises OrderError for
+        an earlier step than the last one.
         """
         del backend
         current = count("step", step)
@@ -90,7 +91,7 @@ class RecordingLogger:
         return self
 
     def __exit__(self, _type: object, exc: BaseException | None, _traceback: object) -> None:
-        """As `finish`; failed after an exception."""
+        """As `finish`; the training fails after an exception."""
         if exc is None:
             self.finish()
         else:
@@ -118,7 +119,7 @@ def _first(data: Mapping[str, object], names: tuple[str, ...]) -> float | None:
 
 
 def _number(value: object) -> float | None:
-    """None for anything else."""
+    """The value as a number; None if it is not one."""
     try:
         return number("metric", value)
     except (TypeError, ValueError):

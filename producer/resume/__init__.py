@@ -1,1 +1,1 @@
-"""Continuing a training: its recorded history, its saved states, and a dead process's orphans."""
+"""Resuming a training: its recorded history, its saved states, and a dead process's orphans."""

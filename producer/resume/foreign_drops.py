@@ -1,8 +1,8 @@
-"""Operators' decisions that were made on other hosts: fetched before a training is continued.
+"""Fetches operators' decisions from other hosts before a training is resumed.
 
-They are kept in the tables' database, and a trainer knows no database: the command `cua-project`
-brings the copy of this CUA_HOME (`schemas.operator_drops`) up to date. Nothing waits for it longer
-than a time limit, and no training fails because of it.
+The decisions are stored in the tables' database, which a trainer does not access: the command
+`cua-project` updates the copy in this CUA_HOME (`schemas.operator_drops`). The wait is limited, and
+no training fails because of it.
 """
 
 import json
@@ -16,7 +16,7 @@ from schemas.installation import Installation, names_database
 logger = logging.getLogger(__name__)
 
 LIMIT_S = 30.0
-"""A database that answers takes a second; one that does not is given up after ten."""
+"""A responsive database takes a second; one that does not answer is given up after ten."""
 COMMAND = ("parked", "sync", "--json")
 
 
@@ -26,11 +26,11 @@ def fetch_drops(
     stop: threading.Event | None = None,
     limit_s: float = LIMIT_S,
 ) -> bool:
-    """Whether this home knows more decisions now. Blocks for up to `limit_s`.
+    """Fetch decisions; returns whether any is new to this home. Blocks for up to `limit_s`.
 
-    `environ` names the database. Does nothing without a server: the embedded database is this
-    home's own, and a decision in it is in this home's file. A failure is logged; StopRequestedError
-    once `stop` is set meanwhile.
+    `environ` names the database. Does nothing without a server: the embedded database belongs to
+    this home, whose file has its decisions. A failure is only logged. Raises StopRequestedError if
+    `stop` is set meanwhile.
     """
     if not names_database(environ):
         if installation.kafka_bootstrap_servers is not None:
@@ -52,7 +52,7 @@ def fetch_drops(
 
 
 def _num_fetched(environ: Mapping[str, str], stop: threading.Event | None, limit_s: float) -> int:
-    """How many decisions are new here. NoAnswerError."""
+    """Number of new decisions. Raises NoAnswerError."""
     answer = ask_project(COMMAND, limit_s, stop, environ)
     try:
         return int(json.loads(answer)["fetched"])

@@ -1,4 +1,4 @@
-"""Begins or continues a training: read what exists, decide, claim, replay what is pending.
+"""Begins or resumes a training: read the record, decide, claim, replay pending events.
 
 The claim comes first: nothing is emitted on any other stream before the training's own claim has
 been read back from the log. Nothing of an older generation is deleted.
@@ -47,30 +47,30 @@ class TrainingConfig(Protocol):
 
     @property
     def kind(self) -> Literal["rl", "sft"]:
-        """As `TrainingCreated` records it."""
+        """Kind, as recorded by `TrainingCreated`."""
 
     @property
     def num_steps(self) -> int:
-        """Requested steps."""
+        """Number of requested steps."""
 
     @property
     def baseline_only(self) -> bool:
-        """Whether only the evaluations before the first step are asked for."""
+        """Whether only the evaluations before the first step are requested."""
 
     @property
     def num_baselines(self) -> int:
-        """Evaluations before the first step: one for each temperature."""
+        """Number of evaluations before the first step: one per temperature."""
 
     def recorded(self) -> dict[str, JsonValue]:
-        """As JSON for the training's first event."""
+        """The settings as JSON, for the training's first event."""
 
     def recipe(self, log_path: Path) -> Recipe:
-        """The settings that have columns of their own."""
+        """The settings that have their own columns."""
 
     def continuing(self, recorded: dict[str, JsonValue], *, overwrite: bool) -> Self:
-        """The recorded settings with those that were given; `overwrite`: with any of them.
+        """The recorded settings merged with the given ones; `overwrite` allows any change.
 
-        UsageError for a setting that a training which goes on cannot change.
+        Raises UsageError for a setting that a resumed training cannot change.
         """
 
 
@@ -79,24 +79,24 @@ ConfigT = TypeVar("ConfigT", bound=TrainingConfig)
 
 @dataclass(frozen=True, slots=True)
 class Plan(Generic[ConfigT]):
-    """How to go on."""
+    """How to begin or resume a training."""
 
     config: ConfigT
     generation: int
     begins_generation: bool
-    """What the generation before did after `manifest.step` is to be marked superseded."""
+    """Whether the previous generation's work after `manifest.step` is to be marked superseded."""
     manifest: Manifest
     state_folder: Path | None
-    """State to load; None: begin with a fresh policy."""
+    """Folder of the state to load; None: begin with a fresh policy."""
     first: TrainingCreated | TrainingResumed
     """The event that claims the training."""
     lost_step: int = 0
-    """Newest finished step, when its state is not here any more; 0: nothing is lost."""
+    """Newest finished step, if its state no longer exists; 0 if nothing is lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlreadyComplete(Generic[ConfigT]):
-    """Nothing is left to do."""
+    """The training has no work left."""
 
     config: ConfigT
     manifest: Manifest
@@ -127,15 +127,16 @@ def open_training(
     remake_state: Callable[[RecordedTraining, ConfigT], bool] = lambda _recorded, _config: False,
     keeps_unfinished: bool = True,
 ) -> OpenedTraining[ConfigT] | AlreadyComplete[ConfigT]:
-    """Begin the training or continue it.
+    """Begin the training or resume it. The caller holds the lock of `run_folder`.
 
-    The caller holds the lock of `run_folder`. UsageError for settings other than the recorded ones,
-    CuaTrainError when another process may train it (not with `takeover`), UnreachableError when the
-    log is away for `LOG_TIMEOUT_S`, StopRequestedError when `stop` is set meanwhile. `before_claim`
-    loads what the configuration names and returns its tasks: a training that goes on must have the
-    same (UsageError; None: not compared). What it raises leaves nothing in the log. `fetch_drops`:
-    as `read_recorded_training`. `remake_state`: makes a lost state again; returns whether it did.
-    `keeps_unfinished`: as `plan_training`.
+    `before_claim` loads what the configuration names and returns its tasks; a resumed training must
+    have the same ones (None: not compared). If it raises, the log is unchanged. `fetch_drops`: as
+    in `read_recorded_training`. `remake_state` rebuilds a lost state and returns whether it could.
+    `keeps_unfinished`: as in `plan_training`.
+
+    Raises UsageError for settings or tasks other than the recorded ones, CuaTrainError if another
+    process may be training it (unless `takeover`), UnreachableError if the log cannot be reached
+    for `LOG_TIMEOUT_S`, and StopRequestedError if `stop` is set meanwhile.
     """
     recorded = read_recorded_training(emitter, run_name, run_folder, stop, fetch_drops)
     if recorded.stream.exists and not takeover:
@@ -161,7 +162,7 @@ def open_training(
         plan = plan_training(recorded, asked, run_folder, overwrite=overwrite)
         assert isinstance(plan, Plan)  # noqa: S101  # it was not complete before
     tasks = before_claim(plan.config)
-    # A generation that keeps no step mixes nothing: a task that failed may have been mended.
+    # A generation that keeps no step mixes no tasks: a faulty task may have been corrected.
     begins_anew = plan.begins_generation and plan.manifest.step == 0
     if tasks is not None and not begins_anew:
         check_same_tasks(recorded.stream, tasks)
@@ -182,9 +183,9 @@ def plan_training(
     overwrite: bool,
     keeps_unfinished: bool = True,
 ) -> Plan[ConfigT] | AlreadyComplete[ConfigT]:
-    """Decide how to go on. Pure. UsageError for settings that contradict the record.
+    """Decide how to proceed. Pure. Raises UsageError for settings that contradict the record.
 
-    `keeps_unfinished`: a step or evaluation that was interrupted goes on where it stood; False: a
+    `keeps_unfinished`: an interrupted step or evaluation is resumed where it stopped; if False, a
     new generation repeats it.
     """
     if not recorded.stream.exists:
@@ -230,7 +231,7 @@ def plan_training(
 
 
 def _check_kind(recorded: RecordedTraining, asked: TrainingConfig) -> None:
-    """UsageError when another command trains it."""
+    """Raises UsageError if the training was begun by another command."""
     created = recorded.stream.events[0].payload
     if not isinstance(created, TrainingCreated):
         return
@@ -283,7 +284,7 @@ def _first_of_generation(manifest: Manifest, generation: int, kept_step: int) ->
 
 
 def _state_to_load(recorded: RecordedTraining, generation: int) -> tuple[Manifest, Path | None]:
-    """The newest state of the generation, else the one it began from, else the beginning."""
+    """The newest state of the generation, else the one it began from, else the initial one."""
     began_at = recorded.history.step_before_generation(generation)
     for manifest, folder in recorded.states:
         is_earlier = manifest.generation < generation and manifest.step <= began_at
@@ -331,7 +332,7 @@ def _replay_pending(
 
 
 def _is_recorded(payload: Payload, stream: StreamHistory) -> bool:
-    """Whether the stream holds this type of event about the same step."""
+    """Whether the stream contains this type of event for the same step."""
     step_id = getattr(payload, "step_id", None)
     return any(
         type(event.payload) is type(payload) and getattr(event.payload, "step_id", None) == step_id
@@ -347,11 +348,11 @@ def supersede_generation(
     generation: int,
     kept_step: int,
 ) -> None:
-    """Supersede the generation's steps after `kept_step`, and what evaluates one of those.
+    """Supersede the generation's steps after `kept_step`, and the evaluations of those steps.
 
-    Of its other evaluations those that have not ended, and scheduled ones that failed: the next
-    generation has its own. `stream`: the training's; evaluations are continued in an epoch of their
-    own.
+    Also supersedes its unfinished evaluations, except manual ones, and scheduled ones that failed,
+    because the next generation makes its own. `stream` is the training's; each evaluation is
+    continued in an epoch of its own.
     """
     groups = history.own_payloads(GroupCreated)
     for step in history.steps_begun(generation):
@@ -367,7 +368,7 @@ def supersede_generation(
         if (created.kind == "scheduled" and is_late) or is_open:
             groups = history.payloads_of(item.stream.subject, GroupCreated)
             of_it = tuple(group.group_id for group in groups if group.source_id == item.id)
-            # Read back: a paused process that goes on may have written in between.
+            # Read back, because a paused process may have woken up and written in between.
             claimed = claim(
                 emitter,
                 EvaluationSuperseded(kind=created.kind, group_ids=of_it),

@@ -1,9 +1,9 @@
 """Ends the streams that a killed process left open, each in a new epoch.
 
-A rollout is cancelled and its environment terminated, or leaked if it is a real device that cannot
-be released. Warm-ups and evaluations by hand, which no command continues, are cancelled as a whole:
-a marker names each, whose lock is free once its process is dead. The next process of the same home
-ends the stream. The copy of a home has another lock, which is not the owner's.
+A rollout is cancelled and its environment terminated, or recorded as leaked if it is a real device
+that cannot be released. Warm-ups and manual evaluations, which no command resumes, are cancelled as
+a whole. A marker names each of them, and its lock is free once the owner is dead; the next process
+of the same home ends the stream. A copied home has other locks than the owner's.
 
     <home>/open/<id>.open   subject, lower bounds and which folder this is, as JSON
     <home>/open/<id>.lock   held by the owner while it lives
@@ -63,26 +63,26 @@ SUFFIX = ".open"
 
 @dataclass(frozen=True, slots=True)
 class OpenStreamMarker:
-    """A stream whose owner died before it ended the stream."""
+    """A stream whose owner died before ending it."""
 
     subject: str
     since: Mapping[TopicPartition, int]
     """Offsets at or before every record of the stream and of its rollouts."""
     path: Path
     is_copied: bool = False
-    """Its lock is another one than the owner held, who may live."""
+    """The home was copied, so the lock is not the owner's, who may still be alive."""
 
     def remove(self) -> None:
-        """The stream is ended."""
+        """Remove the marker, after the stream was ended."""
         self.path.unlink(missing_ok=True)
         self.path.with_suffix(".lock").unlink(missing_ok=True)
 
 
 @contextmanager
 def mark_open(folder: Path, subject: str, emitter: Emitter) -> Iterator[None]:
-    """Inside, the stream is marked as ours.
+    """Mark the stream as owned by this process inside the context.
 
-    Enter before its first event and leave after its last. When the log breaks the marker stays, so
+    Enter before its first event and leave after its last. If the log breaks, the marker stays, so
     that the next process ends the stream.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -109,9 +109,9 @@ def mark_open(folder: Path, subject: str, emitter: Emitter) -> Iterator[None]:
 
 
 def markers_of_dead_processes(folder: Path, log_id: str) -> Iterator[OpenStreamMarker]:
-    """Each marker whose lock is free, locked by us while the caller ends its stream.
+    """Yield each marker whose lock is free; the lock is held while the caller ends the stream.
 
-    Its owner is dead unless the marker is copied. The caller removes it afterwards.
+    Its owner is dead unless the marker is copied. The caller then removes the marker.
     """
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         lock = FileLock(path.with_suffix(".lock"))
@@ -120,12 +120,12 @@ def markers_of_dead_processes(folder: Path, log_id: str) -> Iterator[OpenStreamM
         except Timeout:
             continue
         except OSError as error:
-            # Another user's: that user's next process ends the stream.
+            # It belongs to another user, whose next process ends the stream.
             logger.warning("leaving %s to its owner: %s", path, error.strerror)
             continue
         try:
             if not path.exists():
-                # Removed by its owner between our listing and our lock.
+                # Its owner removed it between our listing and our lock.
                 path.with_suffix(".lock").unlink(missing_ok=True)
                 continue
             marker = _read(path, log_id)
@@ -136,15 +136,15 @@ def markers_of_dead_processes(folder: Path, log_id: str) -> Iterator[OpenStreamM
 
 
 def _read(path: Path, log_id: str) -> OpenStreamMarker | None:
-    """The marker; None, with a warning, for a file that is none."""
+    """The marker; None, with a warning, for a file that is not a marker."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         subject = content["subject"]
         stream_owner(subject)
-        # Offsets of another log mean nothing in this one.
+        # Offsets of another log are meaningless in this one.
         since = bounds_from_json(content["since"]) if content["log_id"] == log_id else {}
         here = file_identity(path.parent)
-        # Older versions did not name their folder.
+        # Older versions did not record their folder.
         is_copied = content.get("folder", here) != here
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         logger.warning("ignoring %s, which is no marker of an open stream (%s)", path, error)
@@ -154,8 +154,7 @@ def _read(path: Path, log_id: str) -> OpenStreamMarker | None:
 
 TIMEOUT_S = 10.0
 SILENT = timedelta(hours=1)
-"""An evaluation's own stream is silent for as long as its slowest rollouts take, half an hour by
-default."""
+"""An evaluation's own stream is silent while its slowest rollouts run, half an hour by default."""
 DEAD_PROCESS = "its process ended before it did"
 
 
@@ -165,7 +164,7 @@ def close_orphans(
     training_id: UUID | None,
     clock: Callable[[], datetime],
 ) -> int:
-    """End every rollout and environment that is still open; how many rollouts that were."""
+    """End every rollout and environment that is still open; returns the number of rollouts."""
     num_rollouts = 0
     for subject, stream_history in history.streams.items():
         kind = stream_kind(subject)
@@ -187,7 +186,7 @@ def close_orphans(
 
 
 def _end_of_device(history: StreamHistory, now: datetime) -> Payload:
-    """A simulated device ended with its process; a real one is released, or may still run."""
+    """Event of the device's end: a simulated one is gone, a real one is released or leaked."""
     payloads = [event.payload for event in history.events]
     requests = [payload for payload in payloads if isinstance(payload, EnvironmentRequested)]
     names = [payload.gbox_id for payload in payloads if isinstance(payload, EnvironmentStarted)]
@@ -204,7 +203,7 @@ def _end_of_device(history: StreamHistory, now: datetime) -> Payload:
 
 
 def _release(env_type: str, device_id: str | None) -> bool:
-    """Whether the device has certainly ended now."""
+    """Release the device; returns whether it has certainly ended."""
     agent = AGENTS.get(env_type)
     if agent is None:
         return False
@@ -221,11 +220,11 @@ def end_abandoned(
     clock: Callable[[], datetime],
     stop: threading.Event | None = None,
 ) -> int:
-    """End the marked streams of dead processes; how many were ended.
+    """End the marked streams of dead processes; returns their number.
 
-    What cannot be ended now (the log is away, another process was first, one of the stream's
-    records cannot be read, the owner may live elsewhere) is left to the next one.
-    StopRequestedError once `stop` is set while it waits for the log.
+    Streams that cannot be ended now (the log cannot be reached, another process was first, a record
+    is unreadable, or the owner may be alive elsewhere) are left to the next process. Raises
+    StopRequestedError if `stop` is set while it waits for the log.
     """
     num_ended = 0
     with contextlib.suppress(UnreachableError):
@@ -237,7 +236,8 @@ def end_abandoned(
                     continue
                 num_ended += _end(marker, emitter, clock)
             except MismatchError as error:
-                # This stream's trouble alone: the process that starts here writes another one.
+                # The problem affects only this stream; the process that starts here writes another
+                # one.
                 logger.warning("a stream that a killed process left open stays so: %s", error)
             except ClaimLostError:
                 pass
@@ -247,7 +247,7 @@ def end_abandoned(
 
 
 def _may_live(marker: OpenStreamMarker, emitter: Emitter, now: datetime) -> bool:
-    """Whether the owner may write on from the home that this one is a copy of."""
+    """Whether the owner may still be writing from the home that this one is a copy of."""
     if not emitter.log.is_shared:
         return False  # it writes to the log of that home
     history = emitter.log.read_back(marker.subject, marker.since, timeout_s=TIMEOUT_S)
@@ -265,7 +265,7 @@ def _end(marker: OpenStreamMarker, emitter: Emitter, clock: Callable[[], datetim
     rollouts = TrainingHistory()
     if stream_kind(marker.subject) == "evaluation":
         rollouts = _rollouts_of(stream_owner(marker.subject), emitter, marker)
-    # Of a stream whose rest an operator gave up only what lies in other streams is ended.
+    # If an operator gave up the rest of a stream, end only its parts in other streams.
     closing = () if history.is_abandoned else closing_events(history, rollouts, clock())
     if closing:
         stream, _ = claim(
@@ -287,7 +287,7 @@ def _end(marker: OpenStreamMarker, emitter: Emitter, clock: Callable[[], datetim
 def closing_events(
     history: StreamHistory, rollouts: TrainingHistory, now: datetime
 ) -> Sequence[Payload]:
-    """Events that end everything still open in the stream, its groups first."""
+    """The events that end everything still open in the stream, groups first."""
     closing: list[Payload] = []
     scored = rollouts.num_scored_by_group()
     groups_first = sorted(history.statuses.items(), key=lambda item: item[0][0] != "group")

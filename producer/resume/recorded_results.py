@@ -14,7 +14,7 @@ LOG_TIMEOUT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class RecordedResult:
-    """One evaluation that has ended with a result."""
+    """An evaluation that ended with a result."""
 
     id: UUID
     created: EvaluationCreated
@@ -22,10 +22,10 @@ class RecordedResult:
 
 
 def results_of_training(installation: Installation, name: str) -> list[RecordedResult] | None:
-    """Results of the baselines and scheduled evaluations that count, by step. None: no training.
+    """Results of the baselines and scheduled evaluations that count, by step; None: no training.
 
-    Of a point that two generations evaluated, the newer one counts. Of a home that has a log.
-    Raises UnreachableError, LogBrokenError and MismatchError.
+    If two generations evaluated the same step and temperature, the newer result counts. The home
+    must have a log. Raises UnreachableError, LogBrokenError and MismatchError.
     """
     owner = training_id(name)
     own = stream("training", owner)
@@ -45,13 +45,13 @@ def results_of_training(installation: Installation, name: str) -> list[RecordedR
 
 
 def result_of_evaluation(installation: Installation, evaluation_id: UUID) -> RecordedResult | None:
-    """The result of this evaluation; None while it has none. Raises as `results_of_training`."""
+    """The result of this evaluation; None if it has none yet. Raises as `results_of_training`."""
     subject = stream("evaluation", evaluation_id)
     return _result(read_back(installation, [subject], timeout_s=LOG_TIMEOUT_S)[subject])
 
 
 def _result(history: StreamHistory) -> RecordedResult | None:
-    """None: it has not ended with a result, or a later generation took its place."""
+    """The result; None if there is none or a later generation superseded it."""
     payloads = [event.payload for event in history.events]
     created = next((item for item in payloads if isinstance(item, EvaluationCreated)), None)
     finished = next((item for item in payloads if isinstance(item, EvaluationFinished)), None)

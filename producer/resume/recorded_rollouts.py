@@ -1,4 +1,4 @@
-"""Rollouts from their recorded events: finished ones as results, others as turns to play again."""
+"""Rebuilds rollouts from events: finished ones as results, others as turns to replay."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ from schemas.turn import TakenAction, TokenRecord, TurnTaken
 
 
 def recorded_plan(created: RolloutCreated, group: GroupPlan, source: RolloutSource) -> RolloutPlan:
-    """The plan that a recorded rollout followed."""
+    """The plan of a recorded rollout."""
     return RolloutPlan(
         name=created.rollout_id,
         id=ids.rollout_id(created.rollout_id),
@@ -55,9 +55,9 @@ def turns_taken(history: StreamHistory) -> list[TurnTaken]:
 def recorded_turns(
     taken: Sequence[TurnTaken], instruction: str, read_blob: Callable[[str], bytes]
 ) -> tuple[Turn, ...] | None:
-    """The turns as a policy would have to take them again; None when a screenshot is gone.
+    """The turns as a policy would have to take them again; None if a screenshot is gone.
 
-    `instruction`: of the task, which the first turn's words begin with.
+    `instruction`: the task's, with which the first turn's text begins.
     """
     num_images = total_prompt_images(taken)
     try:
@@ -83,7 +83,7 @@ def recorded_result(
     finished: RolloutFinished,
     read_blob: Callable[[str], bytes],
 ) -> RolloutResult | None:
-    """The recorded result; None when a screenshot to train on is gone, so that it is run again."""
+    """The recorded result; None if a screenshot for training is gone, so that it must run again."""
     taken = turns_taken(history)
     is_trained = plan.source.type == "step"
     trained = [turn for turn in taken if is_trained and turn.tokens]
@@ -108,7 +108,7 @@ def turn_seconds(taken: Iterable[TurnTaken]) -> float:
 
 
 def _as_sampled(action: TakenAction) -> TakenAction:
-    """The action before the device refused it."""
+    """The action as sampled, before the device refused it."""
     if action.error_type != "runtime":
         return action
     return action.model_copy(update={"error_type": None, "error_message": None})
@@ -125,7 +125,7 @@ def _observation(
     png = read_blob(turn.screenshot_before)
     width_px, height_px = turn.screenshot_width_px, turn.screenshot_height_px
     if width_px is None or height_px is None:
-        # Events of version 1 have no size; PNG's IHDR chunk has it.
+        # Events of version 1 have no size; read it from the PNG's IHDR chunk.
         width_px, height_px = (int.from_bytes(png[at : at + 4], "big") for at in (16, 20))
     return Screenshot(png, width_px, height_px, text)
 
@@ -149,9 +149,9 @@ def recall(
     *,
     with_turns: bool = False,
 ) -> Recalled:
-    """Results of the source's finished rollouts, and every place's attempts so far.
+    """Results of the source's finished rollouts, and the attempts at every place so far.
 
-    With the turns of rollouts that were under way and, `with_turns`, of finished ones.
+    Includes the turns of unfinished rollouts and, if `with_turns`, of finished ones.
     """
     plans = {group.id: group for group in groups}
     recalling = _Recalling(source, with_turns=with_turns, read_blob=read_blob)
@@ -166,7 +166,7 @@ def recall(
 
 @dataclass(slots=True)
 class _Recalling:
-    """What is gathered of a source's rollouts, one attempt after the other in any order."""
+    """Collects a source's rollouts, one attempt after another in any order."""
 
     source: RolloutSource
     with_turns: bool
@@ -178,12 +178,12 @@ class _Recalling:
     errors: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
     turns: dict[GroupPlace, tuple[Turn, ...]] = field(default_factory=dict)
     under_way: dict[GroupPlace, list[tuple[int, list[TurnTaken]]]] = field(default_factory=dict)
-    """(attempt, its turns) of attempts that their process did not bring to an end."""
+    """(attempt, its turns) of attempts that their process did not finish."""
     instructions: dict[GroupPlace, str] = field(default_factory=dict)
-    """Of the tasks of those places."""
+    """Instructions of the tasks of those places."""
 
     def add(self, created: RolloutCreated, rollout: StreamHistory, group: GroupPlan) -> None:
-        """One attempt."""
+        """Add one attempt."""
         place = (created.group_num, created.env_index)
         self.next_attempt[place] = max(self.next_attempt.get(place, 0), created.attempt + 1)
         end = rollout.events[-1].payload
@@ -212,7 +212,7 @@ class _Recalling:
             self.turns[place] = turns
 
     def recalled(self) -> Recalled:
-        """All of it. Of several attempts under way the longest counts: each had the same seeds."""
+        """The collected data. The longest unfinished attempt counts, as all had the same seeds."""
         for place, attempts in self.under_way.items():
             same_seeds = [
                 taken

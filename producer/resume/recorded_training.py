@@ -1,8 +1,8 @@
 """What the log and the disk hold of a training, and which of it counts.
 
-A generation keeps the steps and checkpoints that it began from. Of the saved states only those
-count whose training the tables show: a process that was paused, replaced and continued may save a
-state before it notices. Its rollouts and its step are fenced in the log.
+A generation keeps the steps and checkpoints that it began from. A saved state counts only if it was
+saved under a claim that was valid: a process that was paused and replaced may wake up and save a
+state before it notices. The log rejects the rollouts and the step of such a process.
 """
 
 import threading
@@ -34,21 +34,21 @@ class RecordedStep:
     generation: int
     finished: StepFinished
     samples: tuple[Sample, ...]
-    """In the order in which they were recorded."""
+    """Samples in the order in which they were recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """What the newest generation did, after what it kept of those before."""
+    """The newest generation's work, after what it kept of earlier ones."""
 
     steps: dict[int, RecordedStep]
-    """By number, ascending."""
+    """Steps by number, ascending."""
     checkpoints: list[CheckpointSaved]
-    """Oldest first."""
+    """Checkpoints, oldest first."""
 
 
 def recorded_lineage(payloads: Iterable[Payload]) -> Lineage:
-    """The steps and checkpoints that count. `payloads`: the training's own stream, in order."""
+    """The steps and checkpoints that count; `payloads` are the training's own, in order."""
     created: dict[UUID, StepCreated] = {}
     samples: dict[UUID, list[Sample]] = {}
     steps: dict[int, RecordedStep] = {}
@@ -69,7 +69,7 @@ def recorded_lineage(payloads: Iterable[Payload]) -> Lineage:
             case TrainingResumed() if payload.generation > generation:
                 generation, kept = payload.generation, payload.current_step
                 steps = {number: one for number, one in steps.items() if number <= kept}
-                # A generation that keeps no step has a first state of its own.
+                # A generation that keeps no step has its own first state.
                 checkpoints = {
                     at: one for at, one in checkpoints.items() if kept and one.step <= kept
                 }
@@ -81,10 +81,10 @@ def recorded_lineage(payloads: Iterable[Payload]) -> Lineage:
 def valid_states(
     states: Sequence[SavedState], own: StreamHistory, training_id: UUID
 ) -> list[SavedState]:
-    """The states that were saved under a claim that was valid then. `own`: the training's stream.
+    """The states that were saved under a valid claim. `own`: the training's stream.
 
-    A state counts if the log has its claim, and every later claim up to the step's end went on from
-    that step or a later one. States of older releases name no claim and count.
+    A state counts if its claim is in the log and every later claim up to the step's end resumed
+    from that step or a later one. States of older releases have no claim and count.
     """
     return [state for state in states if _counts(state.manifest, own, training_id)]
 
@@ -117,7 +117,7 @@ def _counts(manifest: Manifest, own: StreamHistory, training_id: UUID) -> bool:
 
 
 LOG_TIMEOUT_S = 60.0
-"""Beginning and continuing need the log; how long to wait for it."""
+"""How long to wait for the log, which is needed to begin and to resume."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class RecordedTraining:
     run_name: str
     history: TrainingHistory
     states: Sequence[SavedState]
-    """Whole states, newest first."""
+    """Complete states, newest first."""
     log_id: str
     log_ends: dict[str, int]
     """Offsets at or before everything emitted from now on."""
@@ -143,13 +143,13 @@ class RecordedTraining:
         return recorded_lineage(event.payload for event in self.stream.events)
 
     def read_whole(self, log: EventLog) -> "RecordedTraining":
-        """The same with every stream from its beginning."""
+        """The same training, with every stream read from its beginning."""
         history = read_training_history(log, ids.training_id(self.run_name), start={}, since={})
         return replace(self, history=history)
 
     @property
     def status(self) -> str | None:
-        """Of the training; None for a new one."""
+        """Status of the training; None for a new one."""
         return self.stream.statuses.get(("training", ids.training_id(self.run_name)))
 
 
@@ -160,14 +160,14 @@ def read_recorded_training(
     stop: threading.Event | None = None,
     fetch_drops: Callable[[], bool] = lambda: False,
 ) -> RecordedTraining:
-    """The training as recorded: its own stream whole, other streams since the newest state.
+    """The recorded training: its own stream in full, other streams since the newest state.
 
-    `fetch_drops` fetches what operators gave up on other hosts; returns whether any is new; it is
-    asked once, of a training that exists.
+    `fetch_drops` fetches operators' decisions from other hosts and returns whether any is new; it
+    is called once, for a training that exists.
     """
     log = emitter.log
     log_id = log.log_id(LOG_TIMEOUT_S, stop)
-    # Records that dead processes left in the spool belong to the history that is read now.
+    # Records that dead processes left in the spool belong to the history read now.
     log.wait_shipped(LOG_TIMEOUT_S, stop)
     states = [_for_log(state, log_id) for state in resume_state.find_states(run_folder)]
     log_ends = resume_state.bounds_to_json(log.lower_bounds())
@@ -184,7 +184,7 @@ def read_recorded_training(
                 since=resume_state.bounds_from_json(newest.since) if newest else {},
             )
         except MismatchError:
-            # It may be about a record that was given up on another host.
+            # It may concern a record that was given up on another host.
             if has_fetched or not fetch_drops():
                 raise
             has_fetched = True
@@ -197,12 +197,12 @@ def read_recorded_training(
         counting = valid_states(states, stream, training_id)
         if counting[:1] == states[:1]:
             return RecordedTraining(run_name, history, counting, log_id, log_ends)
-        # The bounds of a state that does not count may be too late.
+        # The offsets of a state that does not count may be too late.
         states = counting
 
 
 def _for_log(state: SavedState, log_id: str) -> SavedState:
-    """A state whose offsets hold in this log; those of another log are dropped."""
+    """A state whose offsets are valid in this log; offsets of another log are dropped."""
     if state.manifest.log_id == log_id:
         return state
     manifest = replace(state.manifest, log_id=log_id, log_start={}, since={})

@@ -3,8 +3,8 @@
     <run>/state/generation-0/step-000012/   the learner's files, then manifest.json
     <run>/checkpoints/generation-0/step-000010/   the adapter in PEFT's layout, kept
 
-A state without a manifest does not count. A manifest may be ahead of the log: it carries the events
-that its step still has to emit.
+A state without a manifest does not count. A manifest may be ahead of the log: it contains the
+events that its step still has to emit.
 """
 
 import json
@@ -26,13 +26,13 @@ from schemas.upcasting import upcast
 
 FORMAT = 1
 NUM_KEPT = 2
-"""The newest state, and the one before in case the newest is damaged."""
+"""The newest state, and the previous one in case the newest is damaged."""
 MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationSummary:
-    """The result of an evaluation, as far as later steps need it."""
+    """The part of an evaluation's result that later steps need."""
 
     label: str
     """`baseline`, `eval-20`, `eval-20-sampled`."""
@@ -42,21 +42,21 @@ class EvaluationSummary:
     episodes: int
     by_task: dict[str, float] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
-    """Its other numbers, under tinker-cookbook's names."""
+    """Other metrics, under tinker-cookbook's names."""
     by_skill: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Skill -> (scored sessions whose entry needs it, right ones); empty without skills."""
+    """Skill -> (scored sessions whose entry needs it, solved ones); empty without skills."""
     temperature: float | None = None
     """0 is greedy. None: recorded by an older release, or no episodes were sampled."""
     split: Split | None = None
-    """As in `EvaluationCreated`."""
+    """See `EvaluationCreated`."""
     num_tasks: int | None = None
-    """Distinct tasks. None as for the temperature."""
+    """Number of distinct tasks. None in the same cases as `temperature`."""
     task_source: str | None = None
-    """Short name of the tasks. None as for the temperature."""
+    """Short name of the tasks. None in the same cases as `temperature`."""
     evaluation_id: str | None = None
-    """Row id. None as for the temperature."""
+    """Row id. None in the same cases as `temperature`."""
     counts: dict[str, TaskCount] = field(default_factory=dict)
-    """By task; empty as for the temperature."""
+    """Counts by task. Empty in the cases in which `temperature` is None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +74,13 @@ class Manifest:
     """`topic/partition` -> an offset at or before any record of a later step's rollouts."""
     evaluations: tuple[EvaluationSummary, ...] = ()
     pending: tuple[dict[str, JsonValue], ...] = ()
-    """The step's events that follow the state: {"type", "version", "data"}."""
+    """The step's events that are emitted after the state: {"type", "version", "data"}."""
     past_sessions: tuple[str, ...] = ()
-    """Right sessions, oldest first, that the next step's first prompts show."""
+    """Solved sessions that the next step's first prompts show, oldest first."""
     moving_baseline: float = 0.0
     """Moving average of the rewards of all steps so far; 0 unless it is the baseline."""
     claim_epoch: int = 0
-    """Epoch of the training's stream under which it was saved; 0: by an older release."""
+    """Epoch of the training's stream under which it was saved; 0 for an older release."""
     claim_source: str = ""
     """The writer of that epoch."""
     format: int = FORMAT
@@ -90,14 +90,14 @@ _MANIFEST = TypeAdapter(Manifest)
 
 
 class SavedState(NamedTuple):
-    """A whole state."""
+    """A complete state."""
 
     manifest: Manifest
     folder: Path
 
 
 def bounds_to_json(bounds: Mapping[TopicPartition, int]) -> dict[str, int]:
-    """Offsets as a manifest has them."""
+    """Offsets in the form used by manifests."""
     return {f"{at.topic}/{at.partition}": offset for at, offset in bounds.items()}
 
 
@@ -110,19 +110,19 @@ def bounds_from_json(bounds: Mapping[str, int]) -> dict[TopicPartition, int]:
 
 
 def pending_to_json(payload: Payload) -> dict[str, JsonValue]:
-    """An event as a manifest carries it."""
+    """An event in the form used by manifests."""
     data = payload.model_dump(mode="json")
     return {"type": payload.TYPE, "version": payload.VERSION, "data": data}
 
 
 def pending_from_json(pending: Mapping[str, Any]) -> Payload:
-    """The inverse of `pending_to_json`; also reads what an older release saved."""
+    """The inverse of `pending_to_json`; also reads the format of older releases."""
     version, data = upcast(pending["type"], int(pending["version"]), pending["data"])
     return BY_TYPE[pending["type"], version].model_validate(data, extra="ignore")
 
 
 def begin_state(run: Path, generation: int, step: int) -> Path:
-    """An empty folder for a state; what an interrupted process left of it is removed."""
+    """Create an empty folder for a state, removing the remains of an interrupted one."""
     folder = _folder(run, generation, step)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -130,7 +130,7 @@ def begin_state(run: Path, generation: int, step: int) -> Path:
 
 
 def commit_state(folder: Path, manifest: Manifest) -> None:
-    """Make the state count: its manifest becomes durable under its name."""
+    """Write the manifest durably, which makes the state count."""
     write_durably(folder / MANIFEST, json.dumps(asdict(manifest), indent=1))
     sync_folder(folder.parent)
 
@@ -144,7 +144,7 @@ def update_manifest(run: Path, manifest: Manifest) -> None:
 def drop_old_states(run: Path, generation: int, step: int) -> None:
     """Keep the `NUM_KEPT` newest states of this generation up to `step`.
 
-    Every other folder up to it goes, also what a killed process left of a state.
+    Removes every other folder up to `step`, including incomplete states of killed processes.
     """
     in_order = {
         (len(path.name), path.name): path
@@ -161,7 +161,7 @@ def drop_old_states(run: Path, generation: int, step: int) -> None:
 
 
 def find_states(run: Path) -> list[SavedState]:
-    """Every whole state, newest first. Damaged manifests are skipped."""
+    """Every complete state, newest first. Damaged manifests are skipped."""
     found = []
     for path in (run / "state").glob(f"generation-*/step-*/{MANIFEST}"):
         try:
@@ -179,19 +179,19 @@ def _folder(run: Path, generation: int, step: int) -> Path:
 
 
 def checkpoint_folder(run: Path, generation: int, step: int) -> Path:
-    """Where a run keeps the checkpoint of a step."""
+    """Folder in which a run keeps the checkpoint of a step."""
     return run / "checkpoints" / f"generation-{generation}" / f"step-{step:06d}"
 
 
 def write_config(run: Path, config: dict[str, JsonValue]) -> None:
-    """Keep the whole configuration next to the states, for evaluations of them."""
+    """Store the whole configuration next to the states, for evaluating them."""
     write_durably(run / "config.json", json.dumps(config, indent=1))
 
 
 def read_run_config(run: Path) -> dict[str, JsonValue]:
-    """The configuration kept by `write_config`. FileNotFoundError when the run never began.
+    """The configuration stored by `write_config`.
 
-    ValueError or TypeError when it is not one.
+    Raises FileNotFoundError if the run never began, ValueError or TypeError if it is invalid.
     """
     text = (run / "config.json").read_text(encoding="utf-8")
     try:

@@ -1,7 +1,7 @@
 """The folder with a training's states and checkpoints: CUA_HOME/runs/NAME, or its --log-path.
 
-A folder elsewhere is linked from runs/NAME, so that the training's name alone finds it again. Where
-runs/NAME is a folder itself, of an older generation, the file `moved-to` in it names the newer one.
+A folder elsewhere is linked from runs/NAME, so that the training's name is enough to find it. If
+runs/NAME is itself a folder, of an older generation, its file `moved-to` names the newer one.
 """
 
 from pathlib import Path
@@ -14,14 +14,14 @@ from schemas.installation import Installation
 MOVED_TO = "moved-to"
 MAX_NAMED = 5
 BEFORE_ANY_STATE = frozenset({"lock", "writers", "lost+found"})
-"""What a start makes before the training's name leads to its folder, and what every disk has."""
+"""Files created before the training's name leads to its folder, and one of every disk."""
 
 
 def find_run_folder(installation: Installation, name: str, log_path: Path | None = None) -> Path:
     """The training's folder, which need not exist yet.
 
-    UsageError when it holds another training, or anything else while it is not this training's;
-    NotFoundError when runs/NAME links to a folder that is missing.
+    Raises UsageError if it holds another training, or if it is not this training's and not empty;
+    NotFoundError if runs/NAME links to a missing folder.
     """
     known = known_folder(installation, name)
     folder = log_path or known
@@ -50,10 +50,10 @@ def find_run_folder(installation: Installation, name: str, log_path: Path | None
 
 
 def _foreign(installation: Installation, name: str, folder: Path) -> list[str]:
-    """Names of what lies in a folder that is not this training's; empty for one that is.
+    """Names of the contents of a folder that is not this training's; empty if it is.
 
-    Ours is one with a state, one that the training's name leads to, and one whose config.json names
-    it: a process that was killed early leaves no state.
+    It is this training's if it has a state, if the training's name leads to it, or if its
+    config.json names it: a process that was killed early leaves no state.
     """
     if find_states(folder) or folder.resolve() == known_folder(installation, name).resolve():
         return []
@@ -77,9 +77,9 @@ def training_in(folder: Path) -> str | None:
 
 
 def check_not_elsewhere(installation: Installation, name: str, folder: Path) -> None:
-    """UsageError when `folder` has no state of the training and its known folder has one.
+    """Raises UsageError if `folder` lacks a state of the training and its known folder has one.
 
-    Training in `folder` would begin again and supersede what the known folder holds.
+    Training in `folder` would start again and supersede the contents of the known folder.
     """
     known = known_folder(installation, name)
     if folder != known and find_states(known) and not find_states(folder):
@@ -88,7 +88,7 @@ def check_not_elsewhere(installation: Installation, name: str, folder: Path) -> 
 
 
 def link_run_folder(installation: Installation, name: str, folder: Path) -> None:
-    """Make the name alone lead to `folder`. A real folder runs/NAME keeps what it holds."""
+    """Link the name to `folder`. If runs/NAME is a real folder, it keeps its contents."""
     named = _named(installation, name)
     if folder == named:
         (named / MOVED_TO).unlink(missing_ok=True)

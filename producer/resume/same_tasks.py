@@ -1,7 +1,7 @@
-"""Refuses to continue a training whose task sources give other tasks than it was begun with.
+"""Refuses to resume a training if its task sources now give other tasks than at its beginning.
 
-A file, a table of earlier tasks and a judge's endpoint are asked again by every process, and the
-configuration, which names only the source, does not show that the tasks changed.
+Every process reads its sources again (a file, a table of earlier tasks, a judge's endpoint). The
+configuration names only the source and so does not show that the tasks changed.
 """
 
 from collections.abc import Sequence
@@ -13,23 +13,23 @@ from schemas.task import TaskStated
 from schemas.training import TrainingCreated, TrainingResumed, TrainingStarted
 
 FIELDS = ("name", "description", "max_steps", "validation_query", "expected_result")
-"""What a change is named by, and all that is compared with a statement of an older writer, whose
-definition is not known."""
+"""Fields named in messages about a change. For a task recorded by an older writer, whose definition
+is not known, only these are compared."""
 MOST_NAMED = 5
-"""Changed tasks that the message names."""
+"""Maximum number of changed tasks that the message names."""
 
 
 def check_same_tasks(own: StreamHistory, tasks: Sequence[TaskStated]) -> None:
-    """UsageError unless `tasks` are those that the training was trained with last, in order.
+    """Raises UsageError unless `tasks` are those the training last used, in the same order.
 
-    `own`: the training's stream. A training that no process began to train takes any tasks.
+    `own`: the training's stream. A training that no process has begun to train accepts any tasks.
     """
     before = _trained_with(own)
     if before is None:
         return
     now = tasks
     if any(task.definition is None for task in before):
-        # Older writers stated tasks that are also evaluated on twice.
+        # Older writers recorded tasks twice if they were also evaluated on.
         before, now = _once(before), _once(tasks)
     if len(before) == len(now) and all(map(_is_same, before, now)):
         return
@@ -38,7 +38,7 @@ def check_same_tasks(own: StreamHistory, tasks: Sequence[TaskStated]) -> None:
 
 
 def _trained_with(own: StreamHistory) -> list[TaskStated] | None:
-    """The tasks that the last process which stated them all trains with; None: no process did."""
+    """The tasks of the last process that began to train; None if no process did."""
     whole: list[TaskStated] | None = None
     stated: list[TaskStated] | None = None
     generation = 0
@@ -49,7 +49,7 @@ def _trained_with(own: StreamHistory) -> list[TaskStated] | None:
         elif isinstance(payload, TrainingResumed):
             stated = []
             if payload.generation > generation and payload.current_step == 0:
-                # Overwritten, which accepts other tasks, by a process that may have died since.
+                # An overwrite accepts other tasks, but its process may have died since.
                 whole = None
             generation = payload.generation
         elif isinstance(payload, TaskStated) and stated is not None:
@@ -74,14 +74,14 @@ def _changed_fields(before: TaskStated, now: TaskStated) -> list[str]:
 
 
 def _changed_part(before: TaskStated, now: TaskStated) -> str:
-    """What changed, where it is none of `FIELDS`."""
+    """What changed, if it is none of `FIELDS`."""
     old, new = before.definition or {}, now.definition or {}
     is_entry = bool(old) and old.get("entry") != new.get("entry")
     return "table, database or gold" if is_entry else "definition"
 
 
 def _changes(before: Sequence[TaskStated], now: Sequence[TaskStated]) -> str:
-    """What changed, in the words of the first few tasks."""
+    """Describes the first few changed tasks."""
     old = {task.task_id: task for task in before}
     new = {task.task_id: task for task in now}
     changes = [f"{task_id!r} is gone" for task_id in old if task_id not in new]

@@ -1,7 +1,7 @@
 """A recipe's output folder with a time stamp in its name, `outputs/{TIMESTAMP}`.
 
-A command that is given again, after its process was killed, continues in the folder that it made;
-each new training has a folder of its own.
+A command repeated after its process was killed continues in the folder that it created; each new
+training gets its own folder.
 """
 
 import re
@@ -20,17 +20,17 @@ STAMP: Final = "{TIMESTAMP}"
 STAMPED: Final = r"\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d"
 OF_THE_PROCESS: Final = frozenset({"log_path", "training_name", "behavior_if_log_dir_exists"})
 GOING_ON: Final = frozenset({None, "ask", "resume"})
-"""Of `behavior_if_log_dir_exists`; the others mean a folder that was named, not one of before."""
+"""Values of `behavior_if_log_dir_exists` that resume; others mean a new folder."""
 
 
 def with_stamped_folder(
     given: Mapping[str, Any], installation: Installation, now: datetime
 ) -> dict[str, Any]:
-    """The fields with the stamp in `log_path` filled in: that of the training that goes on, or now.
+    """Fill the stamp in `log_path`: the resumed training's, or else the current time.
 
-    Goes on: the training of the name that is given; without a name the newest one with these
-    settings that has not reached its last step, unless `behavior_if_log_dir_exists` asks for
-    anything else than going on.
+    A given name resumes the training of that name. Otherwise the newest training with these
+    settings that has not reached its last step is resumed, unless `behavior_if_log_dir_exists` asks
+    for something other than resuming.
     """
     fields = dict(given)
     pattern = str(fields.get("log_path") or "")

@@ -1,7 +1,8 @@
-"""What the log holds of a training that an earlier process left: enough to redo nothing.
+"""The log's record of a training that an earlier process left, so that nothing is done twice.
 
-It is read once, before anything is emitted. What cannot be read refuses its training as it parks it
-in the tables; what others left in the log stops nobody. Knows nothing of the disk's saved states.
+It is read once, before anything is emitted. An unreadable record of the training stops it, just as
+it parks the training's stream in the tables; other streams' records stop nothing. Knows nothing of
+the states on disk.
 """
 
 from collections import Counter
@@ -38,24 +39,24 @@ class RecordedEvaluation:
 
     @property
     def id(self) -> UUID:
-        """Its row's."""
+        """The id of its row."""
         return stream_owner(self.stream.subject)
 
     @property
     def label(self) -> str:
-        """As in a manifest: `baseline`, `eval-20-sampled`."""
+        """Label as in a manifest: `baseline`, `eval-20-sampled`."""
         created = self.created
         return evaluation_label(created.kind, created.step, created.temperature)
 
     @property
     def status(self) -> str | None:
-        """One of its groups may fail without that it fails."""
+        """The evaluation's own status; a failed group does not make it fail."""
         table = "baseline" if self.created.kind == "baseline" else "eval"
         return self.stream.statuses.get((table, self.id))
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more is to come of it."""
+        """Whether no further events of it will follow."""
         return self.status in MACHINES["eval"].ends
 
 
@@ -65,16 +66,16 @@ class TrainingHistory:
 
     streams: dict[str, StreamHistory] = field(default_factory=dict)
     training_id: UUID | None = None
-    """None: streams that belong to no training."""
+    """None for streams that belong to no training."""
     ends: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Offsets at or before every record that was not read; a missing partition means 0."""
     drops: Drops = field(default_factory=Drops)
-    """What operators gave up."""
+    """Records and gaps of the log that operators gave up."""
     _garbled: dict[str, StreamHistory] = field(default_factory=dict)
-    """Streams of which only records were met that are no events of theirs."""
+    """Streams of which only unreadable records have been seen."""
 
     def read(self, envelope: Envelope, value: bytes) -> None:
-        """One record of the log, in log order; `value`: its bytes."""
+        """Take one record of the log, in log order; `value` is its bytes."""
         subject = envelope.subject
         if subject not in self.streams:
             garbled = self._garbled.pop(subject, None)
@@ -82,10 +83,10 @@ class TrainingHistory:
         self.streams[subject].read(envelope, value)
 
     def read_unreadable(self, key: str, value: bytes) -> None:
-        """A record that is no event of its key's stream.
+        """Take a record that is not a valid event of its key's stream.
 
-        UnreadableError unless an operator gave it up. The stream is the training's only once an
-        event of it says so.
+        Raises UnreadableError unless an operator gave the record up. The stream belongs to the
+        training only once a valid event of it says so.
         """
         known = self.streams.get(key) or self._garbled.setdefault(
             key, StreamHistory(key, drops=self.drops)
@@ -93,7 +94,7 @@ class TrainingHistory:
         known.read_value(value)
 
     def of(self, subject: str) -> StreamHistory:
-        """One stream; empty when the log has none of it."""
+        """The stream of `subject`; empty if the log has none."""
         return self.streams.get(subject) or StreamHistory(subject)
 
     @property
@@ -102,17 +103,17 @@ class TrainingHistory:
         return self.of(f"training/{self.training_id}")
 
     def payloads_of(self, subject: str, kind: type[PayloadT]) -> list[PayloadT]:
-        """Payloads of this type of one stream, in order."""
+        """Payloads of this type in one stream, in order."""
         payloads = (event.payload for event in self.of(subject).events)
         return [payload for payload in payloads if isinstance(payload, kind)]
 
     def own_payloads(self, kind: type[PayloadT]) -> list[PayloadT]:
-        """Those of the training's own stream."""
+        """Payloads of this type in the training's own stream."""
         return self.payloads_of(f"training/{self.training_id}", kind)
 
     @property
     def newest_configuration(self) -> TrainingCreated | TrainingResumed:
-        """The event that recorded it."""
+        """The event that recorded the newest configuration."""
         found = self.own_payloads(Payload)[::-1]
         return next(item for item in found if isinstance(item, TrainingCreated | TrainingResumed))
 
@@ -122,7 +123,7 @@ class TrainingHistory:
         return next((item.current_step for item in resumed if item.generation == generation), 0)
 
     def stated_percent(self, generation: int, total_steps: int) -> float:
-        """The training's progress as stated last for this generation and number of steps, 0-100."""
+        """Last recorded progress (0-100) for this generation and number of steps."""
         percent, stated_for = 0.0, (0, 0)
         for payload in self.own_payloads(Payload):
             if isinstance(payload, TrainingCreated | TrainingResumed):
@@ -134,11 +135,11 @@ class TrainingHistory:
         return percent if stated_for == (generation, total_steps) else 0.0
 
     def steps_begun(self, generation: int) -> list[StepCreated]:
-        """Every step of a generation."""
+        """All steps of a generation that were begun."""
         return [step for step in self.own_payloads(StepCreated) if step.generation == generation]
 
     def last_step(self, generation: int, status: str | None = None) -> int:
-        """The highest step of a generation that was begun, or has this status; 0: none."""
+        """The highest step of a generation that was begun or has this status; 0 if none."""
         statuses = self.own.statuses
         return max(
             (
@@ -166,7 +167,7 @@ class TrainingHistory:
         ]
 
     def has_failed_parts(self, generation: int) -> bool:
-        """Whether a step or a scheduled evaluation of the generation has failed: both are final."""
+        """Whether a step or a scheduled evaluation of the generation failed, which is final."""
         return self.last_step(generation, "failed") > 0 or any(
             item.status == "failed" for item in self.scheduled(generation)
         )
@@ -174,7 +175,7 @@ class TrainingHistory:
     def has_given_up_evaluation(self, generation: int, known: Collection[str]) -> bool:
         """Whether an operator gave up the rest of a scheduled evaluation before its result.
 
-        `known`: labels of those whose result is known from elsewhere.
+        `known`: labels of evaluations whose result is known from elsewhere.
         """
         return any(
             item.stream.is_abandoned and item.label not in known and not item.has_ended
@@ -182,16 +183,16 @@ class TrainingHistory:
         )
 
     def has_unfinished(self, generation: int, step: int) -> bool:
-        """Whether a step after `step` or an evaluation of the generation has begun and not ended.
+        """Whether a step after `step` was begun or a scheduled evaluation has not ended.
 
-        Also a step that has ended: it is later than the one that the next process goes on after.
+        A later step counts even if it has ended, because the next process resumes after `step`.
         """
         return self.last_step(generation) > step or any(
             not item.has_ended for item in self.scheduled(generation)
         )
 
     def num_scored_by_group(self) -> Counter[UUID]:
-        """Finished rollouts of each group."""
+        """Number of finished rollouts per group."""
         ends = [
             (history.events[0].payload, history.events[-1].payload)
             for history in self.streams.values()
@@ -204,12 +205,12 @@ class TrainingHistory:
         )
 
     def evaluation_finished(self, evaluation_id: UUID) -> EvaluationFinished | None:
-        """The result of an evaluation; None while it has none."""
+        """The result of an evaluation; None if it has none yet."""
         subject = stream("evaluation", evaluation_id)
         return next(iter(self.payloads_of(subject, EvaluationFinished)), None)
 
     def sampled_rollouts(self, step_id: UUID) -> set[UUID]:
-        """Rollouts of a step whose use is recorded."""
+        """Ids of a step's rollouts whose use in the update is recorded."""
         return {
             sample.rollout_id
             for chosen in self.own_payloads(SamplesChosen)
@@ -218,7 +219,7 @@ class TrainingHistory:
         }
 
     def dropped_groups(self) -> set[UUID]:
-        """Groups that are recorded as dropped."""
+        """Ids of groups recorded as dropped."""
         return {item.group_id for item in self.own_payloads(GroupDropped)}
 
 
@@ -229,15 +230,15 @@ def read_training_history(
     start: Mapping[TopicPartition, int],
     since: Mapping[TopicPartition, int],
 ) -> TrainingHistory:
-    """The training's own stream from `start`, its other streams from `since`.
+    """Read the training's own stream from `start` and its other streams from `since`.
 
-    MismatchError for a record that cannot be read.
+    Raises MismatchError for a record that cannot be read.
     """
     history = read_own_stream(log, training_id, start)
     own = stream("training", training_id)
     topic = TOPICS["training"]
     if own not in history.streams:
-        # Nothing of a training is emitted before its claim was read back: it is new.
+        # A training emits nothing before its claim was read back, so this one is new.
         log.check_whole([own])
         return history
     for name in TOPIC_NAMES:
@@ -250,10 +251,10 @@ def read_training_history(
 def read_own_stream(
     log: EventLog, training_id: UUID, start: Mapping[TopicPartition, int]
 ) -> TrainingHistory:
-    """The training's own stream alone.
+    """Read only the training's own stream.
 
-    MismatchError for a record that cannot be read, and for a training whose creation an operator
-    gave up.
+    Raises MismatchError for a record that cannot be read, and for a training whose creation an
+    operator gave up.
     """
     ends, drops = log.lower_bounds(), log.operator_drops()
     history = TrainingHistory(training_id=training_id, ends=ends, drops=drops)
@@ -272,16 +273,16 @@ def read_own_stream(
 def _read_into(
     history: TrainingHistory, training_id: UUID, records: Iterable[tuple[str, bytes]]
 ) -> None:
-    """Take the records of the training's streams.
+    """Read the records of the training's streams into `history`.
 
-    MismatchError for one that cannot be read, as the tables park its stream. What others left under
-    keys that are no stream of this training is no error.
+    Raises MismatchError for one that cannot be read, since it parks its stream in the tables.
+    Records under keys that are not streams of this training are ignored.
     """
     own = stream("training", training_id)
     needle = str(training_id).encode()
     unreadable: dict[str, UnreadableError] = {}
     for key, value in records:
-        # Whatever has the key of its stream counts for the tables, if only as what parks it.
+        # The tables count any record with the key of a stream, even if it only parks that stream.
         is_of_training = key == own or key in history.streams
         # Most records of a shared log belong to other trainings: filter before parsing.
         if not is_of_training and needle not in value:

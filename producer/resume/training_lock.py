@@ -1,10 +1,10 @@
-"""One process per training: a lock in the run's folder, and whether the last writer may still live.
+"""One process per training: a lock in the run's folder, and whether the last writer may be alive.
 
-The lock is released when its process dies. Every process that holds it writes its source to the
-folder before it claims the training, so a source that is in the file of a folder whose lock is ours
-is dead. Nothing else proves that: containers share host names and process ids, another CUA_HOME has
-another lock, and so has the copy of a home, whose file names the sources of the original. So each
-line names the file that it was written to.
+The lock is released when its process dies. Every process that holds it writes its source to a file
+in the folder before it claims the training. If we hold the folder's lock, every source in that file
+is therefore dead. Nothing else proves this: containers share host names and process ids, another
+CUA_HOME has another lock, and so has a copied home, whose file names the original's sources. Each
+line therefore names the file to which it was written.
 
     <run>/writers   source and file (device:inode) a line, with a tab between them
 """
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class TrainingLock:
-    """The lock of a training's folder, held."""
+    """The held lock of a training's folder."""
 
     def __init__(self, path: Path, name: str) -> None:
         self._path = path
@@ -37,7 +37,7 @@ class TrainingLock:
         self._inode = path.stat().st_ino
 
     def check(self) -> None:
-        """TakenOverError when another process has taken the training over (--takeover)."""
+        """Raises TakenOverError if another process has taken the training over (--takeover)."""
         try:
             is_ours = self._path.stat().st_ino == self._inode
         except FileNotFoundError:
@@ -52,11 +52,11 @@ class TrainingLock:
 
 @contextmanager
 def training_lock(folder: Path, name: str, *, takeover: bool = False) -> Iterator[TrainingLock]:
-    """Hold the training's lock. CuaTrainError names the process that holds it.
+    """Hold the training's lock. Raises CuaTrainError naming the process that holds it.
 
-    `takeover`: take it from that process, which finds out by `TrainingLock.check`. UsageError when
-    the folder or the lock in it cannot be used. A folder that was made for the lock and got nothing
-    else is removed again.
+    `takeover` takes it from that process, which notices in `TrainingLock.check`. Raises UsageError
+    if the folder or the lock in it is unusable. Removes a folder that was created for the lock and
+    is otherwise empty.
     """
     is_new = not folder.exists()
     try:
@@ -81,7 +81,7 @@ def training_lock(folder: Path, name: str, *, takeover: bool = False) -> Iterato
             )
             raise CuaTrainError(message, ways=ways) from None
         logger.warning("taking training %r over from %s", name, holder)
-        # The other process keeps the lock of a file without a name.
+        # The other process keeps its lock on the file, which no longer has a name.
         path.unlink(missing_ok=True)
         lock.acquire()
     except OSError as error:
@@ -95,7 +95,7 @@ def training_lock(folder: Path, name: str, *, takeover: bool = False) -> Iterato
         path.write_text(holder, encoding="utf-8")
         yield TrainingLock(path, name)
     finally:
-        # A run that was refused leaves nothing. Unlinked before the release: whoever has opened
+        # A refused run leaves nothing behind. Unlink before releasing: a process that has opened
         # the file meanwhile sees that it has no name any more and opens a new one.
         if is_new and [path.name for path in folder.glob("*")] == [path.name]:
             path.unlink()
@@ -104,7 +104,7 @@ def training_lock(folder: Path, name: str, *, takeover: bool = False) -> Iterato
 
 
 def _holder(path: Path) -> str:
-    """Who holds the lock, for a person."""
+    """The lock's holder, for messages."""
     try:
         pid = int(json.loads(path.read_text(encoding="utf-8"))["pid"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -115,9 +115,9 @@ def _holder(path: Path) -> str:
 
 
 TAKEOVER_AFTER_S = 60.0
-"""A heartbeat younger than this means that the training still runs."""
+"""A heartbeat younger than this means that the training is still running."""
 ENDED = frozenset({"completed", "failed", "cancelled"})
-"""Its writer said that it ends."""
+"""Statuses with which a writer ends a training."""
 
 
 def refuse_active_writer(
@@ -129,9 +129,9 @@ def refuse_active_writer(
     *,
     is_log_shared: bool,
 ) -> None:
-    """CuaTrainError when the training's last event is young and its writer is not proven dead.
+    """Raises CuaTrainError if the training's last event is recent and its writer may be alive.
 
-    The caller holds the lock of `run_folder`. A log that is not shared was copied with its home:
+    The caller holds the lock of `run_folder`. A log that is not shared was copied with its home, so
     no process writes to the copy, whatever runs in the original.
     """
     owner = stream.position.source
@@ -154,7 +154,7 @@ def refuse_active_writer(
 
 
 def add_writer(run_folder: Path, source: str) -> None:
-    """Before the claim: who reads this source in the log and gets our lock knows that it ended."""
+    """Add a source before its claim: whoever later gets the lock knows that the source is dead."""
     run_folder.mkdir(parents=True, exist_ok=True)
     path = _path(run_folder)
     with path.open("a", encoding="utf-8") as file:
@@ -163,7 +163,7 @@ def add_writer(run_folder: Path, source: str) -> None:
 
 
 def _writers(run_folder: Path, *, of_copied: bool) -> frozenset[str]:
-    """Those that were written to this file; `of_copied`: or to one that it is a copy of."""
+    """Sources written to this file; with `of_copied`, also to the file it is a copy of."""
     path = _path(run_folder)
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -175,7 +175,7 @@ def _writers(run_folder: Path, *, of_copied: bool) -> frozenset[str]:
 
 
 def file_identity(path: Path) -> str:
-    """Which file or folder it is; a copy is another one. FileNotFoundError."""
+    """Identify a file or folder; a copy has another identity. Raises FileNotFoundError."""
     status = path.stat()
     return f"{status.st_dev}:{status.st_ino}"
 

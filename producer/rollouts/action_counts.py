@@ -1,4 +1,4 @@
-"""How many actions an episode took, repeated and got wrong: as a finished rollout records it."""
+"""Counts an episode's actions, repeats and errors for the finished rollout's event."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ class ActionCounts(TypedDict):
 
 
 def count_actions(actions: Sequence[TakenAction]) -> ActionCounts:
-    """Of all turns' actions, in order."""
+    """Count the actions of all turns, given in order."""
     errors = Counter(action.error_type for action in actions)
     calls = [(action.tool_name, action.tool_args) for action in actions]
     return ActionCounts(

@@ -1,7 +1,7 @@
-"""The end of each device as it really was: released in time, released late, or leaked.
+"""Records how each device really ended: released in time, released late, or leaked.
 
-An episode records how it ended; whether its device has ended is known only once `close` has
-returned, which for a device that hangs may be much later, or never.
+The end of an episode is recorded at once. Whether its device is gone is known only once `close`
+has returned, which for a hung device may be much later, or never.
 """
 
 import logging
@@ -40,11 +40,11 @@ class LeftDevices:
 
     @property
     def num_leaked(self) -> int:
-        """Those that may still run."""
+        """Devices that may still be running."""
         return len(self._running)
 
     def seal(self) -> None:
-        """Before the emitter closes: from now on no late release is recorded. Names the leaks."""
+        """Stop recording late releases and report the leaks. Call before the emitter closes."""
         with self._lock:
             self._is_sealed = True
             leaked = list(self._running)
@@ -57,13 +57,13 @@ class LeftDevices:
             )
 
     def add(self, device: "Device") -> None:
-        """It outlives its rollout."""
+        """Add a device that outlived its rollout."""
         with self._lock:
             self._running.append(device)
             self._num_left += 1
 
     def release(self, device: "Device", record: Callable[[], None]) -> None:
-        """It has ended after all; `record` is called unless sealed."""
+        """Remove a device that was released after all; calls `record` unless sealed."""
         with self._lock:
             if not self._is_sealed and device in self._running:
                 self._running.remove(device)
@@ -89,23 +89,23 @@ class Device:
         self._lock = threading.RLock()
         self._is_leaked = self._is_over = False
         self.failure: str | None = None
-        """Why it failed; set before its end."""
+        """Why the device failed; set before its end is recorded."""
         self.status_message: str | None = None
-        """Why it ends; None: its rollout ended."""
+        """Why the device ends; None: its rollout ended."""
 
     @property
     def description(self) -> str:
-        """For people: the provider's id and the rollout."""
+        """Readable description: the provider's id and the rollout."""
         name = self._environment.provider_id or f"a {self._environment.env_type} without an id yet"
         return f"{name} (of rollout {self._rollout_name})"
 
     @property
     def is_over(self) -> bool:
-        """Whether its end, or that it leaked, is recorded."""
+        """Whether its release or leak has been recorded."""
         return self._is_over or self._is_leaked
 
     def released(self) -> None:
-        """`close` has returned."""
+        """Record the release, after `close` has returned."""
         with self._lock:
             if self._is_over:
                 return
@@ -122,7 +122,7 @@ class Device:
             self._stream.close()
 
     def leak(self, reason: str) -> None:
-        """It was not released, and its rollout is over."""
+        """Record that its rollout is over and the device was not released."""
         with self._lock:
             if self._is_over or self._is_leaked:
                 return
@@ -131,7 +131,7 @@ class Device:
             self._left.add(self)
 
     def _record_late(self) -> None:
-        # The process may be ending: then the leak stands, which is what a reader must assume.
+        # If the process is ending, the recorded leak stands, which is what a reader must assume.
         with suppress(CuaTrainError, ValueError):
             self._stream.emit(EnvironmentReleased(released_at=self._clock()))
             self._stream.close()

@@ -1,12 +1,12 @@
-"""Runs many episodes at once and has the policy sample for all that are ready as one batch.
+"""Runs many episodes at once; the policy samples for all that are ready as one batch.
 
-Simulated devices run in lockstep: every episode under way has its answer before a batch is sampled,
-and free places are filled in the plans' order before that. So the batches, whose sizes change a
-log-prob's last bits, follow from the plans alone. A real device's answers are another's every time,
-and waiting for the slowest would cost most of the time; there a batch waits `BATCH_WAIT_S`.
+Simulated devices run in lockstep: before a batch is sampled, every running episode has its answer
+and free places are filled in the order of the plans. The batches, whose sizes change the last bits
+of a log-prob, therefore depend only on the plans. Real devices answer differently every time, and
+waiting for the slowest would cost most of the time, so their batches wait only `BATCH_WAIT_S`.
 
-It knows no groups: plans go in, results come out, those of one round in the order of their places.
-A retry is a plan that the caller submits.
+The engine knows no groups: it takes plans and yields results, those of one round in the order of
+their places. A retry is a plan that the caller submits.
 """
 
 import logging
@@ -32,25 +32,25 @@ from producer.rollouts.running import FinishedEpisode, RunningEpisode
 logger = logging.getLogger(__name__)
 
 BATCH_WAIT_S = 0.05
-"""How long the first rollout that is ready waits for those on real devices to join its batch."""
+"""How long the first ready rollout waits for those on real devices to join its batch."""
 
 CLOSE_GRACE_S = 5.0
 """When a run is stopped: how long its devices have to close before they count as leaked."""
 
 STOP_CHECK_S = 1.0
-"""A request to stop is noticed after so long, whatever the devices do."""
+"""Longest time until a stop request is noticed, whatever the devices do."""
 
 EnvironmentFactory = Callable[[RolloutPlan], Environment]
 
 
 class RolloutEngine:
-    """The rollout engine.
+    """Runs plans and yields their results. Not thread-safe.
 
-    Guarantees: at most `max_concurrent` environments exist, hung ones apart; every plan yields one
-    result; batches of episodes on simulated devices and the order of their results are a function
-    of the plans and of what the devices answer, never of when; when `run` is closed or interrupted,
-    episodes under way are recorded as cancelled and their devices closed, or recorded as leaked
-    after `CLOSE_GRACE_S`. Not thread-safe.
+    Guarantees: at most `max_concurrent` environments exist, not counting hung ones. Every plan
+    yields one result. On simulated devices, batches and the order of results depend on the plans
+    and on the devices' answers, never on timing. When `run` is closed or interrupted, running
+    episodes are recorded as cancelled and their devices closed, or recorded as leaked after
+    `CLOSE_GRACE_S`.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class RolloutEngine:
         self._pending: deque[RolloutPlan | FinishedEpisode] = deque()
         self._active: list[RunningEpisode | FinishedEpisode] = []
         self._made: dict[UUID, Environment] = {}
-        """Environments that were made before their plan's turn came."""
+        """Environments created before their plan's turn came."""
         self._has_drifted = False
         self._done: SimpleQueue[JobDone[RunningEpisode]] = SimpleQueue()
 
@@ -88,15 +88,15 @@ class RolloutEngine:
         self._pending.appendleft(plan) if first else self._pending.append(plan)
 
     def submit_finished(self, plan: RolloutPlan, turns: Sequence[Turn]) -> None:
-        """Queue an episode that an earlier process finished, where its plan would be.
+        """Queue an episode that an earlier process finished, in the place of its plan.
 
-        It has no result and emits nothing. It is sampled again only where that gives the others the
-        bits of an undisturbed run.
+        It yields no result and emits nothing. It is sampled again only if that reproduces the
+        batches, and so the exact bits, of an undisturbed run for the other episodes.
         """
         self._pending.append(FinishedEpisode(plan, turns, self._settings.max_tokens))
 
     def run(self) -> Generator[RolloutResult, None, None]:
-        """Results as they come, until no plan is left (plans may be submitted between results)."""
+        """Yield results as they arrive until no plan is left; plans may be added meanwhile."""
         try:
             if not self._repeats_batches():
                 self._pending = deque(
@@ -120,7 +120,7 @@ class RolloutEngine:
             self._pending.clear()
 
     def _repeats_batches(self) -> bool:
-        """Whether the batches of an undisturbed run can be had again, and are of use."""
+        """Whether an undisturbed run's batches can be reproduced, and doing so has a use."""
         first = next((plan for plan in self._pending if isinstance(plan, RolloutPlan)), None)
         if first is None or not self._policy.repeats_batches:
             return False
@@ -152,9 +152,9 @@ class RolloutEngine:
             running.begin()
 
     def _await_environments(self) -> None:
-        """Until every simulated device has answered or counts as hung.
+        """Wait until every simulated device has answered or counts as hung.
 
-        Others are waited for as long as nothing else is ready, and `BATCH_WAIT_S` after that.
+        Waits for real devices while nothing else is ready, and `BATCH_WAIT_S` after that.
         """
         waiting = {
             running
@@ -181,7 +181,7 @@ class RolloutEngine:
     def _next_jobs(
         self, waiting: set[RunningEpisode], until_s: float
     ) -> list[JobDone[RunningEpisode]]:
-        """What devices answered; empty when none did before the first deadline."""
+        """The devices' answers; empty if none arrives before the earliest deadline."""
         deadline_s = min(until_s, *(running.deadline_s for running in waiting))
         while True:
             left_s = max(0.0, deadline_s - monotonic())
@@ -239,7 +239,7 @@ class RolloutEngine:
     def _recorded(
         self, request: SampleRequest, recorded: Completion, sampled: Completion | None
     ) -> Completion:
-        """The recorded completion; the policy forgets what it sampled if that was another."""
+        """Return the recorded completion; the policy forgets what it sampled if that differs."""
         if sampled is not None and sampled.tokens != recorded.tokens:
             self._policy.forget(request.episode)
             if not self._has_drifted:
@@ -253,6 +253,6 @@ class RolloutEngine:
 
 
 def _place(running: RunningEpisode | FinishedEpisode) -> tuple[int, int, int]:
-    """Orders a batch."""
+    """Sort key that orders a batch."""
     plan = running.plan
     return plan.group_num, plan.env_index, plan.attempt

@@ -1,7 +1,7 @@
-"""One attempt at a task: the protocol of an episode, and the events that its steps emit.
+"""One attempt at a task: the protocol of an episode, and the events its steps emit.
 
-A generator that yields what it waits for (`requests`) and is resumed with the answer. Threads,
-batches and deadlines are the engine's.
+A generator that yields what it waits for (see `requests`) and is resumed with the answer. The
+engine owns threads, batches and deadlines.
 """
 
 import logging
@@ -69,7 +69,7 @@ logger = logging.getLogger(__name__)
 
 CANCEL_REASON = "the run was stopped"
 NUM_JUDGED_SCREENS = 3
-"""Screenshots that a judge sees: the last, and those before the last actions."""
+"""Number of screenshots shown to a judge: the last one, and those before the last actions."""
 
 
 class EpisodeSettings(SettingsGroup):
@@ -96,7 +96,7 @@ class EpisodeSettings(SettingsGroup):
 
 
 class Episode:
-    """One attempt. `run` is used once, from one thread."""
+    """One attempt at a task. Call `run` once, from one thread."""
 
     def __init__(
         self,
@@ -110,9 +110,9 @@ class Episode:
         clock: Callable[[], datetime],
         left_devices: LeftDevices | None = None,
     ) -> None:
-        """`environment` is only described here; what is done to it goes through requests.
+        """`environment` is only described here; all operations on it go through requests.
 
-        `policy_version`: at the beginning.
+        `policy_version` is the version at the start of the episode.
         """
         self.plan = plan
         self._environment = environment
@@ -141,10 +141,10 @@ class Episode:
         self._ends_on_parse_error = environment.ends_on_parse_error
 
     def run(self) -> Generator[Request, EpisodeAnswer, RolloutResult]:
-        """From creation to the end.
+        """Run the attempt from creation to its end.
 
-        Throw EpisodeFailedError into it when the environment fails: the attempt ends as failed.
-        Close it to cancel the attempt; the environment is then the caller's to close.
+        If the environment fails, throw EpisodeFailedError into the generator: the attempt ends as
+        failed. Close the generator to cancel; the caller must then close the environment.
         """
         self._create()
         try:
@@ -155,7 +155,7 @@ class Episode:
                 self.device.leak(str(failure))
                 return result
             try:
-                # The next attempt's device must not exist at the same time.
+                # The device of the next attempt must not exist at the same time.
                 yield from Close()
                 self.device.released()
             except EpisodeFailedError as error:
@@ -219,9 +219,9 @@ class Episode:
         )
 
     def _recorded_completion(self, observation: Observation) -> Completion | None:
-        """What an earlier process sampled for this turn; None once the device shows another screen.
+        """The recorded completion for this turn; None once the screen or policy version differs.
 
-        The turns played until then belong to the screens of this device, so the episode goes on.
+        The turns replayed so far match this device's screens, so the episode continues from there.
         """
         if len(self._turns) >= len(self._recorded):
             return None
@@ -244,7 +244,7 @@ class Episode:
     def _take_turn(
         self, request: SampleRequest, observation: Observation, sampled: Sampled, acted: Acted
     ) -> bool:
-        """Record the turn; whether it was the last."""
+        """Record the turn; return whether it was the last."""
         self._action_seconds += acted.seconds
         is_over = (
             acted.observation.is_over
@@ -282,7 +282,7 @@ class Episode:
         return is_over
 
     def _judged_task(self) -> Task | None:
-        """The task, if its validator is to be asked after the turn: a device answers at once."""
+        """The task, if its validator should run after this turn. A device answers at once."""
         is_asked = self._settings.validate_every_turn and self.plan.task.validation_type == "shell"
         return self.plan.task if is_asked else None
 
@@ -347,7 +347,7 @@ class Episode:
 
     @property
     def _sampled_version(self) -> int:
-        """Of the first turn, the oldest; before it, of the beginning."""
+        """Policy version of the first turn, the oldest; before any turn, the one at the start."""
         first = self._first_turn_version
         return self._policy_version if first is None else first
 
@@ -357,7 +357,7 @@ class Episode:
 
 
 def _is_same(recorded: Observation, observation: Observation) -> bool:
-    """Whether the policy is asked the same; how an action failed is no part of what it is asked."""
+    """Whether the policy gets the same prompt. How an action failed is not part of the prompt."""
     pictures = [
         None if screen is None else screen.ref
         for screen in (screenshot_of(recorded), screenshot_of(observation))

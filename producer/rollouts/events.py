@@ -25,7 +25,7 @@ from schemas.validation import ValidationRecorded
 
 
 def token_record(request: SampleRequest, tokens: SampledTokens) -> TokenRecord:
-    """What `TurnTaken` records of a completion that was sampled for `request`."""
+    """The token record in `TurnTaken` for a completion sampled for `request`."""
     return TokenRecord(
         prompt_extends=tokens.prompt_extends,
         prompt_tokens=encode_int32(tokens.prompt_tokens),
@@ -43,7 +43,7 @@ def token_record(request: SampleRequest, tokens: SampledTokens) -> TokenRecord:
 
 
 def new_prompt_images(request: SampleRequest, tokens: SampledTokens) -> Sequence[Screenshot]:
-    """The screenshots that the prompt has beyond the one it extends, oldest first."""
+    """Screenshots in the prompt that are not in the one it extends, oldest first."""
     turns = [*(turn.screenshot for turn in request.history), request.screenshot]
     shown = [screenshot for screenshot in turns if screenshot is not None]
     if tokens.prompt_extends is not None:
@@ -54,10 +54,10 @@ def new_prompt_images(request: SampleRequest, tokens: SampledTokens) -> Sequence
 
 
 def total_prompt_images(turns: Iterable[TurnTaken]) -> dict[int, int]:
-    """Turn number -> images of that turn's whole prompt, over the turns that it extends.
+    """Turn number -> number of images in that turn's whole prompt, including what it extends.
 
-    `turns` of one rollout in order; those without tokens are left out. KeyError for a turn that
-    extends one which is not among them.
+    `turns` are one rollout's, in order; turns without tokens are skipped. Raises KeyError if a turn
+    extends one that is not among them.
     """
     totals: dict[int, int] = {}
     for turn in turns:
@@ -69,16 +69,16 @@ def total_prompt_images(turns: Iterable[TurnTaken]) -> dict[int, int]:
 
 
 MAX_RESPONSE_CHARS = 1 << 18
-"""Many times what a policy of today writes in one turn."""
+"""Many times what today's policies write in one turn."""
 MAX_ACTIONS, MAX_ACTION_CHARS = 100, 1 << 14
-"""Four bytes a character at most: a turn's actions take less than half of an event."""
+"""At four bytes a character, a turn's actions take less than half of the largest event."""
 MAX_ARGUMENTS, MAX_VALUE_CHARS = 10, 1000
 MAX_NAME_CHARS = 200
 MAX_ERRORS = 1000
 
 
 def rollout_created(plan: RolloutPlan, policy_name: str, policy_version: int) -> RolloutCreated:
-    """The attempt as planned."""
+    """The creation event of an attempt."""
     return RolloutCreated(
         rollout_id=plan.name,
         source_type=plan.source.type,
@@ -99,7 +99,7 @@ def rollout_created(plan: RolloutPlan, policy_name: str, policy_version: int) ->
 
 
 def environment_requested(environment: Environment, seed: int) -> EnvironmentRequested:
-    """The environment that the attempt asks for."""
+    """The request for the environment of the attempt."""
     return EnvironmentRequested(
         env_type=environment.env_type,
         box_type=environment.box_type,
@@ -117,7 +117,7 @@ def turn_taken(
     is_over: bool,
     ended_at: datetime,
 ) -> TurnTaken:
-    """One turn: the request has what the agent saw, `acted` what came of its actions."""
+    """One turn: `request` holds what the agent saw, `acted` the result of its actions."""
     completion, seen = sampled.completion, request.screenshot
     after = screenshot_of(acted.observation)
     turn = len(request.history) + 1
@@ -131,7 +131,7 @@ def turn_taken(
         screenshot_width_px=None if seen is None else seen.width_px,
         screenshot_height_px=None if seen is None else seen.height_px,
         text=observed_text(request),
-        # The tokens have it whole.
+        # The token record keeps the complete response.
         model_response=cut(completion.text, MAX_RESPONSE_CHARS),
         tokens=None if completion.tokens is None else token_record(request, completion.tokens),
         actions=bounded_actions(acted.actions),
@@ -147,7 +147,7 @@ def turn_taken(
 
 
 def observed_text(request: SampleRequest) -> str | None:
-    """The text of the turn's prompt, on turn 1 after the instruction; None: there is none."""
+    """The text of the turn's prompt (on turn 1, what follows the instruction); None if none."""
     if request.history:
         return None if request.text is None else storable(request.text)
     instruction = request.task.description
@@ -155,7 +155,7 @@ def observed_text(request: SampleRequest) -> str | None:
 
 
 def _recorded_errors(actions: Sequence[TakenAction]) -> tuple[str, ...]:
-    """Messages of the actions' errors; each turn's event has its own whole."""
+    """Error messages of the actions; each turn's event has its own in full."""
     errors = [cut(call.error_message, 500) for call in actions if call.error_message]
     if len(errors) > MAX_ERRORS:
         errors[MAX_ERRORS:] = [f"… [cut: {len(errors) - MAX_ERRORS:,} more errors]"]
@@ -163,7 +163,7 @@ def _recorded_errors(actions: Sequence[TakenAction]) -> tuple[str, ...]:
 
 
 def bounded_actions(actions: Sequence[TakenAction]) -> tuple[TakenAction, ...]:
-    """As taken, without texts of megabytes; of absurdly many, the first."""
+    """The actions with very long texts cut, and only the first `MAX_ACTIONS` of them."""
     return tuple(
         call
         if not is_longer(call, MAX_ACTION_CHARS) and len(str(call)) <= MAX_ACTION_CHARS
@@ -190,7 +190,7 @@ def _is_long(action: Action | None) -> bool:
 def validation_recorded(
     plan: RolloutPlan, judged: Judged, validated_at: datetime
 ) -> ValidationRecorded | None:
-    """The verdict; None for a task without a validator."""
+    """The verdict's event; None for a task without a validator."""
     verdict = judged.verdict
     if verdict is None or plan.stated.validator_row_id is None:
         return None
@@ -214,7 +214,7 @@ def failure_facts(
     reason: str,
     failed_at: datetime,
 ) -> tuple[Payload, ...]:
-    """How a failed environment ended the episode in its own terms; empty where it has none."""
+    """Environment-specific events of an episode ended by a failure; empty if it has none."""
     if plan.stated.entry_row_id is None:
         return ()
     stated = environment.failure_facts(evidence, reason)
@@ -224,7 +224,7 @@ def failure_facts(
 def end_facts(
     plan: RolloutPlan, judged: Judged, grade: Grade, judged_at: datetime
 ) -> tuple[Payload, ...]:
-    """How the episode ended in its environment's own terms; empty where it has none."""
+    """Environment-specific events of a completed episode; empty if it has none."""
     if judged.verdict is None or judged.verdict.facts is None or plan.stated.entry_row_id is None:
         return ()
     facts = judged.verdict.facts(plan.stated.entry_row_id, judged_at)
@@ -237,14 +237,14 @@ def end_facts(
 
 
 def _with_process_reward(fact: Payload, value: float) -> Payload:
-    """Executing a completion does not tell what a model thinks of its steps."""
+    """Add the process reward model's score, which executing a completion does not produce."""
     if not isinstance(fact, CompletionExecuted):
         return fact
     return fact.model_copy(update={"process_reward": value})
 
 
 def steps_scored(scores: StepScores, scored_at: datetime) -> CompletionStepsScored:
-    """The scores of a completion's steps, with what choosing among completions compares."""
+    """Scores of a completion's steps, with the aggregates used to choose among completions."""
     found = [step.score for step in scores.steps]
     return CompletionStepsScored(
         scorer=scores.scorer,
@@ -271,10 +271,10 @@ def rollout_finished(
     ended_at: datetime,
     rollout_time_s: float,
 ) -> RolloutFinished:
-    """What the episode came to, its reward included; `actions`: of all turns, in order.
+    """The event of a completed rollout, with its reward. `actions`: those of all turns, in order.
 
-    `own`: in place of the outcome's reward; None: that counts. RewardError when a reward function
-    of the user's fails.
+    `own` replaces the outcome's reward; None: the outcome's reward is used. Raises RewardError if a
+    user's reward function fails.
     """
     passed = None if judged.verdict is None else judged.verdict.success
     success = passed is True
@@ -318,7 +318,7 @@ def rollout_finished(
 
 
 def _num_prompt_tokens(turns: Sequence[Turn]) -> int:
-    """Sum over turns of the whole prompt's tokens: what it extends and what it adds."""
+    """Sum over turns of the whole prompt's tokens, including what the prompt extends."""
     total = 0
     length_after = {0: 0}
     for number, turn in enumerate(turns, start=1):

@@ -1,4 +1,4 @@
-"""Right sessions of the past, shown before a prompt: experience replay without training."""
+"""Shows solved past sessions in front of a prompt: experience replay without training."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -14,13 +14,13 @@ from schemas.base import Payload
 from schemas.session import SessionEnded
 
 MAX_SESSION_CHARS = 4000
-"""Of one session; a longer one is not kept."""
+"""Maximum length of one session's text; longer ones are not kept."""
 
 
 def kept_sessions(
     sessions: tuple[str, ...], results: Iterable[RolloutResult], number: int
 ) -> tuple[str, ...]:
-    """The newest `number` right sessions as text, oldest first; `results` in their order."""
+    """The newest `number` solved sessions as text, oldest first; `results` are in their order."""
     found = [
         text
         for result in results
@@ -39,14 +39,14 @@ def _as_text(result: RolloutResult) -> str:
 
 
 class WithPastSessions(EnvironmentWrapper):
-    """An environment whose first words end with sessions of the past."""
+    """An environment whose first observation ends with past sessions."""
 
     def __init__(self, inner: Environment, sessions: tuple[str, ...]) -> None:
         super().__init__(inner)
         self.sessions = sessions
 
     def open(self, task: Task, seed: int) -> Observation:
-        """What the environment shows first, after the past."""
+        """The environment's first observation, followed by the past sessions."""
         observation = self.inner.open(task, seed)
         if not isinstance(observation, TextObservation):
             return observation
@@ -56,12 +56,12 @@ class WithPastSessions(EnvironmentWrapper):
         return TextObservation("\n\n".join([*words, introduction, *past]))
 
     def judge(self, task: Task, evidence: Evidence) -> Verdict:
-        """The environment's; its session states how many of the past were shown."""
+        """The environment's verdict; its session event records the number of past sessions."""
         verdict = self.inner.judge(task, evidence)
         return replace(verdict, facts=self._counted(verdict.facts))
 
     def failure_facts(self, evidence: Evidence, reason: str) -> EndFacts:
-        """The environment's, as those of `judge`; none where it states none."""
+        """The environment's failure events, counted as in `judge`; none if it has none."""
         return self._counted(self.inner.failure_facts(evidence, reason))
 
     def _counted(self, stated: EndFacts | None) -> EndFacts:

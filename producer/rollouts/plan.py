@@ -13,7 +13,7 @@ from schemas.group import SourceType
 from schemas.rollout import RolloutFailed, RolloutFinished
 
 LOST: Final = "worker"
-"""`error_type` of an attempt whose worker died: no failure of its agent or environment."""
+"""`error_type` of an attempt whose worker died; neither agent nor environment failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,23 +23,23 @@ class RolloutSource:
     type: SourceType
     id: UUID
     label: str
-    """In rollout names: `step-3`, `eval-20`, `baseline`."""
+    """Prefix in rollout names: `step-3`, `eval-20`, `baseline`."""
     generation: int
     batch: int
     """Position in the task data; 0 for evaluations."""
     stream: str
-    """That the events of its groups go to: `training/<id>` or `evaluation/<id>`."""
+    """Stream for the events of its groups: `training/<id>` or `evaluation/<id>`."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatedTask:
-    """A task whose definition is in the log."""
+    """A task whose definition is recorded in the log."""
 
     task: Task
     row_id: UUID
     validator_row_id: UUID | None
     entry_row_id: UUID | None = None
-    """Of the entry that the task is made of; None: of none."""
+    """Row id of the entry that the task is made from; None if it has no entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class RolloutPlan:
     """One attempt at one place of a group."""
 
     name: str
-    """The text id (column rollout_id)."""
+    """The rollout's text id (column rollout_id)."""
     id: UUID
     source: RolloutSource
     group_id: UUID
@@ -58,20 +58,20 @@ class RolloutPlan:
     max_turns: int
     temperature: float
     seed: int
-    """Of the environment; shared by a group, so that its rollouts start from the same screen."""
+    """Environment seed; shared by a group, so that its rollouts start from the same screen."""
     sampling_seed: int
-    """Of this rollout's completions; each turn derives its own from it. An attempt after a failed
-    one has another; one after a killed process has the same."""
+    """Seed of this rollout's completions; each turn derives its own from it. A retry after a failed
+    attempt gets a new seed; an attempt after a killed process keeps it."""
     top_p: float = 1.0
-    """As `SampleRequest.top_p`."""
+    """See `SampleRequest.top_p`."""
     recorded: tuple[Turn, ...] = ()
-    """Turns of this episode before its process ended, each with the policy version that took it. On
-    a simulated device they are played again, and the episode goes on where it stood; on another it
-    begins anew."""
+    """Turns of this episode recorded before its process ended, each with the policy version that
+    took it. On a simulated device they are replayed and the episode continues from there; on any
+    other device it starts again."""
 
     @property
     def task(self) -> Task:
-        """What is attempted."""
+        """The task that is attempted."""
         return self.stated.task
 
 
@@ -82,26 +82,26 @@ class RolloutResult:
     plan: RolloutPlan
     end: RolloutFinished | RolloutFailed
     policy_version: int
-    """Of the first turn."""
+    """Policy version of the first turn."""
     turn_seconds: float
-    """Sum of the turns' durations."""
+    """Sum of the durations of the turns."""
     turns: tuple[Turn, ...] = ()
-    """Those with tokens: empty for a scripted policy or a failed attempt."""
+    """Turns that have tokens; empty for a scripted policy or a failed attempt."""
     responses: tuple[str, ...] = ()
-    """The policy's text of every turn."""
+    """The policy's text in each turn."""
     words: tuple[str | None, ...] = ()
-    """What the environment said before every turn but the first."""
+    """The environment's text before each turn except the first."""
     scored_steps: tuple[StepScore, ...] = ()
-    """What a process reward model makes of the completion's steps; empty: it was not asked."""
+    """A process reward model's scores of the completion's steps; empty if it was not asked."""
 
     @property
     def failure(self) -> RolloutFailed | None:
-        """How the attempt broke off; None: it was completed, and its reward counts."""
+        """How the attempt failed; None if it completed and its reward counts."""
         return self.end if isinstance(self.end, RolloutFailed) else None
 
     @property
     def finished(self) -> RolloutFinished:
-        """How the attempt was completed. ValueError if it broke off."""
+        """How the attempt completed. Raises ValueError if it failed."""
         if isinstance(self.end, RolloutFinished):
             return self.end
         message = f"{self.plan.name} broke off and has no reward"
@@ -119,39 +119,39 @@ class RolloutResult:
 
     @property
     def reward(self) -> float:
-        """Of a completed attempt."""
+        """Reward of a completed attempt."""
         return self.finished.reward
 
     def with_verdict(self, reward: float, *, success: bool) -> "RolloutResult":
-        """A completed attempt with another verdict and reward."""
+        """Return a copy of a completed attempt with another verdict and reward."""
         changed = {"reward": reward, "task_success": success}
         return replace(self, end=self.finished.model_copy(update=changed))
 
     @property
     def num_turns(self) -> int:
-        """Turns taken."""
+        """Number of turns taken."""
         return self.end.num_turns
 
     @property
     def num_tokens(self) -> int:
-        """Completion tokens of a completed attempt."""
+        """Number of completion tokens of a completed attempt."""
         return self.finished.num_tokens
 
     @property
     def num_prompt_tokens(self) -> int | None:
-        """Sum over turns of the whole prompt's tokens, screenshots included; None: not recorded."""
+        """Sum over turns of the whole prompt's tokens, with screenshots; None if not recorded."""
         number = self.finished.summary.get("num_prompt_tokens")
         return number if isinstance(number, int) else None
 
     @property
     def token_rewards(self) -> tuple[float, ...]:
-        """Of the completion's tokens, from a user's reward manager; empty: none was asked."""
+        """Rewards of the completion's tokens from a user's reward manager; empty without one."""
         rewards = self.finished.summary.get("token_rewards")
         return tuple(float(str(reward)) for reward in rewards) if isinstance(rewards, list) else ()
 
 
 def scored_steps(facts: Iterable[Payload]) -> tuple[StepScore, ...]:
-    """Of several scorings of a completion's steps the first counts."""
+    """Step scores of the first scoring; later scorings of the same completion are ignored."""
     scored = (fact.steps for fact in facts if isinstance(fact, CompletionStepsScored))
     return next(scored, ())
 
@@ -174,27 +174,27 @@ class GroupPlan:
 
     @property
     def baseline_index(self) -> int | None:
-        """The greedy rollout's place; None: there is none."""
+        """The greedy rollout's place; None if there is none."""
         return len(self.seeds) - 1 if self.has_baseline else None
 
     @property
     def num_compared(self) -> int:
-        """Places of rollouts that count in rewards and success."""
+        """Number of places whose rollouts count in rewards and success."""
         return len(self.seeds) - self.has_baseline
 
 
 @dataclass(frozen=True, slots=True)
 class GroupOutcome:
-    """The end of a group."""
+    """The result of a group."""
 
     plan: GroupPlan
     results: tuple[RolloutResult, ...]
     """Scored rollouts, by place, without the baseline."""
     is_failed: bool
     errors: tuple[str, ...] = ()
-    """`error_type` of every attempt that failed."""
+    """`error_type` of every failed attempt."""
     baseline: RolloutResult | None = None
-    """The greedy rollout; None: the plan has none, or it was given up."""
+    """The greedy rollout; None if the plan has none or it was given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,12 +202,12 @@ class Recalled:
     """What earlier processes recorded of a source, read back from the log."""
 
     results: Mapping[GroupPlace, RolloutResult] = field(default_factory=dict)
-    """Of places that have a scored rollout."""
+    """Results of the places with a scored rollout."""
     next_attempt: Mapping[GroupPlace, int] = field(default_factory=dict)
-    """Of places that were attempted."""
+    """Next attempt number of each place that was attempted."""
     num_failed: Mapping[GroupPlace, int] = field(default_factory=dict)
-    """Attempts that failed; those that ended with their process are not counted."""
+    """Failed attempts of each place, not counting those that ended with their process."""
     errors: Mapping[int, Sequence[str]] = field(default_factory=dict)
     """group_num -> `error_type` of its failed attempts."""
     turns: Mapping[GroupPlace, tuple[Turn, ...]] = field(default_factory=dict)
-    """Of places whose rollout was under way; with `with_turns` of those in `results`, too."""
+    """Turns of each rollout that was running; with `with_turns`, also of those in `results`."""

@@ -1,7 +1,7 @@
 """What an episode waits for, and the answers it gets.
 
-An episode is a generator that yields requests; `answer = yield from Open(...)` is typed. `Sample`
-is answered by the policy, the others by `perform`, which runs on the environment's own thread.
+An episode is a generator that yields requests; `answer = yield from Open(...)` is typed. The policy
+answers `Sample`; `perform` answers the others, on the environment's own thread.
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -37,9 +37,9 @@ class StepScores:
     """Scores of a completion's steps."""
 
     scorer: str
-    """Name of the reward model, or of the method."""
+    """Name of the reward model or the method."""
     steps: tuple[StepScore, ...]
-    """At least one."""
+    """The scored steps; at least one."""
 
     @classmethod
     def of(
@@ -49,7 +49,7 @@ class StepScores:
         *,
         are_labels: bool = False,
     ) -> Self:
-        """Of (text, its tokens, score); `are_labels`: a score is the step's label, too."""
+        """Build from (text, token span, score) triples. `are_labels`: scores are the labels too."""
         return cls(
             scorer,
             tuple(
@@ -68,12 +68,12 @@ class StepScores:
 
 @dataclass(frozen=True, slots=True)
 class CompletionReward:
-    """The reward of a user's function or manager."""
+    """The reward from a user's reward function or reward manager."""
 
     value: float
-    """Of the whole completion."""
+    """Reward of the whole completion."""
     tokens: tuple[float, ...] = ()
-    """Of each of its tokens; empty: only the whole is rewarded."""
+    """Reward of each token; empty if only the whole completion is rewarded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,44 +81,45 @@ class Grade:
     """The result of a rubric."""
 
     labels: StepScores | None = None
-    """Of the steps, by completing their prefixes; None: they are not labelled."""
+    """Step labels obtained by completing each prefix; None if steps are not labelled."""
     scores: StepScores | None = None
-    """Of the steps, by a process reward model; None: they are not scored."""
+    """Step scores of a process reward model; None if steps are not scored."""
     reward: CompletionReward | RewardError | None = None
-    """In place of the outcome's reward; None: that counts. An error fails the attempt."""
+    """Replaces the outcome's reward; None keeps that one. An error fails the attempt."""
 
 
 NO_GRADE = Grade()
 
 Rubric = Callable[[Environment, Task, Completion, Verdict | None], Grade]
-"""Grades an episode's last completion after the verdict; the verdict is None for a task without a
-validator. Called from the environments' threads. EnvironmentFailedError where a database fails."""
+"""Grades an episode's last completion after the verdict, which is None for a task without a
+validator. Called from the environments' threads. Raises EnvironmentFailedError if a database
+fails."""
 
 
 class EpisodeFailedError(Exception):
-    """Thrown into an episode whose environment failed or hangs: no fault of the agent."""
+    """Thrown into an episode whose environment failed or hangs; not the agent's fault."""
 
     def __init__(self, error_type: str, message: str, *, is_hung: bool = False) -> None:
         super().__init__(message)
         self.error_type = error_type
-        """As in RolloutFailed."""
+        """As in `RolloutFailed`."""
         self.is_hung = is_hung
         """The environment does not answer, so nothing more can be asked of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The environment is up."""
+    """The environment is running."""
 
     observation: Observation
     provider_id: str
     up_s: float
-    """Monotonic time."""
+    """When it came up, in seconds of the monotonic clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Bring the environment up with the task prepared."""
+    """Start the environment with the task prepared."""
 
     task: Task
     seed: int
@@ -127,7 +128,7 @@ class Open:
         return (yield self)
 
     def perform(self, environment: Environment) -> Opened:
-        """Raises what the environment raises."""
+        """Raises whatever the environment raises."""
         observation = environment.open(self.task, self.seed)
         if not isinstance(observation, Observation):
             message = f"{environment.env_type}.open returned {type(observation).__name__}"
@@ -138,7 +139,7 @@ class Open:
 def sample_request(
     plan: RolloutPlan, history: Sequence[Turn], observation: Observation, max_tokens: int
 ) -> SampleRequest:
-    """The turn after `history`."""
+    """The sample request for the turn that follows `history`."""
     return SampleRequest(
         episode=plan.id,
         task=plan.task,
@@ -158,13 +159,13 @@ class Sampled:
 
     completion: Completion
     started_at: datetime
-    """When its batch went to the policy."""
+    """When its batch was sent to the policy."""
     started_s: float
-    """The same, monotonic."""
+    """The same moment on the monotonic clock."""
     seconds: float
-    """That the batch's sampling took."""
+    """Seconds that sampling the batch took."""
     is_replayed: bool = False
-    """An earlier process recorded it."""
+    """Whether the completion was recorded by an earlier process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,7 @@ class Sample:
 
     request: SampleRequest
     recorded: Completion | None = None
-    """What an earlier process recorded as the answer; None: nothing."""
+    """The answer that an earlier process recorded; None if there is none."""
 
     def __iter__(self) -> Generator["Sample", Sampled, Sampled]:
         return (yield self)
@@ -181,33 +182,33 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Acted:
-    """What came of a turn's actions."""
+    """The result of a turn's actions."""
 
     observation: Observation
-    """After the last action that was carried out."""
+    """What the environment shows after the last action carried out."""
     actions: tuple[TakenAction, ...]
-    """Those tried, with the errors of those that the device refused."""
+    """The actions that were tried, with the errors of those the device refused."""
     seconds: float
-    """Without the validator's."""
+    """Duration, without the validator's."""
     is_solved: bool | None = None
-    """Whether the task's validator passes now; None: it was not asked."""
+    """Whether the task's validator passes now; None if it was not asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """Carry a turn's actions out, up to the first that ends the episode."""
+    """Carry out a turn's actions, up to the first one that ends the episode."""
 
     actions: tuple[TakenAction, ...]
     observation: Observation
     """What the device shows now."""
     judged: Task | None = None
-    """Whose validator is asked afterwards; None: none is."""
+    """The task whose validator runs afterwards; None to run none."""
 
     def __iter__(self) -> Generator["Act", Acted, Acted]:
         return (yield self)
 
     def perform(self, environment: Environment) -> Acted:
-        """Raises what the environment raises, except for an action that it refuses."""
+        """Raises whatever the environment raises, except for actions that it refuses."""
         begun_s = monotonic()
         observation, taken = self.observation, []
         for call in self.actions:
@@ -249,13 +250,13 @@ class Judge:
     task: Task
     evidence: Evidence
     ask_model: AskModel | None = None
-    """Asks the endpoint that judges the task; None where no task needs one."""
+    """Asks the endpoint that judges the task; None if no task uses one."""
 
     def __iter__(self) -> Generator["Judge", Judged, Judged]:
         return (yield self)
 
     def perform(self, environment: Environment) -> Judged:
-        """Raises what the environment raises; JudgeFailedError."""
+        """Raises JudgeFailedError and whatever the environment raises."""
         begun_s = monotonic()
         verdict = self._verdict(environment)
         return Judged(verdict, monotonic() - begun_s)
@@ -288,19 +289,19 @@ class ApplyRubric:
         return (yield self)
 
     def perform(self, environment: Environment) -> Grade:
-        """EnvironmentFailedError where a database fails."""
+        """Raises EnvironmentFailedError if a database fails."""
         return self.rubric(environment, self.task, self.completion, self.verdict)
 
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """Give the environment back."""
+    """Close the environment."""
 
     def __iter__(self) -> Generator["Close", None, None]:
         return (yield self)
 
     def perform(self, environment: Environment) -> None:
-        """Raises what the environment raises."""
+        """Raises whatever the environment raises."""
         environment.close()
 
 

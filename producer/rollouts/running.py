@@ -1,4 +1,4 @@
-"""An episode under way: its generator, and the thread that its environment runs on."""
+"""A running episode: its generator, and the thread that its environment runs on."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -26,10 +26,10 @@ from producer.validators.judges import JudgeFailedError
 
 
 class RunningEpisode:
-    """Performs an episode's requests, but for `Sample`, which it leaves to the engine.
+    """Performs an episode's requests, except `Sample`, which is left to the engine.
 
-    Guarantees: waits for nothing; the environment is closed exactly once, however the episode ends
-    (a hung one when it answers again, if ever), and only then recorded as ended; `cancel` is
+    Guarantees: never blocks. The environment is closed exactly once, however the episode ends (if
+    it hangs, once it answers again, if ever), and its end is recorded only after that. `cancel` is
     idempotent. Not thread-safe.
     """
 
@@ -41,11 +41,11 @@ class RunningEpisode:
         *,
         max_answer_s: float,
     ) -> None:
-        """`done` gets what the environment answers; `max_answer_s`: until it counts as hung."""
+        """`done` receives the environment's answers; after `max_answer_s` without one it hangs."""
         self.plan = episode.plan
         self.is_simulated = environment.is_simulated
         self.sample: Sample | None = None
-        """What it waits for, when that is the policy."""
+        """The pending request to the policy, if any."""
         self.deadline_s = math.inf
         """Monotonic time at which the environment counts as hung."""
         self.result: RolloutResult | None = None
@@ -59,32 +59,32 @@ class RunningEpisode:
 
     @property
     def waits_for_environment(self) -> bool:
-        """Whether its next step comes from the environment's thread."""
+        """Whether its next step depends on the environment's thread."""
         return self.sample is None and self.result is None
 
     @property
     def is_over(self) -> bool:
-        """Whether it has a result."""
+        """Whether the episode has a result."""
         return self.result is not None
 
     def begin(self) -> None:
-        """Run to its first request."""
+        """Run to the first request."""
         self._advance(lambda: next(self._steps))
 
     def answer(self, answer: EpisodeAnswer) -> None:
-        """Go on with the answer to its request."""
+        """Continue with the answer to the pending request."""
         self._advance(lambda: self._steps.send(answer))
 
     def on_job(self, job: "JobDone[RunningEpisode]") -> None:
-        """Go on with what came of a request to the environment; ignored when the episode is over.
+        """Continue with the result of a request to the environment; ignored if the episode is over.
 
-        Raises what the job raised when that is no Exception (KeyboardInterrupt).
+        Re-raises what the job raised if that is not an Exception (KeyboardInterrupt).
         """
         error = job.error
         if self.result is not None:
             return
         if error is None:
-            # The generator has yielded the request whose `perform` returned this.
+            # `perform` of the request that the generator yielded has returned this value.
             self.answer(cast("EpisodeAnswer", job.value))
         elif isinstance(error, JudgeFailedError):
             self._throw(EpisodeFailedError("validator", str(error)))
@@ -94,16 +94,16 @@ class RunningEpisode:
             raise error
 
     def give_up(self) -> None:
-        """End the episode as failed: its environment hangs."""
+        """End the episode as failed because its environment hangs."""
         message = f"the environment did not answer within {self._max_answer_s:g} s"
         self._throw(EpisodeFailedError("environment_timeout", message, is_hung=True))
 
     def fail_policy(self, reason: str) -> None:
-        """End the episode as failed: the policy gave no completion."""
+        """End the episode as failed because the policy gave no completion."""
         self._throw(EpisodeFailedError("policy", reason))
 
     def cancel(self) -> None:
-        """End the episode as cancelled, if it is not over."""
+        """End the episode as cancelled, unless it is over."""
         try:
             self._steps.close()
         finally:
@@ -132,12 +132,12 @@ class RunningEpisode:
         )
 
     def _limit_s(self, request: Request) -> float:
-        # A user's reward has a time limit of its own, and a network that scores steps serves one
-        # episode at a time: waiting for them is no fault of the device.
+        # A user's reward has its own time limit, and a network that scores steps serves one episode
+        # at a time, so waiting for them does not count against the device.
         return math.inf if isinstance(request, ApplyRubric) else self._max_answer_s
 
     def wait_closed(self, until_s: float) -> None:
-        """After the end: wait for the device to close, until monotonic `until_s`; else it leaks."""
+        """Wait until monotonic time `until_s` for the device to close, or record it as leaked."""
         self._worker.join(max(0.0, until_s - monotonic()))
         self._device.leak("its run was stopped, and it did not answer")
 
@@ -160,10 +160,10 @@ class RunningEpisode:
 
 
 class FinishedEpisode:
-    """Has its turns sampled once more and emits nothing.
+    """Has its turns sampled again and emits nothing.
 
-    A policy's last bits depend on who shares a batch. With the finished episodes in their places
-    those that were under way see the batches that they would have seen without the kill.
+    The last bits of a policy's output depend on what shares its batch. With finished episodes in
+    their places, the unfinished ones see the same batches as if the process had not been killed.
     """
 
     def __init__(self, plan: RolloutPlan, turns: Sequence[Turn], max_tokens: int) -> None:
@@ -174,12 +174,12 @@ class FinishedEpisode:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has left the batches."""
+        """Whether it takes no further part in batches."""
         return len(self._history) == len(self._turns)
 
     @property
     def sample(self) -> Sample | None:
-        """Its next turn."""
+        """Its next turn's request."""
         if self.is_over:
             return None
         turn = self._turns[len(self._history)]
@@ -187,12 +187,12 @@ class FinishedEpisode:
         return Sample(request, turn.completion)
 
     def answer(self, answer: Sampled) -> None:
-        """Go on to the next turn."""
+        """Continue with the next turn."""
         observation = self._turns[len(self._history)].observation
         self._history.append(Turn(observation, answer.completion))
 
     def cancel(self) -> None:
-        """Nothing is left to end."""
+        """No-op: there is nothing to end."""
 
     def wait_closed(self, until_s: float) -> None:
-        """It has no device."""
+        """No-op: it has no device."""

@@ -1,8 +1,8 @@
 """Labels the steps of a completion by completing each prefix several times (Monte Carlo).
 
-A step's label is the share of completions of the prefix that ends with it whose rows are the gold's
-(Math-Shepherd's soft label); the last step's is whether the completion itself is right. Sampling
-reaches this module as a callable: it knows no network.
+A step's label is the share of completions of the prefix ending with it that return the gold rows
+(Math-Shepherd's soft label); the last step's label is whether the completion itself is right.
+Sampling is passed in as a callable: this module knows no network.
 """
 
 import threading
@@ -22,22 +22,22 @@ from producer.validators.verdict import Verdict
 
 SCORER = "monte_carlo"
 CompletePrefix = Callable[[Task, str], Sequence[str]]
-"""(task, what the answer begins with) -> whole answers. Deterministic; called by one thread."""
+"""(task, prefix of the answer) -> whole answers. Deterministic; called by one thread."""
 TokenStarts = Callable[[Sequence[int]], Sequence[int]]
-"""Tokens of a completion -> for each the index of its first character."""
+"""Tokens of a completion -> index of each token's first character."""
 
 
 @runtime_checkable
 class ComparesRows(Environment, Protocol):
-    """An environment of questions that are answered with SQL."""
+    """An environment whose questions are answered with SQL."""
 
     def compare(self, task: Task, sql: str | None) -> Comparison:
-        """The query's rows compared with the gold's. EnvironmentFailedError."""
+        """Compare the query's rows with the gold's. Raises EnvironmentFailedError."""
 
 
 @dataclass(slots=True)
 class StepLabeller:
-    """Labels prefixes, each once in a run. Thread-safe: one prefix is completed at a time."""
+    """Labels each prefix once per run. Thread-safe: completes one prefix at a time."""
 
     complete: CompletePrefix
     token_starts: TokenStarts
@@ -45,7 +45,7 @@ class StepLabeller:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def label(self, environment: ComparesRows, task: Task, prefix: str) -> float:
-        """Share of right completions of the prefix. EnvironmentFailedError."""
+        """Share of right completions of the prefix. Raises EnvironmentFailedError."""
         with self._lock:
             key = (task.task_id, prefix)
             if key not in self._labels:
@@ -68,9 +68,9 @@ def label_steps(
     completion: Completion,
     verdict: Verdict | None,
 ) -> StepScores | None:
-    """The labels of the completion's steps. EnvironmentFailedError.
+    """The labels of the completion's steps. Raises EnvironmentFailedError.
 
-    None for a completion without SQL, and for a question whose gold cannot be executed.
+    None for a completion without SQL, or a question whose gold cannot be executed.
     """
     steps = split_steps(completion.text)
     compared_by = unwrapped(environment)

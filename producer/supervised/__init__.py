@@ -1,1 +1,1 @@
-"""Training on given answers: cross-entropy over masked tokens, or another objective, in batches."""
+"""Training on given answers in batches: cross-entropy over masked tokens, or another objective."""

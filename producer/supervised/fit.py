@@ -1,8 +1,8 @@
-"""A supervised training of a loaded network, step by step.
+"""Supervised training of a loaded network, step by step.
 
-Deterministic by seed, with the same bits on any number of cores (where torch computes an operation
-with one thread), and continued from a saved state with the same bits as without a break. Knows no
-events: who records a training calls `step`, or passes `on_step`.
+Deterministic for a seed, with the same bits on any number of cores (if torch uses one thread per
+operation). Resuming from a saved state gives the same bits as an uninterrupted training. Knows no
+events: a caller that records a training calls `step`, or passes `on_step`.
 """
 
 import hashlib
@@ -37,17 +37,17 @@ _OPTIMIZERS: Final = "optimizers.pt"
 
 
 def steps_per_epoch(num_items: int, batch_size: int) -> int:
-    """Optimiser steps that see every item once; the last batch may be smaller."""
+    """Number of optimiser steps that see every item once; the last batch may be smaller."""
     return math.ceil(num_items / batch_size)
 
 
 def batch_of_step(
     step: int, num_items: int, batch_size: int, seed: int, clusters: Sequence[Sequence[int]] = ()
 ) -> list[int]:
-    """Indices of the items of optimiser step `step`, from 0; each epoch has an order of its own.
+    """Indices of the items of optimiser step `step` (from 0); each epoch has its own order.
 
-    `clusters`: a partition of the indices, shuffled as units and then cut into batches, so that one
-    may be split. Empty: items are shuffled one by one.
+    `clusters` is a partition of the indices. Clusters are shuffled as units and then cut into
+    batches, which may split one. If empty, items are shuffled individually.
     """
     epoch, at = divmod(step, steps_per_epoch(num_items, batch_size))
     rng = random.Random(derived_seed(seed, "epoch", epoch))  # noqa: S311  # order, not secrets
@@ -57,56 +57,56 @@ def batch_of_step(
 
 @dataclass(frozen=True, slots=True)
 class FitSettings:
-    """Everything besides network, items and objective that determines the trained weights."""
+    """All inputs, besides network, items and objective, that determine the trained weights."""
 
     num_steps: int
-    """Optimiser steps in all."""
+    """Total number of optimiser steps."""
     batch_size: int
-    """Items per optimiser step."""
+    """Number of items per optimiser step."""
     learning_rate: float
-    """Peak rate of AdamW."""
+    """Peak learning rate of AdamW."""
     warmup_steps: int = 0
-    """Optimiser steps of the linear rise."""
+    """Number of optimiser steps of the linear rise."""
     schedule: ScheduleName = "cosine"
-    """How the rate falls from its peak."""
+    """How the learning rate decays from its peak."""
     final_factor: float = 0.0
-    """Of the peak rate, where the fall ends."""
+    """Fraction of the peak rate at which the decay ends."""
     weight_decay: float = 0.0
     betas: tuple[float, float] = (0.9, 0.999)
-    """Of AdamW."""
+    """AdamW's betas."""
     max_gradient_norm: float = MAX_GRADIENT_NORM
     """Global L2 norm to which a batch's gradient is clipped."""
     muon_learning_rate: float | None = None
-    """Peak rate of matrices, which Muon trains then; None: AdamW trains everything."""
+    """Peak learning rate of Muon, which then trains the matrices; None: AdamW trains everything."""
     max_tokens: int = TOKENS_PER_MICRO_BATCH
-    """Padded tokens of one pass; a longer item is a pass of its own."""
+    """Maximum padded tokens per pass; a longer item is a pass of its own."""
     seed: int = 0
-    """Of the order of items and of dropout."""
+    """Seed of the order of items and of dropout."""
 
 
 @dataclass(frozen=True, slots=True)
 class FitStep:
-    """One optimiser step that was taken."""
+    """A completed optimiser step."""
 
     number: int
-    """From 1."""
+    """Step number, from 1."""
     loss: float
     """Mean over the batch's targets, before the step."""
     learning_rate: float
-    """Of AdamW."""
+    """Learning rate of AdamW."""
     gradient_norm: float
-    """Before clipping."""
+    """Norm before clipping."""
     num_items: int
     num_targets: float
     epoch: int
-    """From 0."""
+    """Epoch, from 0."""
 
 
 class Fit(Generic[Item]):
     """Trains the network's parameters that require gradients, in place. Not thread-safe.
 
-    The network stays in evaluation mode: a LoRA adapter's dropout is drawn from the seed
-    (`seeded_dropout`), and there is no other.
+    The network stays in evaluation mode; a LoRA adapter's dropout, the only one, is drawn from the
+    seed (`seeded_dropout`).
     """
 
     def __init__(
@@ -120,12 +120,12 @@ class Fit(Generic[Item]):
         pass_tokens: int | None = None,
         clusters: Sequence[Sequence[int]] = (),
     ) -> None:
-        """ValueError if there is nothing to train, or on.
+        """Raises ValueError if there are no items or no trainable parameters.
 
         `clusters`: of the items' indices, as in `batch_of_step`.
 
-        `pass_tokens`: a bound below the settings' for a network that keeps much of a token; how
-        sums are divided is no setting, so a state continues under another bound.
+        `pass_tokens`: a limit below the settings' for a network that keeps much per token. How sums
+        are divided is not a setting, so a state can be resumed with another limit.
         `is_bfloat16`: matrix products are rounded; weights and optimisers stay float32.
         """
         named = {name: one for name, one in network.named_parameters() if one.requires_grad}
@@ -153,7 +153,7 @@ class Fit(Generic[Item]):
 
     @property
     def version(self) -> int:
-        """Optimiser steps so far."""
+        """Number of optimiser steps so far."""
         return self._done
 
     @property
@@ -162,12 +162,12 @@ class Fit(Generic[Item]):
         return self._done >= self._settings.num_steps
 
     def run(self, on_step: Callable[[FitStep], None] = lambda _step: None) -> None:
-        """The remaining steps; what `on_step` raises ends it between two steps."""
+        """Take the remaining steps; an exception from `on_step` ends it between two steps."""
         while not self.is_finished:
             on_step(self.step())
 
     def step(self) -> FitStep:
-        """One optimiser step. ValueError after the last."""
+        """Take one optimiser step. Raises ValueError after the last one."""
         settings, objective, number = self._settings, self._objective, self._done
         if self.is_finished:
             message = f"all {settings.num_steps} steps are done"
@@ -215,7 +215,7 @@ class Fit(Generic[Item]):
         )
 
     def save_state(self, folder: Path) -> None:
-        """Write weights, optimisers and position into an existing folder; synced on return."""
+        """Write weights, optimisers and position to an existing folder; synced on return."""
         weights = {name: one.detach().contiguous() for name, one in self._named.items()}
         save_file(weights, folder / _WEIGHTS)
         optimizers = [rated.optimizer.state_dict() for rated in self._optimizers]
@@ -226,7 +226,8 @@ class Fit(Generic[Item]):
     def load_state(self, folder: Path) -> None:
         """Restore what `save_state` wrote, bit for bit.
 
-        NotFoundError if there is none, MismatchError if it is of other weights, items or settings.
+        Raises NotFoundError if there is no state, MismatchError if it belongs to other weights,
+        items or settings.
         """
         if not (folder / _WEIGHTS).is_file() or not (folder / _OPTIMIZERS).is_file():
             message = f"{folder} is not a saved state: it needs {_WEIGHTS} and {_OPTIMIZERS}"

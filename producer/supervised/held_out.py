@@ -1,4 +1,4 @@
-"""Figures on held-out items: loss, accuracy, and where targets are of two classes the AUC."""
+"""Metrics on held-out items: loss, accuracy, and the AUC if targets have two classes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ from producer.supervised.objective import (
 
 
 class Measured(Objective[Item_contra], Protocol[Item_contra]):
-    """An objective that also says how each target came out."""
+    """An objective that also reports the outcome of each target."""
 
     def outcomes(self, network: LoadedNetwork, items: Sequence[Item_contra]) -> list[Outcome]:
-        """Of the items' targets, in order. Called without gradients."""
+        """Outcomes of the items' targets, in order. Called without gradients."""
         ...
 
 
 def area_under_curve(scored: Sequence[tuple[float, bool]]) -> float | None:
-    """Probability that a positive scores above a negative, ties as one half (the ROC's area).
+    """Probability that a positive scores above a negative, ties counting half (area under the ROC).
 
-    `scored`: scores, each with whether it is a positive's. None without one of either kind.
+    `scored`: pairs of a score and whether it is a positive's. None if either class is missing.
     """
     num_positive = sum(is_positive for _, is_positive in scored)
     num_negative = len(scored) - num_positive
@@ -49,14 +49,14 @@ def area_under_curve(scored: Sequence[tuple[float, bool]]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Means over the targets: tokens, steps or pairs."""
+    """Means over the targets, which are tokens, steps or pairs."""
 
     loss: float
-    """Nats."""
+    """Mean loss, nats."""
     accuracy: float
-    """Tokens predicted, steps or pairs judged right."""
+    """Share of tokens predicted, or of steps or pairs judged, correctly."""
     auc: float | None
-    """Of steps; None: another objective, or all labels are the same."""
+    """AUC over steps; None for another objective, or if all labels are equal."""
     num_targets: int
 
 
@@ -68,13 +68,13 @@ def evaluate(
     *,
     is_bfloat16: bool = False,
 ) -> Figures:
-    """Figures on the items, which must not be empty; nothing changes.
+    """Evaluate on the items, which must not be empty; changes nothing.
 
-    `is_bfloat16`: products are rounded as in training; the same bits on any number of cores.
+    `is_bfloat16`: products are rounded as in training. Same bits on any number of cores.
     """
 
     def outcomes_of(part: Sequence[Item]) -> list[Outcome]:
-        # Per thread, as torch has it: set around all passes it would not reach parallel ones.
+        # autocast is per thread: set around all passes it would not reach parallel ones.
         with autocast(network, is_bfloat16=is_bfloat16):
             return objective.outcomes(network, part)
 

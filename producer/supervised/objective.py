@@ -1,4 +1,4 @@
-"""What a supervised training minimises: cross-entropy over masked tokens, or a hook of that form.
+"""The objectives of a supervised training: cross-entropy over masked tokens, or another one.
 
 Axes: B rows, T tokens padded on the right, M target tokens, D hidden dimension, V vocabulary.
 """
@@ -19,14 +19,14 @@ from producer.supervised.shared_prompts import shared_batches, shared_states
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A token sequence and which of its tokens are to be imitated."""
+    """A token sequence, and which of its tokens are targets."""
 
     tokens: tuple[int, ...]
     loss_mask: tuple[bool, ...]
-    """As long as `tokens`; the first is False, because nothing predicts it."""
+    """As long as `tokens`; the first entry is False, because nothing predicts that token."""
 
     def __post_init__(self) -> None:
-        """ValueError if the mask does not fit or no token is a target."""
+        """Raises ValueError if the mask's length differs or no token is a target."""
         if len(self.tokens) != len(self.loss_mask):
             message = f"{len(self.tokens)} tokens have a mask of {len(self.loss_mask)}"
             raise ValueError(message)
@@ -39,18 +39,18 @@ class Example:
 
 
 LoadedNetwork: TypeAlias = PreTrainedModel | PeftModel
-"""All of its weights, or those of its adapter, are trained."""
+"""Either all of its weights are trained, or those of its adapter."""
 
 
 class Outcome(NamedTuple):
-    """One target of a held-out item."""
+    """The outcome of one target of a held-out item."""
 
     loss: float
     is_right: bool
     score: float = 0.0
-    """Of objectives with classes: what tells a positive from a negative."""
+    """Score that separates positives from negatives, for objectives with classes."""
     is_positive: bool | None = None
-    """None: the objective has no classes."""
+    """None if the objective has no classes."""
 
 
 Item = TypeVar("Item")
@@ -60,11 +60,12 @@ Item_contra = TypeVar("Item_contra", contravariant=True)
 class Objective(Protocol[Item_contra]):
     """A loss over items of one kind. Stateless; called from several threads at once.
 
-    An item's `repr` must tell all of it, because a saved state names its items by their hash.
+    An item's `repr` must contain everything about it, because a saved state identifies its items by
+    their hash.
     """
 
     def num_tokens(self, item: Item_contra) -> int:
-        """Of its longest sequence."""
+        """Number of tokens of the item's longest sequence."""
         ...
 
     def micro_batches(
@@ -72,16 +73,16 @@ class Objective(Protocol[Item_contra]):
     ) -> list[list[int]]:
         """Indices of the items, in batches of at most `max_tokens` padded tokens.
 
-        A longer item, or row that several share, is a batch of its own.
+        A longer item, or a longer row shared by several items, is a batch of its own.
         """
         ...
 
     def num_targets(self, item: Item_contra) -> float:
-        """What the item adds to the denominator of a batch's mean; above 0."""
+        """The item's share of the denominator of a batch's mean; above 0."""
         ...
 
     def loss_sum(self, network: LoadedNetwork, items: Sequence[Item_contra]) -> Tensor:
-        """Scalar with gradient: the sum over the items' targets."""
+        """Loss summed over the items' targets: a scalar with gradient."""
         ...
 
 
@@ -93,29 +94,29 @@ class CrossEntropy:
     """Pack examples with a common prefix into one row. The same loss, up to rounding."""
 
     def num_tokens(self, item: Example) -> int:
-        """Length."""
+        """Number of tokens of the example."""
         return len(item.tokens)
 
     def micro_batches(
         self, network: LoadedNetwork, items: Sequence[Example], max_tokens: int
     ) -> list[list[int]]:
-        """By length, or of packed rows."""
+        """Batches by length, or of packed rows with `shares_prefixes`."""
         sequences = [item.tokens for item in items]
         if self.shares_prefixes:
             return shared_batches(_base(network), sequences, max_tokens)
         return length_batches([*map(len, sequences)], max_tokens)
 
     def num_targets(self, item: Example) -> int:
-        """Target tokens."""
+        """Number of target tokens."""
         return sum(item.loss_mask)
 
     def loss_sum(self, network: LoadedNetwork, items: Sequence[Example]) -> Tensor:
-        """Sum of -log p over the target tokens; the output layer runs on those alone."""
+        """Sum of -log p over the target tokens; the output layer runs only on those."""
         logits_MV, targets_M = self._logits(network, items)
         return functional.cross_entropy(logits_MV, targets_M, reduction="sum")
 
     def outcomes(self, network: LoadedNetwork, items: Sequence[Example]) -> list[Outcome]:
-        """Of every target token: right if it is the most probable one."""
+        """Outcome of each target token, which is right if it is the most probable one."""
         logits_MV, targets_M = self._logits(network, items)
         losses_M = functional.cross_entropy(logits_MV, targets_M, reduction="none")
         right_M = logits_MV.argmax(dim=-1) == targets_M
@@ -135,7 +136,7 @@ class CrossEntropy:
 
 
 def autocast(network: LoadedNetwork, *, is_bfloat16: bool) -> torch.autocast:
-    """Inside the context products are of bfloat16, if so asked. Per thread, as torch has it."""
+    """Context that computes products in bfloat16 if `is_bfloat16`. Per thread, as in torch."""
     return torch.autocast(network.device.type, dtype=torch.bfloat16, enabled=is_bfloat16)
 
 
@@ -152,7 +153,7 @@ def target_logits(network: LoadedNetwork, items: Sequence[Example]) -> tuple[Ten
 
 
 def padded_tokens(sequences: Sequence[Sequence[int]], device: torch.device) -> Tensor:
-    """[B, T] with 0 on the right, where causal attention never looks."""
+    """[B, T], padded with 0 on the right, where causal attention never looks."""
     tokens_BT = torch.zeros((len(sequences), max(map(len, sequences))), dtype=torch.long)
     for row, tokens in enumerate(sequences):
         tokens_BT[row, : len(tokens)] = torch.tensor(tokens)
@@ -168,11 +169,11 @@ def hidden_states(network: LoadedNetwork, tokens_BT: Tensor) -> Tensor:
 
 
 def output_layer(network: LoadedNetwork) -> torch.nn.Module:
-    """Hidden states to logits."""
+    """The layer from hidden states to logits."""
     layer: torch.nn.Module = _base(network).get_output_embeddings()
     return layer
 
 
 def _base(network: LoadedNetwork) -> Any:  # noqa: ANN401  # transformers' own class
-    """Its layers carry the adapter."""
+    """The base network; its layers carry the adapter."""
     return network.get_base_model() if isinstance(network, PeftModel) else network

@@ -1,4 +1,4 @@
-"""Gradients of a batch over micro-batches, and the optimisers: AdamW, or Muon for matrices."""
+"""Computes a batch's gradient over micro-batches; optimisers: AdamW, or Muon for matrices."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ MicroBatch = TypeVar("MicroBatch")
 
 
 class BatchGradient(NamedTuple):
-    """What a batch came to; the gradients are in the parameters."""
+    """Results of a batch; the gradients themselves are in the parameters."""
 
     loss: float
-    """Sum over micro-batches."""
+    """Loss summed over micro-batches."""
     norm: float
     """Global L2 norm before clipping."""
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:
-    """Of every parameter group."""
+    """Set the learning rate of every parameter group."""
     for group in optimizer.param_groups:
         group["lr"] = learning_rate
 
@@ -39,10 +39,10 @@ def accumulate_gradients(
     max_norm: float = MAX_GRADIENT_NORM,
     dropout_seed: int | None = None,
 ) -> BatchGradient:
-    """Clipped gradients of the summed losses, added to the parameters' `.grad`.
+    """Add the clipped gradients of the summed losses to the parameters' `.grad`.
 
     Micro-batches run in parallel and are added in order, so the result has the same bits on any
-    number of cores. `dropout_seed` None: no dropout.
+    number of cores. `dropout_seed` None disables dropout.
     """
 
     def backward(numbered: tuple[int, MicroBatch]) -> tuple[float, tuple[Tensor | None, ...]]:
@@ -61,7 +61,7 @@ def accumulate_gradients(
 
 
 NUM_MUON_SHARDS: Final = 4
-"""Of similar numbers of matrices; they step in parallel."""
+"""Number of shards with similar numbers of matrices; they step in parallel."""
 MATRIX_NDIM: Final = 2
 
 
@@ -81,7 +81,7 @@ def make_optimizers(
     weight_decay: float,
     betas: tuple[float, float],
 ) -> list[RatedOptimizer]:
-    """AdamW of all parameters, or of those that are no matrices when Muon gets the matrices.
+    """AdamW for all parameters, or Muon for the matrices and AdamW for the others.
 
     Muon: arXiv 2502.16982, its update scaled to AdamW's. `muon_learning_rate` None: AdamW alone.
     """
@@ -109,7 +109,7 @@ def make_optimizers(
 def step_optimizers(
     optimizers: Sequence[RatedOptimizer], factor: float, device: torch.device
 ) -> None:
-    """One step of each at `factor` times its peak rate, in parallel; then no gradients are left."""
+    """Step each at `factor` times its peak rate, in parallel, then clear the gradients."""
 
     def step(rated: RatedOptimizer) -> None:
         set_learning_rate(rated.optimizer, rated.learning_rate * factor)

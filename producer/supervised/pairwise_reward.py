@@ -1,7 +1,7 @@
 """The objective of a pairwise reward model (Bradley-Terry): the better answer scores higher.
 
--log sigmoid(score(chosen) - score(rejected)), mean over pairs, as TRL's RewardTrainer. The score is
-the head's output at a sequence's last token. Axes: B rows, D hidden dimension.
+-log sigmoid(score(chosen) - score(rejected)), mean over pairs, as in TRL's RewardTrainer. The score
+is the head's output at a sequence's last token. Axes: B rows, D hidden dimension.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from producer.supervised.sequences import prompt_and_answer
 
 
 def scoring_network(policy: PreTrainedModel, pad_token: int, seed: int) -> PreTrainedModel:
-    """The policy's layers under a fresh head of one output, drawn from `seed`; float32."""
+    """The policy's layers with a fresh single-output head, drawn from `seed`; float32."""
     config = policy.config
     config.num_labels = 1
     config.pad_token_id = pad_token
@@ -45,7 +45,7 @@ class PairScorer:
 
     @classmethod
     def load(cls, folder: Path, device: str = "auto") -> Self:
-        """Of the folder that a pairwise training wrote. NotFoundError."""
+        """Load from the folder that a pairwise training wrote. Raises NotFoundError."""
         compute_on_one_thread()
         placement = choose_placement(device)
         try:
@@ -61,7 +61,7 @@ class PairScorer:
 
     @torch.no_grad()
     def score(self, prompt: str, completions: Sequence[str]) -> list[float]:
-        """Of each completion of the prompt; only their differences mean anything."""
+        """Score each completion of the prompt; only differences of scores are meaningful."""
         sequences = [
             prompt_and_answer(self._tokenizer, prompt, completion) for completion in completions
         ]
@@ -70,17 +70,17 @@ class PairScorer:
 
 @dataclass(frozen=True, slots=True)
 class TokenPair:
-    """Two sequences that begin with the same prompt."""
+    """Two sequences that start with the same prompt."""
 
     chosen: tuple[int, ...]
     rejected: tuple[int, ...]
 
 
 class BradleyTerry:
-    """Over a network with a head of one output (transformers' ...ForSequenceClassification)."""
+    """The loss, for a single-output network (transformers' ...ForSequenceClassification)."""
 
     def num_tokens(self, item: TokenPair) -> int:
-        """Of both sequences, as they are computed together."""
+        """Number of tokens of both sequences, which are computed together."""
         return 2 * max(len(item.chosen), len(item.rejected))
 
     def micro_batches(
@@ -89,19 +89,19 @@ class BradleyTerry:
         items: Sequence[TokenPair],
         max_tokens: int,
     ) -> list[list[int]]:
-        """By length."""
+        """Batches by length."""
         return length_batches([self.num_tokens(item) for item in items], max_tokens)
 
     def num_targets(self, _item: TokenPair) -> int:
-        """One pair."""
+        """1: the pair."""
         return 1
 
     def loss_sum(self, network: Any, items: Sequence[TokenPair]) -> Tensor:  # noqa: ANN401  # transformers
-        """Sum over the pairs."""
+        """Loss summed over the pairs."""
         return -functional.logsigmoid(self.margins(network, items)).sum()
 
     def outcomes(self, network: Any, items: Sequence[TokenPair]) -> list[Outcome]:  # noqa: ANN401
-        """Of every pair: right if the chosen answer scores higher."""
+        """Outcome of each pair, which is right if the chosen answer scores higher."""
         margins_B = self.margins(network, items)
         losses = (-functional.logsigmoid(margins_B)).tolist()
         return [
@@ -117,7 +117,7 @@ class BradleyTerry:
 
 
 def scores(network: Any, sequences: Sequence[tuple[int, ...]]) -> Tensor:  # noqa: ANN401
-    """[B]: of each sequence, at its last token."""
+    """[B]: score of each sequence, at its last token."""
     tokens_BT = padded_tokens(sequences, network.device)
     hidden_BTD = network.model(input_ids=tokens_BT, use_cache=False).last_hidden_state
     rows_B = torch.arange(len(sequences), device=tokens_BT.device)

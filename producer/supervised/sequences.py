@@ -1,10 +1,10 @@
 """Examples as tokens: conversations, and steps with a marker after each. Imports no torch.
 
-A conversation is written message by message in the policy's chat template, as the policy will be
-asked and has answered; the loss falls on the assistant's text and on the token that ends it.
+A conversation is rendered message by message with the policy's chat template, as in later use. The
+loss covers the assistant's text and the token that ends it.
 
-Each text between step markers is tokenised alone, so that a marker is the same tokens everywhere
-and a step's score does not depend on the steps behind it.
+Each text between step markers is tokenised separately, so that a marker always has the same tokens
+and a step's score does not depend on later steps.
 """
 
 import json
@@ -17,7 +17,7 @@ from producer.errors import NotFoundError, UsageError
 
 FILE: Final = "step_scorer.json"
 BETWEEN_STEPS: Final = "\n\n"
-"""A blank line: CoCTE's."""
+"""A blank line, as in CoCTE."""
 
 
 class Message(NamedTuple):
@@ -29,7 +29,7 @@ class Message(NamedTuple):
 
 
 class Masked(NamedTuple):
-    """Tokens, and which of them are to be learned."""
+    """Tokens, and which of them are targets."""
 
     tokens: tuple[int, ...]
     loss_mask: tuple[bool, ...]
@@ -41,9 +41,9 @@ def encode_conversation(
     *,
     use_chat_template: bool,
 ) -> Masked:
-    """Every assistant message is learned. Without a template: the texts one after the other.
+    """Every assistant message is a target. Without a template, the texts are concatenated.
 
-    UsageError when there is no template, or it rewrites earlier turns.
+    Raises UsageError if there is no template, or if it rewrites earlier turns.
     """
     if use_chat_template and tokenizer.chat_template is None:
         text = "the policy has no chat template; set use_chat_template to false"
@@ -73,7 +73,7 @@ def encode_conversation(
 
 
 def prompt_and_answer(tokenizer: Any, prompt: str, answer: str) -> tuple[int, ...]:  # noqa: ANN401
-    """As a pairwise reward model reads them."""
+    """The tokens of prompt and answer as a pairwise reward model reads them."""
     messages = (Message("user", prompt), Message("assistant", answer))
     use_template = tokenizer.chat_template is not None
     return encode_conversation(tokenizer, messages, use_chat_template=use_template).tokens
@@ -93,18 +93,18 @@ def _plain(messages: Sequence[Message], end: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StepMarks:
-    """What a process reward model was trained with."""
+    """The markers and labels that a process reward model was trained with."""
 
     placeholder_token: str
     reward_tokens: tuple[str, str]
 
     def write(self, folder: Path) -> None:
-        """Write it into the folder of the weights."""
+        """Write to the folder of the weights."""
         (folder / FILE).write_text(json.dumps(asdict(self), ensure_ascii=False, indent=2) + "\n")
 
 
 def read_step_marks(folder: Path) -> StepMarks:
-    """NotFoundError when the folder holds no process reward model."""
+    """Read from a folder. Raises NotFoundError if it holds no process reward model."""
     try:
         stored = json.loads((folder / FILE).read_text(encoding="utf-8"))
         return StepMarks(stored["placeholder_token"], tuple(stored["reward_tokens"]))
@@ -117,7 +117,7 @@ def read_step_marks(folder: Path) -> StepMarks:
 
 
 def step_texts(prompt: str, steps: Sequence[str]) -> list[str]:
-    """What stands before each marker; the first begins with the prompt."""
+    """The text before each marker; the first one starts with the prompt."""
     first = f"{prompt}{BETWEEN_STEPS}" if prompt else ""
     return [f"{BETWEEN_STEPS if at else first}{step}" for at, step in enumerate(steps)]
 
@@ -142,7 +142,7 @@ def mark_steps(tokenizer: Any, marks: StepMarks, texts: Iterable[str]) -> Marked
 
 
 def label_tokens(tokenizer: Any, marks: StepMarks) -> tuple[int, int]:  # noqa: ANN401
-    """Ids of the two label tokens. UsageError unless each is one token, and another."""
+    """Ids of the two label tokens. Raises UsageError unless each is one token and they differ."""
     found = []
     for text in marks.reward_tokens:
         ids = tokenizer.encode(text, add_special_tokens=False)

@@ -29,7 +29,7 @@ def shared_batches(
 ) -> list[list[int]]:
     """Indices of the sequences in micro-batches of at most `max_tokens` padded tokens.
 
-    A longer row is a micro-batch of its own, of up to `row_tokens`.
+    A longer row, of up to `row_tokens`, is a micro-batch of its own.
     """
     rows = _rows(base, sequences, row_tokens(max_tokens, max(map(len, sequences))))
     return [
@@ -62,7 +62,7 @@ def shared_states(
             use_cache=False,
         )
     ).last_hidden_state
-    # As in prefix_sharing: the gradient of index_select has the same bits on every run.
+    # As in prefix_sharing: the gradient of index_select is bit-identical on every run.
     indices = torch.from_numpy(np.concatenate([slots[index] for index in range(len(sequences))]))
     states: Tensor = hidden_BTD.flatten(0, 1).index_select(0, indices.to(base.device))
     return states

@@ -1,8 +1,7 @@
 """A process reward model: at each step's marker, is the completion right so far?
 
-It learns by cross-entropy over two label tokens alone, with hard labels (0, 1) or soft ones (a
-probability), read at the marker's last token, as OpenRLHF does. Axes: M markers, D hidden
-dimension.
+It is trained by cross-entropy over only two label tokens, with hard labels (0, 1) or soft ones (a
+probability), read at the marker's last token, as in OpenRLHF. Axes: M markers, D hidden dimension.
 """
 
 from collections.abc import Sequence
@@ -38,24 +37,24 @@ from producer.supervised.sequences import (
 
 @dataclass(frozen=True, slots=True)
 class MarkedSteps:
-    """A prompt and steps, with a marker after each."""
+    """A prompt and its steps, with a marker after each step."""
 
     tokens: tuple[int, ...]
     markers: tuple[int, ...]
     """Position of each marker's last token."""
     labels: tuple[float, ...] = ()
-    """One per marker, from 0 to 1; empty: not labelled."""
+    """One label per marker, from 0 to 1; empty if not labelled."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepCrossEntropy:
-    """Mean over the markers, nats."""
+    """Mean cross-entropy over the markers, nats."""
 
     label_tokens: tuple[int, int]
-    """Of a right step, of a wrong one."""
+    """Label tokens of a right step and of a wrong one."""
 
     def num_tokens(self, item: MarkedSteps) -> int:
-        """Length."""
+        """Number of tokens of the item."""
         return len(item.tokens)
 
     def micro_batches(
@@ -64,11 +63,11 @@ class StepCrossEntropy:
         items: Sequence[MarkedSteps],
         max_tokens: int,
     ) -> list[list[int]]:
-        """By length."""
+        """Batches by length."""
         return length_batches([self.num_tokens(item) for item in items], max_tokens)
 
     def num_targets(self, item: MarkedSteps) -> int:
-        """Markers."""
+        """Number of markers."""
         return len(item.markers)
 
     def loss_sum(self, network: LoadedNetwork, items: Sequence[MarkedSteps]) -> Tensor:
@@ -81,7 +80,7 @@ class StepCrossEntropy:
         return -(targets_M2 * logprobs_M2).sum()
 
     def outcomes(self, network: LoadedNetwork, items: Sequence[MarkedSteps]) -> list[Outcome]:
-        """Of every marker: a step is positive where its label is above 0.5."""
+        """Outcome of each marker; a step is positive if its label is above 0.5."""
         labels = [label for item in items for label in item.labels]
         return [
             Outcome(
@@ -96,7 +95,7 @@ class StepCrossEntropy:
         ]
 
     def logprobs(self, network: LoadedNetwork, items: Sequence[MarkedSteps]) -> Tensor:
-        """[M, 2]: log-probability of right and of wrong at every marker, item by item."""
+        """[M, 2]: log-probs of right and of wrong at every marker, item by item."""
         tokens_BT = padded_tokens([item.tokens for item in items], network.device)
         hidden_BTD = hidden_states(network, tokens_BT)
         places = [(row, at) for row, item in enumerate(items) for at in item.markers]
@@ -120,9 +119,9 @@ class StepScorer:
 
     @classmethod
     def load(cls, folder: Path, device: str = "auto") -> Self:
-        """Of the folder that `cua-train sql reward-model` wrote, all weights or an adapter.
+        """Load from the folder that `cua-train sql reward-model` wrote, all weights or an adapter.
 
-        NotFoundError when it holds none, UsageError when it cannot be loaded whole.
+        Raises NotFoundError if it holds neither, UsageError if it cannot be loaded completely.
         """
         marks = read_step_marks(folder)
         placement = choose_placement(device)
@@ -134,12 +133,12 @@ class StepScorer:
         return cls(base.network, base.processor, marks)
 
     def score_steps(self, prompt: str, steps: Sequence[str]) -> list[float]:
-        """Of each step: the probability, from 0 to 1, that the completion is right so far."""
+        """For each step the probability, from 0 to 1, that the completion is right so far."""
         return self.score_many([(prompt, steps)])[0]
 
     @torch.no_grad()
     def score_many(self, completions: Sequence[tuple[str, Sequence[str]]]) -> list[list[float]]:
-        """`score_steps` of many (prompt, steps), computed in batches."""
+        """Apply `score_steps` to many (prompt, steps) pairs, in batches."""
         marked = [
             mark_steps(self._tokenizer, self._marks, step_texts(prompt, steps))
             for prompt, steps in completions

@@ -1,7 +1,7 @@
-"""Collects the rollouts of later steps on a thread of its own while a step is trained.
+"""Collects the rollouts of later steps on its own thread while a step is trained.
 
-A step is trained on by the version that the step before it made, so how old its rollouts will be
-is known when they begin. No step is begun earlier than allowed: nothing collected is too old.
+A step is trained on by the version that the previous step produced, so the age of its rollouts is
+known when they begin. No step begins earlier than allowed, so nothing collected is too old.
 """
 
 import logging
@@ -16,7 +16,7 @@ from producer.training.step import CollectedStep
 logger = logging.getLogger(__name__)
 
 POLL_S = 0.5
-"""A request to stop is noticed after so long."""
+"""Longest time until a stop request is noticed."""
 CLOSE_S = 60.0
 """How long an ending run waits for the thread; the engine gives devices 5 s to close."""
 
@@ -29,17 +29,17 @@ class EitherStop(threading.Event):
         self._other = other
 
     def is_set(self) -> bool:
-        """Whether either is."""
+        """Whether this event or the other one is set."""
         return super().is_set() or self._other.is_set()
 
 
 class CollectAhead:
     """Collects steps in order, at most `max_ahead` policy versions before they are trained on.
 
-    Guarantees: one step is collected at a time; step n begins after step n - 1 - `max_ahead` was
-    trained; none begins while `paused`. What the collecting thread raises is raised by `take` of
-    the step that is missing, or by `paused`. Leaving the context stops the thread: rollouts under
-    way are cancelled.
+    Guarantees: one step is collected at a time. Step n begins after step n - 1 - `max_ahead` was
+    trained; none begins while `paused`. An exception of the collecting thread is raised by `take`
+    of a missing step, or by `paused`. Leaving the context stops the thread and cancels running
+    rollouts.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class CollectAhead:
         stop: EitherStop,
         check_stop: Callable[[], None],
     ) -> None:
-        """`collect` runs on the thread and ends soon after `stop` is set.
+        """`collect` runs on the thread and returns soon after `stop` is set.
 
         `check_stop` raises to stop the caller.
         """
@@ -85,20 +85,20 @@ class CollectAhead:
             logger.warning("rollouts that were collected ahead do not end; the run ends without")
 
     def take(self, step: int) -> CollectedStep:
-        """The step's rollouts, once collected. Raises what the collecting raised."""
+        """Wait for the step's rollouts. Raises the collecting thread's exception."""
         with self._changed:
             self._wait(lambda: step in self._collected)
             return self._collected.pop(step)
 
     def trained(self, step: int) -> None:
-        """The policy has been updated with the step and its state saved."""
+        """Tell the thread that the policy was updated with the step and its state saved."""
         with self._changed:
             self._last_trained = step
             self._changed.notify_all()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Inside, nothing is collected; the step under way is finished first."""
+        """Inside the context nothing is collected; waits for the step in progress first."""
         with self._changed:
             self._is_paused = True
             self._wait(lambda: not self._is_busy)
@@ -110,7 +110,7 @@ class CollectAhead:
                 self._changed.notify_all()
 
     def _wait(self, is_reached: Callable[[], bool]) -> None:
-        """With the lock held."""
+        """Wait for `is_reached`; call with the lock held."""
         while not is_reached():
             self._check_stop()
             if self._error is not None:

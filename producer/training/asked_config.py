@@ -1,8 +1,8 @@
-"""The configuration that a command is given, which may be about a training that the log knows.
+"""The configuration passed to a command, possibly for a training that exists in the log.
 
-A setting of a continued training may be right only with the settings it was begun with, and
-`--steps-per-skill` without them is a mistake. So what is refused alone is judged again over the
-recorded configuration, which only the log knows on every machine.
+When a training is resumed, a setting may be valid only together with recorded ones; for example,
+`--steps-per-skill` alone is an error. A configuration that is invalid on its own is therefore
+validated again on top of the recorded one, which only the log has on every machine.
 """
 
 from dataclasses import replace
@@ -24,10 +24,11 @@ from schemas.training import TrainingCreated
 
 
 def read_asked(given: dict[str, Any], installation: Installation) -> RunConfig:
-    """The configuration of `given`, by itself or over the recorded one of its training.
+    """The configuration of `given`, by itself or on top of its training's recorded one.
 
-    UsageError for what is wrong with a field, with fields together, or with a training that goes
-    on; with fields together also while Kafka, which may know of the training, does not answer.
+    Raises UsageError for invalid fields, invalid combinations, or fields that a resumed training
+    does not allow; also for an invalid combination while Kafka, which may know the training, does
+    not answer.
     """
     try:
         return read_config(given)
@@ -44,9 +45,9 @@ def read_asked(given: dict[str, Any], installation: Installation) -> RunConfig:
 
 
 def recorded_config(installation: Installation, name: str) -> dict[str, JsonValue] | None:
-    """The newest configuration of a training of `cua-train run`; None: none is known.
+    """The newest configuration of a training of `cua-train run`; None if none is known.
 
-    On a machine without a log it makes none.
+    Does not create a log on a machine that has none.
     """
     if not is_unused(installation):
         return _recorded_in_log(installation, name)

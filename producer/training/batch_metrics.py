@@ -1,6 +1,6 @@
-"""Metrics of a step's batch: its completions, groups and advantages, and of its update's ratios.
+"""Metrics of a step's batch (completions, groups, advantages) and of its update's ratios.
 
-None where there is nothing to measure: a scripted policy has no tokens.
+A metric is None if there is nothing to measure: a scripted policy has no tokens.
 """
 
 import statistics
@@ -16,7 +16,7 @@ from producer.training.samples import SelectedSample, compared_reward
 
 
 def completion_metrics(outcomes: Sequence[GroupOutcome]) -> dict[str, JsonValue]:
-    """Quantiles of the completions' tokens, one completion a turn, and the share that was cut."""
+    """Quantiles of completion lengths in tokens (one per turn), and the share cut off."""
     tokens = [
         turn.completion.tokens
         for outcome in outcomes
@@ -43,7 +43,7 @@ def quantile(ascending: Sequence[int], percent: int) -> int:
 def signal_metrics(
     config: RunConfig, outcomes: Sequence[GroupOutcome], samples: Sequence[SelectedSample]
 ) -> dict[str, JsonValue]:
-    """Share of groups whose true rewards are all equal; spread of the advantages trained on."""
+    """Share of groups whose true rewards are all equal, and spread of the trained advantages."""
     whole = [outcome for outcome in outcomes if not outcome.is_failed]
     constant = sum(
         not has_signal([compared_reward(config, result) for result in outcome.results])
@@ -65,7 +65,7 @@ def signal_metrics(
 
 
 def ratio_metrics(update: UpdateResult) -> dict[str, JsonValue]:
-    """Of the update's probability ratios, current to sampled, and its gradient after clipping."""
+    """The update's probability ratios (current to sampled) and its gradient after clipping."""
     gap = update.sampler_gap
     measured = {
         "optim/clip_fraction": update.clip_fraction,

@@ -1,6 +1,6 @@
-"""Which tasks a step trains on: a function of seed and position, so there is no iterator state.
+"""Selects the tasks of each step from seed and position, so there is no iterator state.
 
-Skills may be trained in turn; then a step takes the tasks that need its skill.
+If skills are trained one after another, a step uses the tasks that need its skill.
 """
 
 import random
@@ -16,7 +16,7 @@ from producer.task import Task
 def batch_of_tasks(
     tasks: Sequence[Task], *, seed: int, batch: int, groups_per_batch: int
 ) -> list[Task]:
-    """The tasks of batch `batch` (from 0); every epoch over the list has its own seeded order."""
+    """The tasks of batch `batch` (from 0); each epoch over the list has its own seeded order."""
     first = batch * groups_per_batch
     return [_task_at(tasks, seed, position) for position in range(first, first + groups_per_batch)]
 
@@ -29,7 +29,7 @@ def _task_at(tasks: Sequence[Task], seed: int, position: int) -> Task:
 
 
 def episodes_of_tasks(tasks: Sequence[Task], num_episodes: int) -> list[tuple[Task, int]]:
-    """(task, its share of `num_episodes`), as even as possible; tasks without a share left out."""
+    """Spread `num_episodes` over the tasks as evenly as possible; omits tasks that get none."""
     each, extra = divmod(num_episodes, len(tasks))
     return [
         (task, each + (index < extra)) for index, task in enumerate(tasks) if each + (index < extra)
@@ -37,7 +37,7 @@ def episodes_of_tasks(tasks: Sequence[Task], num_episodes: int) -> list[tuple[Ta
 
 
 def tasks_of_step(config: RunConfig, tasks: Sequence[Task], step: int) -> list[Task]:
-    """One task for each group of step `step` (from 1): a function of the configuration alone."""
+    """One task per group of step `step` (from 1); depends only on the configuration."""
     number = config.groups_per_batch
     if config.skill_sequence is None:
         return batch_of_tasks(tasks, seed=config.seed, batch=step - 1, groups_per_batch=number)
@@ -60,9 +60,9 @@ def tasks_of_step(config: RunConfig, tasks: Sequence[Task], step: int) -> list[T
 def tasks_of_refill(
     config: RunConfig, tasks: Sequence[Task], step: int, used: Collection[str], number: int
 ) -> list[Task]:
-    """Up to `number` other tasks for step `step`: a function of its arguments alone.
+    """Up to `number` other tasks for step `step`; depends only on the arguments.
 
-    `used`: ids of the tasks that it has sampled.
+    `used`: ids of the tasks that the step has already sampled.
     """
     skills = config.skill_sequence
     skill = None if skills is None else skills[(step - 1) // config.steps_per_skill]
@@ -76,12 +76,12 @@ def tasks_of_refill(
 
 
 def skills_of(task: Task) -> frozenset[str]:
-    """What the gold of the task's entry needs; empty for other tasks."""
+    """Skills that the gold answer of the task's entry needs; empty for tasks without an entry."""
     return frozenset(() if task.entry is None else task.entry.skills)
 
 
 def check_skills(config: RunConfig, tasks: Sequence[Task]) -> None:
-    """UsageError for a skill of the sequence that no training task needs."""
+    """Raise UsageError if no training task needs one of the skills in the sequence."""
     known = sorted(frozenset().union(*map(skills_of, tasks)))
     for skill in config.skill_sequence or ():
         if skill not in known:
@@ -98,9 +98,9 @@ def evaluates_after(config: RunConfig, step: int) -> bool:
 
 
 def success_by_skill(outcomes: Sequence[GroupOutcome]) -> dict[str, tuple[int, int]]:
-    """Skill -> (scored sessions whose entry needs it, right ones); `all`: every one once.
+    """Skill -> (scored sessions whose entry needs it, solved ones); `all` counts each session once.
 
-    Empty where no task has an entry with skills.
+    Empty if no task has an entry with skills.
     """
     counts: dict[str, list[int]] = {}
     for outcome in outcomes:

@@ -1,4 +1,4 @@
-"""The kept checkpoints of a training: what the log recorded of each, and whether it is still so."""
+"""The kept checkpoints of a training: what the log recorded, and whether it still holds."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,7 +22,7 @@ Verdict = Literal["ok", "changed", "missing"]
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """One kept checkpoint."""
+    """A kept checkpoint."""
 
     training_name: str
     generation: int
@@ -30,21 +30,21 @@ class Checkpoint:
     policy_version: int
     saved_at: datetime
     folder: Path
-    """Where it is now; where it was saved when it is gone."""
+    """Its current folder, or where it was saved if it no longer exists."""
     adapter_sha256: str
-    """As recorded when it was saved."""
+    """The sha256 recorded when it was saved."""
     verified: Verdict
-    """Whether its weights have that sha256 now."""
+    """Whether its weights still have that sha256."""
     success: float | None
-    """Share of solved episodes in the newest evaluation at this step; None: not evaluated."""
+    """Share of solved episodes in the newest evaluation at this step; None if not evaluated."""
 
 
 def list_checkpoints(
     installation: Installation, emitter: Emitter, training_name: str
 ) -> list[Checkpoint]:
-    """The training's checkpoints, oldest first; empty when the log knows none.
+    """The training's checkpoints, oldest first; empty if the log knows none.
 
-    Reads only. UnreachableError when the log is away.
+    Reads only. Raises UnreachableError if the log cannot be reached.
     """
     folder = find_run_folder(installation, training_name)
     recorded = read_recorded_training(emitter, training_name, folder)
@@ -58,9 +58,9 @@ def list_checkpoints(
 def choose_checkpoint(
     checkpoints: list[Checkpoint], training_name: str, step: int | None
 ) -> Checkpoint:
-    """The newest one, or the newest of `step`.
+    """The newest checkpoint, or the newest of `step`.
 
-    NotFoundError when there is none, MismatchError when its weights are not those that were saved.
+    Raises NotFoundError if there is none, MismatchError if its weights were changed.
     """
     found = [checkpoint for checkpoint in checkpoints if step in {None, checkpoint.step}]
     if not found:
@@ -75,7 +75,7 @@ def choose_checkpoint(
 
 
 def check_verified(checkpoint: Checkpoint) -> None:
-    """NotFoundError when its files are gone, MismatchError when its weights have changed."""
+    """Raises NotFoundError if its files are gone, MismatchError if its weights have changed."""
     if checkpoint.verified == "missing":
         message = f"the checkpoint of step {checkpoint.step}, {checkpoint.folder}, is gone"
         raise NotFoundError(
@@ -90,13 +90,13 @@ def check_verified(checkpoint: Checkpoint) -> None:
 
 
 def weights_file(folder: Path) -> Path:
-    """The file whose sha256 names a checkpoint: adapter, all weights, Tinker's, scripted state."""
+    """The file whose sha256 identifies a checkpoint: adapter, all weights, Tinker's, scripted."""
     found = (name for name in (WEIGHTS, ALL_WEIGHTS, REMOTE) if (folder / name).exists())
     return folder / next(found, STATE)
 
 
 def file_sha256(path: Path) -> str:
-    """Hex, read in pieces."""
+    """Hex sha256 of a file, read in chunks."""
     digest = sha256()
     with path.open("rb") as file:
         while piece := file.read(1 << 22):

@@ -1,7 +1,7 @@
-"""Compares evaluations of the same tasks, paired by task: of trainings, or single ones by their id.
+"""Compares evaluations of the same tasks, paired by task: of trainings, or single ones by id.
 
-Of a training its last evaluations count, one at each temperature; alone it is compared with its own
-evaluations before the first step.
+For a training, its last evaluation at each temperature is used. A single training is compared with
+its own evaluations before the first step.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ from schemas.installation import Installation
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One evaluation, under the name that was given for it."""
+    """An evaluation, with the name that the caller gave for it."""
 
     name: str
     evaluation: EvaluationSummary
@@ -35,20 +35,20 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One evaluation, compared with the first one at its temperature."""
+    """An evaluation, compared with the first one at its temperature."""
 
     measured: Measured
     difference: Difference | None
-    """Success minus the first one's, paired by task. None: it is the first."""
+    """Success minus that of the first evaluation, paired by task; None for the first."""
     interval: Interval | None
-    """Of the difference. None: it is the first, or they share too few tasks."""
+    """Interval of the difference; None for the first, or if they share too few tasks."""
 
 
 def compare(installation: Installation, names: Sequence[str]) -> list[Row]:
-    """The table, greedy evaluations first. Writes nothing.
+    """The comparison table, greedy evaluations first. Writes nothing.
 
-    NotFoundError for a name that the log does not have, MismatchError for evaluations that cannot
-    be compared, UnreachableError.
+    Raises NotFoundError if the log lacks a name, MismatchError if the evaluations cannot be
+    compared, and UnreachableError.
     """
     if len(names) == 1:
         measured = list(_before_and_after(installation, names[0]))
@@ -98,7 +98,7 @@ def _last_ones(installation: Installation, name: str) -> list[Measured]:
 
 
 def _results(installation: Installation, name: str) -> list[RecordedResult]:
-    """Of the training, or the one of the evaluation with this id; at least one. NotFoundError."""
+    """Results of the training, or of the evaluation with this id. NotFoundError if none."""
     check_known(installation, name)
     results = results_of_training(installation, name)
     if results is None and (evaluation_id := _evaluation_id(name)) is not None:
@@ -130,7 +130,7 @@ def _summary(result: RecordedResult) -> EvaluationSummary:
 
 
 def _check_temperatures(measured: Sequence[Measured], names: Sequence[str]) -> None:
-    """MismatchError for a name without an evaluation at a temperature of the first one's."""
+    """Raises MismatchError if a name shares no evaluation temperature with the first one."""
 
     def temperatures(name: str) -> dict[float | None, str]:
         own = [item.evaluation.temperature for item in measured if item.name == name]

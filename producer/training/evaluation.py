@@ -1,4 +1,4 @@
-"""Runs one evaluation: seeds that training never sees, a group per task, a stream of its own."""
+"""Runs an evaluation: seeds unused in training, one group per task, its own stream."""
 
 import math
 import statistics
@@ -47,27 +47,27 @@ from schemas.evaluation import (
 from schemas.skills import SkillsMeasured, SkillSuccess
 
 OnOutcomes = Callable[[Sequence[GroupOutcome]], None]
-"""Takes the groups of an evaluation, one of each task."""
+"""Called with the groups of an evaluation, one per task."""
 _COUNTS = TypeAdapter(dict[str, tuple[int, int]])
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationPlan:
-    """Which evaluation."""
+    """A planned evaluation."""
 
     id: UUID
     label: str
-    """In rollout names: `baseline`, `eval-20`, `eval-20-sampled`."""
+    """Label in rollout names: `baseline`, `eval-20`, `eval-20-sampled`."""
     created: EvaluationCreated
-    """Its first event; a recorded one may not tell its temperature."""
+    """The evaluation's first event; an older release may not have recorded its temperature."""
     unit: Unit
-    """Its share of the progress."""
+    """The evaluation's share of the progress."""
 
 
 def plan_groups(
     tasks: Sequence[StatedTask], evaluation_id: UUID, *, episodes: int, seed: int
 ) -> list[GroupPlan]:
-    """One group per task; seeds depend on task and run seed only, so that evaluations compare."""
+    """One group per task; seeds depend only on task and run seed, so evaluations compare."""
     by_id = {task.task.task_id: task for task in tasks}
     return [
         GroupPlan(
@@ -90,9 +90,10 @@ def run_evaluation(
     tasks: Sequence[StatedTask],
     on_outcomes: OnOutcomes = lambda _outcomes: None,
 ) -> EvaluationSummary:
-    """Run it to its end, or return the recorded result. CuaTrainError when no episode ended.
+    """Run it to its end, or return the recorded result.
 
-    `on_outcomes` gets the groups of one that runs, before its end is recorded.
+    If it runs, `on_outcomes` gets its groups before its end is recorded. Raises CuaTrainError if no
+    episode was judged.
     """
     recorded = session.history.evaluation_finished(plan.id)
     if recorded is not None:
@@ -127,8 +128,8 @@ def run_evaluation(
 def _open_stream(session: Session, plan: EvaluationPlan) -> StreamWriter:
     """The evaluation's stream, continued where an earlier process left it.
 
-    A process that continues a training reads its claim back: a paused one that goes on may be
-    writing the same evaluation, and then this one's events would be refused. ClaimLostError.
+    A process that resumes a training reads its claim back, because a paused process may wake up and
+    write the same evaluation, and this one's events would then be refused. Raises ClaimLostError.
     """
     subject = stream("evaluation", plan.id)
     history = session.history.of(subject)
@@ -137,7 +138,7 @@ def _open_stream(session: Session, plan: EvaluationPlan) -> StreamWriter:
         plan.unit.highest_finished_rollouts = payload.completed_tasks
     if session.claim_epoch == 1:
         return session.emitter.stream(subject, training_id=session.training_id)
-    # An operator may have given up every record of it: then it has a position and no creation.
+    # An operator may have given up all its records; then it has a position but no creation event.
     is_created = any(isinstance(event.payload, EvaluationCreated) for event in history.events)
     first: Payload = _progressed(session, plan) if is_created else plan.created
     return claim(
@@ -216,7 +217,7 @@ def _end_early(
 
 
 def _judged(outcomes: Sequence[GroupOutcome]) -> list[RolloutResult]:
-    """Scored episodes of tasks that are judged; others have no success."""
+    """Scored episodes of tasks with a judgement; the others have no success."""
     return [
         result
         for outcome in outcomes
@@ -249,14 +250,14 @@ def _finished(
 
 
 def evaluation_summary(label: str, result: RecordedResult) -> EvaluationSummary:
-    """The result as later steps and summaries need it; `label`: the evaluation's."""
+    """The result in the form that later steps and summaries need; `label` is the evaluation's."""
     created, finished = result.created, result.finished
     by_task = finished.metrics.get("by_task")
     known = by_task if isinstance(by_task, dict) else {}
     by_skill = finished.metrics.get("by_skill")
     error = finished.standard_error
     if error is None:
-        # An older release recorded the error over episodes.
+        # Older releases recorded the standard error over episodes.
         recorded = finished.metrics.get("standard_error")
         error = float(recorded) if isinstance(recorded, int | float) else 0.0
     return EvaluationSummary(
@@ -282,29 +283,29 @@ def evaluation_summary(label: str, result: RecordedResult) -> EvaluationSummary:
 
 
 def counts_by_task(metrics: Mapping[str, JsonValue]) -> dict[str, TaskCount]:
-    """Successes and judged episodes by task; empty for an older release's metrics."""
+    """Successes and judged episodes by task; empty for metrics of an older release."""
     counts = _COUNTS.validate_python(metrics.get("counts_by_task") or {})
     return {name: TaskCount(*count) for name, count in counts.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedTasks:
-    """What evaluations ask."""
+    """The tasks that evaluations use."""
 
     tasks: Sequence[StatedTask]
     split: Split | None
-    """How they relate to the training's tasks; None: no training."""
+    """Relation to the training's tasks; None without a training."""
     source: str
-    """Their short name."""
+    """Short name of the tasks."""
     seeds_matter: bool
-    """Whether a seed changes a task's initial state."""
+    """Whether the seed changes a task's initial state."""
 
     def created(
         self, session: Session, kind: Kind, step: int | None, asked: EvaluationPass
     ) -> EvaluationCreated:
         """The first event of an evaluation of these tasks, after `step` updates.
 
-        Greedy episodes of a task that no seed changes are all the same: one of each is run.
+        If no seed changes a task, all its greedy episodes are equal, so only one of each is run.
         """
         episodes = asked.episodes
         if not asked.temperature and not self.seeds_matter:
@@ -327,16 +328,17 @@ class EvaluatedTasks:
 def plan_evaluations(
     session: Session, evaluated: EvaluatedTasks, step: int, max_turns: int
 ) -> tuple[EvaluationPlan, ...]:
-    """Those of a training after step `step`; 0: before the first. `max_turns`: of an episode.
+    """The evaluations of a training after step `step` (0: before the first).
 
-    The main one comes first, a sampled one may come next to a greedy one.
+    `max_turns` is per episode. The main evaluation comes first; a sampled one may follow a greedy
+    one.
     """
     kind: Kind = "scheduled" if step else "baseline"
     plans = []
     for number, asked in enumerate(session.config.evaluation_passes):
         created = evaluated.created(session, kind, step, asked)
         if not number and session.history.of(stream("evaluation", _id(session, step))).events:
-            # An older release began it, and recorded no temperature.
+            # An older release began it and recorded no temperature.
             created = created.model_copy(update={"temperature": None})
         temperature = created.temperature
         label = evaluation_label(kind, step, temperature)
@@ -352,7 +354,7 @@ def _id(session: Session, step: int, temperature: float | None = None) -> UUID:
 def skills_measured(
     session: Session, plan: EvaluationPlan, summary: EvaluationSummary
 ) -> SkillsMeasured | None:
-    """What the training states of an evaluation; None where there are no skills, or it did."""
+    """The event of the skills measured; None without skills, or if it was already emitted."""
     by_skill = summary.by_skill
     stated = session.history.own_payloads(SkillsMeasured)
     if not by_skill or any(item.evaluation_id == plan.id for item in stated):

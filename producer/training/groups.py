@@ -1,7 +1,7 @@
 """Runs the groups of one source (a step or an evaluation) to their end.
 
 Decides which attempts run and which are retried, and emits the groups' events on the source's
-stream. What an earlier process finished is kept; only what is missing runs.
+stream. Results of an earlier process are kept; only missing ones are run.
 """
 
 import logging
@@ -35,11 +35,11 @@ from schemas.rollout import RolloutFailed
 logger = logging.getLogger(__name__)
 
 PROGRESS_EVERY_S = 1.0
-"""At most one GroupProgressed per group in this time."""
+"""Minimum interval between two GroupProgressed events of a group."""
 
 
 class GroupRunner:
-    """Runs the groups of one source; used once. For one thread."""
+    """Runs the groups of one source. Use once, from one thread."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class GroupRunner:
         on_progress: Callable[[], None],
         recalled: Recalled,
     ) -> None:
-        """`stream`: of the source. `recalled`: what earlier processes recorded of the groups."""
+        """`stream` is the source's. `recalled`: what earlier processes recorded of the groups."""
         self._session, self._config, self._tracker = (
             session,
             session.config,
@@ -68,19 +68,19 @@ class GroupRunner:
         self._recalled, self._on_progress = recalled, on_progress
         self._engine = session.make_engine(self._on_begin)
         self._results: dict[int, dict[int, RolloutResult | None]] = defaultdict(dict)
-        """Group -> place -> its scored rollout; None: given up."""
+        """Group -> place -> its scored rollout; None if given up."""
         self._errors: dict[int, list[str]] = defaultdict(list)
         """Group -> `error_type` of its failed attempts."""
         self._lost: Counter[GroupPlace] = Counter()
         """Attempts that ended because their worker died."""
         self._first_failed: str | None = None
-        """Its name and its error."""
+        """Name and error of the first failed attempt."""
         self._progressed_at: dict[int, datetime] = {}
         self._outcomes: dict[int, GroupOutcome] = {}
         self._bar = ProgressBar()
 
     def run(self) -> list[GroupOutcome]:
-        """Outcomes in the groups' order. CuaTrainError under the policy fail_fast."""
+        """Run all groups; returns outcomes in order. Raises CuaTrainError under fail_fast."""
         for group in self._groups.values():
             if self._status(group) is None:
                 self._stream.emit(self._created(group))
@@ -94,13 +94,13 @@ class GroupRunner:
         return [self._outcomes[num] for num in self._groups]
 
     def give_up(self, reason: str) -> None:
-        """Fail every group that has not ended, of a source that will not be continued."""
+        """Fail every unfinished group of a source that will not be continued."""
         for group in self._groups.values():
             if self._status(group) in {"pending", "running"}:
                 self._stream.emit(self._failed(group, reason))
 
     def first_failure(self) -> str:
-        """Why the first attempt failed, for the message that none was left."""
+        """Why the first attempt failed, for the message that no group succeeded."""
         if self._first_failed is None:
             return "see error_message of its rollouts"
         return f"first failure: {self._first_failed}"
@@ -109,7 +109,7 @@ class GroupRunner:
         return self._stream.status(("group", group.id))
 
     def _submit_missing(self, group: GroupPlan) -> None:
-        """Take what an earlier process finished and submit the rest; a failed group stays so."""
+        """Reuse finished results and submit the missing ones; a failed group stays failed."""
         has_failed = self._status(group) == "failed"
         for index in range(len(group.seeds)):
             place = (group.num, index)
@@ -140,7 +140,7 @@ class GroupRunner:
         if self._first_failed is None:
             self._first_failed = f"{plan.name} ({failure.error_type}): {failure.error_message}"
             if failure.error_type == "reward":
-                # The user's code: what is wrong with it will hardly mend itself.
+                # An error in the user's code is unlikely to go away.
                 logger.warning("rollout %s failed: %s", plan.name, failure.error_message)
         if failure.error_type == LOST:
             self._lost[plan.group_num, plan.env_index] += 1
@@ -195,11 +195,11 @@ class GroupRunner:
         )
 
     def _sampling_seed(self, group: GroupPlan, index: int, attempt: int) -> int:
-        """Without the training's name: the same configuration draws the same numbers.
+        """The seed, independent of the training's name: equal configurations draw equal numbers.
 
-        An attempt after a killed process draws what the lost one drew; otherwise each kill would
-        keep the short episodes and draw the long ones again. An episode draws the same in every
-        evaluation, so that two evaluations differ only by what the policy learnt.
+        An attempt after a killed process reuses the lost one's seed; otherwise each kill would keep
+        short episodes and draw the long ones again. An episode has the same seed in every
+        evaluation, so that evaluations differ only by what the policy learned.
         """
         source, seed = self._source, self._config.seed
         if source.type == "step":
@@ -224,7 +224,7 @@ class GroupRunner:
         *,
         is_recalled: bool = False,
     ) -> None:
-        """A place of the group has ended; so has the group with its last one."""
+        """Record that a place of the group has ended, and the group with its last place."""
         places = self._results[group.num]
         places[index] = result
         self._bar.advance(note=group.stated.task.name)
@@ -232,7 +232,7 @@ class GroupRunner:
             self._unit.given_up_rollouts += 1
         if len(places) < len(group.seeds):
             if not is_recalled:
-                # Otherwise the first of many would say that nearly nothing is done.
+                # Otherwise the first of many events would report almost no progress.
                 self._emit_progress(group)
             return
         scored = tuple(self._compared(group))
@@ -248,7 +248,7 @@ class GroupRunner:
         )
 
     def _compared(self, group: GroupPlan) -> list[RolloutResult]:
-        """Scored so far, by place, without the baseline."""
+        """Results scored so far, by place, without the baseline."""
         places = sorted(self._results[group.num].items())
         return [one for at, one in places if one is not None and at != group.baseline_index]
 
@@ -257,7 +257,7 @@ class GroupRunner:
         return None if at is None else self._results[group.num].get(at)
 
     def _problem(self, group: GroupPlan, num_scored: int) -> str | None:
-        """Why a group whose places have all ended cannot be used."""
+        """Why a group whose places have all ended is unusable; None if it is usable."""
         if num_scored < min(self._min_group_size, group.num_compared):
             return f"only {num_scored} of {group.num_compared} rollouts ended"
         if group.has_baseline and self._baseline(group) is None:

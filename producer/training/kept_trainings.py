@@ -1,7 +1,7 @@
-"""The trainings whose states a home keeps, and what people say of them.
+"""The trainings whose states a home keeps, and their annotations.
 
-A display name, tags, a note and whether lists omit the training are on a stream of their own, so
-that it may be changed while another process trains.
+Annotations (a display name, tags, a note, and whether lists omit the training) have their own
+stream, so that they can be changed while another process trains.
 """
 
 import logging
@@ -33,30 +33,30 @@ logger = logging.getLogger(__name__)
 
 LOG_TIMEOUT_S = 60.0
 NUM_TRIES = 5
-"""Of a claim that another person's came before."""
+"""Number of attempts when another process claims the stream first."""
 
 Change = Callable[[TrainingAnnotated], TrainingAnnotated]
-"""The annotation before -> the one from now on."""
+"""Maps the previous annotation to the new one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """What came of a change."""
+    """The result of a change."""
 
     annotation: TrainingAnnotated
     changed: bool
-    """False: it was so before, and nothing was emitted."""
+    """False if the annotation was already so and nothing was emitted."""
 
 
 def annotate(installation: Installation, name: str, change: Change) -> Annotated:
     """Record a change of the training's annotation; returns once it is in the log.
 
-    NotFoundError for an unknown training, UnreachableError when the log is away.
+    Raises NotFoundError for an unknown training, UnreachableError if the log cannot be reached.
     """
     check_known(installation, name)
     training_id = ids.training_id(name)
     for tries_left in reversed(range(NUM_TRIES)):
-        # A claim that lost stays refused: the next try has a source of its own.
+        # A lost claim stays refused, so each attempt has its own source.
         with Emitter.open(installation) as emitter:
             _check_recorded(emitter, installation, name, training_id)
             subject = stream("annotation", training_id)
@@ -79,7 +79,7 @@ def annotate(installation: Installation, name: str, change: Change) -> Annotated
 def read_annotations(
     installation: Installation, names: Collection[str]
 ) -> dict[str, TrainingAnnotated]:
-    """The newest annotation of each training. UnreachableError when the log is away."""
+    """The newest annotation of each training. Raises UnreachableError without the log."""
     if not names or is_unused(installation):
         return {}
     subjects = {name: stream("annotation", ids.training_id(name)) for name in names}
@@ -91,21 +91,21 @@ def read_annotations(
 
 
 def newest_annotation(history: StreamHistory, training_id: UUID) -> TrainingAnnotated:
-    """The last annotation of a stream; an empty one when it has none."""
+    """The last annotation of a stream, or an empty one."""
     payloads = (event.payload for event in reversed(history.events))
     found = next((payload for payload in payloads if isinstance(payload, TrainingAnnotated)), None)
     return found or TrainingAnnotated(training_id=training_id)
 
 
 def check_known(installation: Installation, name: str) -> None:
-    """NotFoundError on a machine that has no log yet, before one is made."""
+    """Raises NotFoundError on a machine without a log, so that none is created."""
     if is_unused(installation) and installation.kafka_bootstrap_servers is None:
         message = f"there is no training {name!r}: {installation.home} has no log yet"
         raise NotFoundError(message)
 
 
 def unknown_training(installation: Installation, name: str) -> NotFoundError:
-    """The error for a training that the log does not have."""
+    """The error for a training that is not in the log."""
     runs = installation.runs_dir
     known = [path.name for path in runs.iterdir()] if runs.is_dir() else []
     hint = did_you_mean(name, known) or " See `cua-train trainings list`"
@@ -127,35 +127,35 @@ INTERRUPTED: Final = "interrupted"
 
 @dataclass(frozen=True, slots=True)
 class KeptTraining:
-    """One training."""
+    """A training whose state is kept."""
 
     training_name: str
     display_name: str | None
-    """None: it was not renamed."""
+    """None if it was not renamed."""
     tags: tuple[str, ...]
     note: str | None
     hidden: bool
     status: str | None
-    """Of the training in the log; `interrupted`: it has not ended, and its process no longer beats.
-    None: the log does not have it, or has a record of it that cannot be read."""
+    """The training's status in the log; `interrupted` if it has not ended but its process sends no
+    heartbeats. None if the log lacks the training, or has an unreadable record of it."""
     step: int
-    """Finished steps."""
+    """Number of finished steps."""
     total_steps: int
     success: float | None
-    """Of its last evaluation; None before the first."""
+    """Success in its last evaluation; None before the first."""
     saved_at: datetime
-    """Of its newest state."""
+    """When its newest state was saved."""
     folder: Path
 
     def as_json(self) -> dict[str, JsonValue]:
-        """For scripts."""
+        """The training as JSON, for scripts."""
         saved_at = self.saved_at.isoformat(timespec="seconds")
         changed = {"tags": list(self.tags), "saved_at": saved_at, "folder": str(self.folder)}
         return {**asdict(self), **changed}
 
 
 def list_kept(installation: Installation) -> list[KeptTraining]:
-    """Newest state first. UnreachableError when the log is away."""
+    """All kept trainings, newest state first. Raises UnreachableError without the log."""
     found = _states(installation)
     annotations = read_annotations(installation, found)
     logged = logged_trainings(installation, found)
@@ -186,10 +186,10 @@ def list_kept(installation: Installation) -> list[KeptTraining]:
 
 @dataclass(frozen=True, slots=True)
 class LoggedTraining:
-    """What the log says of a training."""
+    """What the log records of a training."""
 
     status: str
-    """As `KeptTraining.status`."""
+    """See `KeptTraining.status`."""
     process_began_at: datetime
     """When its last process claimed it."""
 
@@ -197,7 +197,7 @@ class LoggedTraining:
 def logged_trainings(
     installation: Installation, names: Collection[str]
 ) -> dict[str, LoggedTraining]:
-    """Those of `names` that the log has. UnreachableError when the log is away."""
+    """The trainings of `names` that are in the log. Raises UnreachableError without the log."""
     if not names or is_unused(installation):
         return {}
     subjects = {name: stream("training", ids.training_id(name)) for name in names}
@@ -206,7 +206,7 @@ def logged_trainings(
     except MismatchError:
         if len(names) == 1:
             return {}
-        # One training's record cannot be read: the others have their status.
+        # One training's record is unreadable: read the others one by one.
         logged = dict[str, LoggedTraining]()
         for name in names:
             logged |= logged_trainings(installation, [name])
@@ -230,7 +230,7 @@ def _logged(history: StreamHistory) -> LoggedTraining:
 
 
 def _states(installation: Installation) -> dict[str, tuple[Path, resume_state.SavedState]]:
-    """Training -> its folder and its newest state; folders of something else are passed over."""
+    """Training -> its folder and its newest state; skips folders of anything else."""
     runs = installation.runs_dir
     found = {}
     for path in sorted(runs.iterdir()) if runs.is_dir() else ():

@@ -1,7 +1,7 @@
-"""The lifecycle of a training, of RL or of supervised examples: claim, begin, save steps, end.
+"""The lifecycle of a training, RL or supervised: claim, begin, save steps, end.
 
-What is trained, and how a step is made, are the caller's. A state is on disk before the events of
-its step are emitted: its manifest carries them, and a process that continues emits them again.
+The caller decides what is trained and how a step is made. A state is on disk before the events of
+its step are emitted: its manifest contains them, and a process that resumes emits them again.
 """
 
 import os
@@ -39,10 +39,10 @@ class Trained(Protocol):
 
     @property
     def version(self) -> int:
-        """Updates so far."""
+        """Number of updates so far."""
 
     def save_state(self, folder: Path) -> None:
-        """Write everything that the next step needs into an existing folder, synced."""
+        """Write everything the next step needs to an existing folder, synced to disk."""
 
     def load_state(self, folder: Path) -> None:
         """Restore what `save_state` wrote, bit for bit."""
@@ -50,7 +50,7 @@ class Trained(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class OwnedTraining(Generic[ConfigT]):
-    """A training that this process owns. For one thread."""
+    """A training that this process owns. Use from one thread."""
 
     name: str
     folder: Path
@@ -61,35 +61,35 @@ class OwnedTraining(Generic[ConfigT]):
     clock: Callable[[], datetime]
     stop: threading.Event
     manifest: Manifest = field(init=False)
-    """Of the newest state; replaced by every step and evaluation."""
+    """Manifest of the newest state; replaced after every step and evaluation."""
     files: RunFiles = field(init=False)
 
     @property
     def config(self) -> ConfigT:
-        """As recorded."""
+        """The configuration as recorded."""
         return self.opened.plan.config
 
     @property
     def generation(self) -> int:
-        """Of the steps that this process trains."""
+        """Generation of the steps that this process trains."""
         return self.opened.plan.generation
 
     @property
     def stream(self) -> StreamWriter:
-        """The training's."""
+        """The training's stream."""
         return self.opened.stream
 
     @property
     def stated_percent(self) -> float:
-        """The highest progress that was stated of these steps; 0 before any."""
+        """The highest progress recorded for these steps; 0 before any."""
         return self.opened.history.stated_percent(self.generation, self.config.num_steps)
 
     @contextmanager
     def working(self, tracked: Tracked, heartbeat_s: float) -> Iterator[None]:
-        """The block trains. Beats meanwhile, and emits that it was cancelled or failed.
+        """Send heartbeats while the block trains, and emit its cancellation or failure.
 
-        Completing is the block's own. `stop` is set when another writer owns the training, and what
-        the block then raises becomes ClaimLostError: readers would refuse every further event.
+        The block itself emits completion. If another writer takes over the training, `stop` is set
+        and the block's error becomes ClaimLostError, because readers would refuse further events.
         """
         lost: list[ClaimLostError] = []
 
@@ -122,7 +122,7 @@ class OwnedTraining(Generic[ConfigT]):
             raise
 
     def load(self, trained: Trained) -> None:
-        """Restore the state that the plan begins from, if there is one."""
+        """Restore the state from which the plan begins, if there is one."""
         if self.opened.plan.state_folder is not None:
             trained.load_state(self.opened.plan.state_folder)
 
@@ -132,19 +132,19 @@ class OwnedTraining(Generic[ConfigT]):
         evaluate: Callable[[], Sequence[EvaluationSummary]] = lambda: (),
         save_checkpoint: Callable[[], CheckpointSaved] | None = None,
     ) -> None:
-        """Save the state that the first step begins from, unless it was loaded from there.
+        """Save the state from which the first step begins, unless it was loaded from there.
 
-        `evaluate`: before the first step, where no earlier process did. `save_checkpoint`: of step
-        0; None: it is not kept.
+        `evaluate` runs before the first step if no earlier process ran it. `save_checkpoint` saves
+        step 0; None: it is not kept.
         """
         plan = self.opened.plan
         self.files = open_run_files(self.folder, self.opened)
         self.manifest = replace(plan.manifest, generation=plan.generation)
         is_loaded = plan.state_folder is not None and plan.manifest.step > 0
-        # A generation that begins now has loaded the state of the one before it.
+        # A new generation has loaded the state of the previous one.
         is_own = plan.manifest.generation == plan.generation and not plan.begins_generation
         if is_loaded and is_own:
-            # A kill may have come between a state and the end of the ones before it.
+            # A kill may have come after a state was saved and before older ones were removed.
             resume_state.drop_old_states(self.folder, plan.generation, self.manifest.step)
         else:
             self.lock.check()
@@ -168,8 +168,8 @@ class OwnedTraining(Generic[ConfigT]):
         summaries: Sequence[EvaluationSummary] = (),
         **changes: Any,  # noqa: ANN401  # fields of a manifest
     ) -> None:
-        """The state after `step` on disk, manifest last; then the events that refer to it."""
-        # The folder may be another process's by now.
+        """Save the state after `step`, manifest last, then emit the events that refer to it."""
+        # Another process may own the folder by now.
         self.lock.check()
         folder = resume_state.begin_state(self.folder, self.generation, step)
         trained.save_state(folder)
@@ -183,7 +183,7 @@ class OwnedTraining(Generic[ConfigT]):
             pending=tuple(resume_state.pending_to_json(payload) for payload in payloads),
             **changes,
         )
-        # Whoever finds the manifest emits its events: what they refer to must be in the log.
+        # Whoever finds the manifest emits its events, so whatever they refer to must be in the log.
         self.emitter.flush()
         resume_state.commit_state(folder, self.manifest)
         self._emit(payloads)
@@ -192,10 +192,10 @@ class OwnedTraining(Generic[ConfigT]):
         resume_state.drop_old_states(self.folder, self.generation, step)
 
     def keep_evaluation(self, summary: EvaluationSummary) -> None:
-        """Add the summary to the newest state's manifest and to the files."""
+        """Add the summary to the newest state's manifest and to the run's files."""
         self.manifest = self._claimed((*self.manifest.evaluations, summary))
         self.lock.check()
-        # Without it the last evaluation would be missing when a complete training is named again.
+        # Otherwise naming a complete training again would not show its last evaluation.
         resume_state.update_manifest(self.folder, self.manifest)
         self.files.evaluation(summary)
 
@@ -231,7 +231,7 @@ class OwnedTraining(Generic[ConfigT]):
                 self.files.checkpoint(payload)
 
     def _has_first(self) -> bool:
-        """Whether this generation's first state is a checkpoint already."""
+        """Whether this generation's first state is already kept as a checkpoint."""
         saved = self.opened.history.own_payloads(CheckpointSaved)
         return any((item.generation, item.step) == (self.generation, 0) for item in saved)
 
@@ -250,10 +250,10 @@ def own_training(
     before_open: Callable[[Emitter], None] = lambda _emitter: None,
     **opening: Any,  # noqa: ANN401  # keywords of `open_training`
 ) -> Iterator[tuple[Emitter, OwnedTraining[ConfigT] | AlreadyComplete[ConfigT]]]:
-    """Begin or continue the training, which this process owns inside the block.
+    """Begin or resume the training, which this process owns inside the block.
 
-    `on_open` is called once the training is in the log; `before_open` before it is looked for, with
-    its folder's lock held. Raises as `open_training`.
+    `on_open` is called once the training is in the log; `before_open` is called before it is
+    looked up, while its folder's lock is held. Raises as `open_training`.
     """
     with (
         training_lock(folder, name, takeover=takeover) as lock,

@@ -1,4 +1,4 @@
-"""What a configuration names, loaded before anything is emitted: a mistake leaves nothing."""
+"""Loads what a configuration names before anything is emitted, so an error leaves no trace."""
 
 import logging
 import os
@@ -38,16 +38,16 @@ logger = logging.getLogger(__name__)
 
 
 class LoadedTasks(NamedTuple):
-    """What is asked, and who is asked whether it was done."""
+    """The tasks, and the model that judges them."""
 
     tasks: list[Task]
     eval_tasks: list[Task]
     ask_model: AskModel | None
-    """None: no task is judged by an endpoint."""
+    """None if no task is judged by an endpoint."""
 
 
 def load_run_tasks(config: RunConfig, *, is_check: bool = False) -> LoadedTasks:
-    """Training and evaluation tasks. UsageError, NotFoundError, UnreachableError.
+    """Training and evaluation tasks. Raises UsageError, NotFoundError, UnreachableError.
 
     `is_check`: they will be loaded again, so nothing is logged and no device is asked for them.
     """
@@ -68,10 +68,10 @@ def load_run_tasks(config: RunConfig, *, is_check: bool = False) -> LoadedTasks:
 
 
 def evaluation_tasks(config: RunConfig, given: Collection[str]) -> LoadedTasks:
-    """The tasks of an evaluation by hand, for which the fields `given` were given.
+    """The tasks of a manual evaluation; `given` are the fields passed for it.
 
-    A judge that is not given for it but recorded by the training may have nothing to judge.
-    UsageError, NotFoundError, UnreachableError.
+    A judge that the training recorded, rather than one that was passed, may be left without tasks.
+    Raises UsageError, NotFoundError, UnreachableError.
     """
     source = config.tasks if config.eval_tasks is None else config.eval_tasks
     tasks = _load_evaluated(config, source)
@@ -100,7 +100,7 @@ def _default(config: RunConfig) -> DefaultJudge:
 
 
 def _require_work(config: RunConfig, tasks: Sequence[Task]) -> None:
-    """UsageError for a judge that no task is left to."""
+    """Raises UsageError for a judge that no task uses."""
     if config.judge is None or any(_is_judges_task(task, config) for task in tasks):
         return
     message = (
@@ -126,7 +126,7 @@ def _require_judged(tasks: Sequence[Task], field: str) -> None:
 
 
 def _with_judges(config: RunConfig, tasks: list[Task], eval_tasks: list[Task]) -> LoadedTasks:
-    """The tasks with the model that each endpoint is asked for, once every endpoint answers."""
+    """The tasks, with a function that asks their endpoints, after all endpoints have answered."""
     asked = {
         (str(task.judge), task.judge_model)
         for task in (*tasks, *eval_tasks)
@@ -137,7 +137,7 @@ def _with_judges(config: RunConfig, tasks: list[Task], eval_tasks: list[Task]) -
     if config.ablate != "none":
         message = f"ablate: {config.ablate} blanks what the judge sees too; use device queries"
         raise UsageError(message)
-    # Importing it takes a third of a second.
+    # Imported here because importing it takes a third of a second.
     from producer.validators.model_judge import open_judge
 
     judge = open_judge(os.environ, config.max_turn_time_seconds)
@@ -159,7 +159,7 @@ def _with_judges(config: RunConfig, tasks: list[Task], eval_tasks: list[Task]) -
 
 
 def statements(loaded: LoadedTasks) -> list[TaskStated]:
-    """What a training states of its tasks, in this order."""
+    """The task definitions that a training records, in this order."""
     tasks = loaded.tasks
     if loaded.eval_tasks is not tasks:
         tasks = [*tasks, *loaded.eval_tasks]
@@ -167,7 +167,7 @@ def statements(loaded: LoadedTasks) -> list[TaskStated]:
 
 
 def state_tasks(stream: StreamWriter, tasks: Sequence[Task]) -> list[StatedTask]:
-    """Emit each task's definition. Content-addressed, so restating one changes nothing."""
+    """Emit each task's definition. Content-addressed, so emitting one again changes nothing."""
     stated: list[StatedTask] = []
     for task in tasks:
         task_event, validator_event = task_facts(task)
@@ -189,22 +189,22 @@ def state_tasks(stream: StreamWriter, tasks: Sequence[Task]) -> list[StatedTask]
 
 
 class Loaded(NamedTuple):
-    """A configuration's tasks and policy."""
+    """A configuration's tasks, policy and scorer."""
 
     config: RunConfig
     tasks: LoadedTasks
     policy: tuple[Learner, EnvironmentFactory] | None
-    """None: the demo policy, which is not made yet: its warm-up is recorded, after the claim."""
+    """None for a demo policy that does not exist yet: its warm-up is recorded, after the claim."""
     step_scorer: Scorer | None
-    """None: completions' steps are not scored."""
+    """None if completions' steps are not scored."""
 
 
 def load(
     config: RunConfig, installation: Installation, stop: threading.Event | None = None
 ) -> Loaded:
-    """Everything that the configuration names. UsageError, NotFoundError, UnreachableError.
+    """Load everything the configuration names.
 
-    `stop`: as in `open_policy`.
+    `stop`: as in `open_policy`. Raises UsageError, NotFoundError, UnreachableError.
     """
     tasks = load_run_tasks(config)
     check_skills(config, tasks.tasks)
@@ -224,9 +224,10 @@ def load_policy(
     is_training: bool = True,
     stop: threading.Event | None = None,
 ) -> tuple[Learner, EnvironmentFactory] | None:
-    """The policy; None for the demo policy before it is made. UsageError, NotFoundError.
+    """The policy; None for a demo policy that does not exist yet.
 
-    `tasks`: those whose first prompts it must take; None: not checked. `stop`: as in `open_policy`.
+    `tasks`: the tasks whose first prompts must fit the policy; None skips the check. `stop`: as in
+    `open_policy`. Raises UsageError, NotFoundError.
     """
     asked = [] if tasks is None else tasks.eval_tasks
     if tasks is not None and is_training:
@@ -249,7 +250,7 @@ def load_policy(
 
 
 def set_up_check(config: RunConfig) -> CheckTask:
-    """Whether the environment can set a task up, and judge it."""
+    """Returns a check whether the environment can set a task up and judge it."""
     check = config.agent.check_task
 
     def set_up(task: Task) -> None:

@@ -1,6 +1,6 @@
 """The training loop: baseline, steps, evaluations, checkpoints.
 
-Knows neither how big the policy is nor what kind of device it drives.
+Independent of the size of the policy and of the kind of device it controls.
 """
 
 import logging
@@ -43,28 +43,28 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class TrainingLoop:
-    """One process's share of a training."""
+    """The part of a training that one process runs."""
 
     owned: OwnedTraining[RunConfig]
     session: Session
     tasks: Sequence[StatedTask]
     evaluated: EvaluatedTasks
     _begun_since: dict[int, dict[str, int]] = field(default_factory=dict)
-    """Step that is collected ahead -> offsets before its first record."""
+    """For each step collected ahead: log offsets before its first record."""
     _past: tuple[str, ...] = ()
-    """Right sessions after the step that is trained."""
+    """Solved sessions to show in prompts after the step being trained."""
 
     @property
     def manifest(self) -> Manifest:
-        """The state after the last step; replaced by every step and evaluation."""
+        """The state after the last step; replaced after every step and evaluation."""
         return self.owned.manifest
 
     def run(self) -> None:
-        """Bring the training to its end."""
+        """Run the training to its end."""
         session, config = self.session, self.session.config
         steps, evaluations = self._plan_units()
         for step in sorted({0, self.manifest.step}):
-            # After a step: left to do by a process that died between it and its evaluation.
+            # An earlier process may have died after this step and before its evaluation.
             self._evaluate(evaluations.get(step, ()))
         if config.baseline_only:
             return
@@ -89,7 +89,7 @@ class TrainingLoop:
         collect: Callable[[int], CollectedStep],
         ahead: CollectAhead | None = None,
     ) -> None:
-        """Every step that is left, and its evaluation; `collect` returns a step's rollouts."""
+        """Train the remaining steps and run evaluations; `collect` returns a step's rollouts."""
         session, num_steps = self.session, self.session.config.num_steps
         for step in range(self.manifest.step + 1, num_steps + 1):
             session.check_stop()
@@ -108,7 +108,7 @@ class TrainingLoop:
             if ahead is not None:
                 ahead.trained(step)
             if step in evaluations:
-                # Devices are not shared, and nothing else is sampled by the weights in question.
+                # Evaluations need all devices, and the weights must sample nothing else meanwhile.
                 paused: AbstractContextManager[None] = ahead.paused() if ahead else nullcontext()
                 with paused:
                     self._evaluate(evaluations[step])
@@ -116,7 +116,7 @@ class TrainingLoop:
     def _collecting(
         self, steps: Mapping[int, Unit], ahead: Session | None = None
     ) -> Callable[[int], CollectedStep]:
-        """Collects a step. `ahead`: the session of the thread that collects; None: the loop's."""
+        """Return a function that collects a step; `ahead` is the collecting thread's session."""
 
         def collect(step: int) -> CollectedStep:
             session = ahead or self.session
@@ -132,15 +132,16 @@ class TrainingLoop:
         session = self.session
         now = resume_state.bounds_to_json(session.emitter.log.lower_bounds())
         if step <= session.history.last_step(session.generation):
-            # An earlier process collected ahead.
+            # An earlier process collected this step ahead.
             return self.manifest.since
-        # After `now`: a step that begins in between is either found here or later than `now`.
+        # Read after `now`: a step that begins in between is found here or starts later than `now`.
         return self._begun_since.pop(step, now)
 
     def _plan_units(self) -> tuple[dict[int, Unit], dict[int, tuple[EvaluationPlan, ...]]]:
-        """Add every unit of the generation to the tracker; finished ones count as done.
+        """Add every unit of the generation to the tracker; finished units count as done.
 
-        Steps from 1, and evaluations by the step that they come after; 0: before the first.
+        Returns the units of the steps (from 1), and the evaluations by the step they follow (0:
+        before the first step).
         """
         config, tracker = self.session.config, self.session.progress.tracker
         max_steps = max(task.task.max_steps for task in (*self.tasks, *self.evaluated.tasks))
@@ -166,7 +167,7 @@ class TrainingLoop:
         return steps, evaluations
 
     def _evaluate(self, planned: Sequence[EvaluationPlan]) -> None:
-        """Run what has no result yet, the main one first; skills are measured by that one."""
+        """Run evaluations without a result, the main one first; only that one measures skills."""
         for item in planned:
             if self._is_recorded(item, is_main=item is planned[0]):
                 item.unit.finish()
@@ -180,7 +181,7 @@ class TrainingLoop:
             logger.info("%s: %s", summary.label, success_text(summary))
 
     def _is_recorded(self, plan: EvaluationPlan, *, is_main: bool) -> bool:
-        """An older release's summaries have no temperature; theirs are of main evaluations."""
+        """Whether a result exists. Older releases' summaries have no temperature; all are main."""
         return any(
             summary.label == plan.label
             or (is_main and summary.temperature is None and summary.step == plan.created.step)
@@ -200,7 +201,7 @@ class TrainingLoop:
             write_transcripts(self.owned.folder, self.session.generation, step, logged, advantages)
 
     def _save(self, finished: StepFinished) -> None:
-        """The state on disk; then the events that refer to it."""
+        """Save the state to disk, then emit the events that refer to it."""
         owned, learner, config = self.owned, self.session.learner, self.session.config
         step = self.manifest.step + 1
         payloads: list[Payload] = [finished]
@@ -223,7 +224,7 @@ class TrainingLoop:
 def save_checkpoint(
     run_folder: Path, learner: Learner, generation: int, step: int, step_id: UUID | None
 ) -> CheckpointSaved:
-    """Save the adapter among the kept checkpoints; the event to emit."""
+    """Save the adapter as a kept checkpoint and return the event to emit."""
     folder = resume_state.checkpoint_folder(run_folder, generation, step)
     digest = learner.save_checkpoint(folder)
     remote = read_remote(folder)

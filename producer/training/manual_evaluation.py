@@ -1,6 +1,6 @@
-"""One evaluation by hand: of a training's newest state, or of a policy that no training made.
+"""A manual evaluation, of a training's newest state or of a policy that no training produced.
 
-It claims no training; its events have a stream of their own.
+It claims no training; its events have their own stream.
 """
 
 import logging
@@ -61,18 +61,18 @@ from schemas.installation import Installation, read_installation
 logger = logging.getLogger(__name__)
 
 OF_THE_WEIGHTS = frozenset({"lora_rank", "lora_alpha", "target_modules", "load_checkpoint_path"})
-"""Fields that the state of a training decides."""
+"""Fields determined by a training's state."""
 WITH_DEFAULT_TASKS = (None, DEMO_POLICY, ORACLE_POLICY)
-"""Policies that the environments have default tasks for; None: the default policy."""
+"""Policies for which the environments have default tasks; None: the default policy."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluatedPolicy:
-    """Which policy is evaluated."""
+    """The policy to evaluate."""
 
     config: RunConfig
     training_name: str | None
-    """None: no training made it."""
+    """None if no training produced it."""
     manifest: Manifest | None
     state_folder: Path | None
 
@@ -86,10 +86,11 @@ def evaluate(
     stop: threading.Event | None = None,
     on_outcomes: OnOutcomes = lambda _outcomes: None,
 ) -> EvaluationSummary:
-    """Run it and return the result. NotFoundError when the training has no state on this host.
+    """Run the evaluation and return its result.
 
     `given`: fields of the configuration; for a training they override the recorded ones.
-    `on_outcomes` gets the results by task.
+    `on_outcomes` gets the results by task. Raises NotFoundError if the training has no state on
+    this host.
     """
     stop = stop or threading.Event()
     installation = installation or read_installation(os.environ)
@@ -103,7 +104,7 @@ def evaluate(
     if policy.config.base_url is not None:
         check_served(policy.config)
     loaded = evaluation_tasks(policy.config, given)
-    # Opening the log makes files: what can be refused is refused before.
+    # Opening the log creates files, so refuse bad arguments before that.
     learner = load_policy(policy.config, installation, loaded, is_training=False, stop=stop)
     if is_unused(installation):
         check_services(installation, stop)
@@ -112,11 +113,11 @@ def evaluate(
 
 
 def config_of_policy(given: dict[str, Any]) -> RunConfig:
-    """The configuration for a policy that no training made.
+    """The configuration for a policy that no training produced.
 
-    `tasks` are those that it is evaluated on: it was trained on none. Without `eval_tasks` these
-    are the environment's default tasks, on the phone the held-out ones. UsageError, also if it has
-    none.
+    Since it was trained on no tasks, `tasks` are those to evaluate on. Without `eval_tasks`, the
+    environment's default tasks are used, on the phone the held-out ones. Raises UsageError, also if
+    there are no default tasks.
     """
     tasks = given.get("eval_tasks")
     is_on_phone = given.get("environment") in {None, DEFAULT_AGENT}
@@ -157,14 +158,14 @@ def _policy_of_training(
             f" these out: {'; '.join(others)}"
         )
         raise UsageError(message)
-    # Its devices are not the training's, which may have ended.
+    # It must not use the devices of the training, which may have ended.
     return EvaluatedPolicy(config.sampled_here().named(None), training_name, *states[0])
 
 
 def _evaluated(
     policy: EvaluatedPolicy, loaded: LoadedTasks, stated: Sequence[StatedTask]
 ) -> EvaluatedTasks:
-    """The tasks, compared with those of the training."""
+    """The evaluated tasks, and their relation to those of the training."""
     config = policy.config
     seeds_matter = config.agent.seeds_matter
     split: Split | None = None

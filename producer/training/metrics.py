@@ -24,7 +24,7 @@ def step_metrics(
     *,
     rollouts_s: float,
 ) -> dict[str, JsonValue]:
-    """Of step `step` (from 1). None: nothing was measured, so there is no mean."""
+    """Metrics of step `step` (from 1). None means nothing was measured, so there is no mean."""
     is_measured = update.num_measured_tokens > 0
     optional: dict[str, JsonValue] = {
         "kl_policy_base": update.kl_policy_base,
@@ -55,7 +55,7 @@ def step_metrics(
 
 
 def _sampler_metrics(config: RunConfig, update: UpdateResult) -> dict[str, JsonValue]:
-    """Of servers that sample: they compute with other kernels than the learner."""
+    """Metrics of the gap to sampling servers, whose kernels differ from the learner's."""
     if config.base_url is None or update.sampler_gap is None:
         return {}
     gap = update.sampler_gap
@@ -67,7 +67,7 @@ def _sampler_metrics(config: RunConfig, update: UpdateResult) -> dict[str, JsonV
 
 
 def _memory_metrics(update: UpdateResult) -> dict[str, JsonValue]:
-    """Of an accelerator."""
+    """Memory metrics of an accelerator."""
     if update.peak_memory_bytes is None:
         return {}
     return {
@@ -79,9 +79,9 @@ def _memory_metrics(update: UpdateResult) -> dict[str, JsonValue]:
 def staleness_metrics(
     config: RunConfig, results: Sequence[RolloutResult], version: int
 ) -> dict[str, JsonValue]:
-    """How old a step's rollouts are when the policy of `version` is updated with them.
+    """Age of a step's rollouts, relative to the policy `version` that is updated with them.
 
-    Nothing for a run that is strictly on-policy.
+    Empty for a strictly on-policy run.
     """
     if config.max_steps_off_policy is None:
         return {}
@@ -93,7 +93,7 @@ def staleness_metrics(
 
 
 def evaluation_metrics(outcomes: Sequence[GroupOutcome], *, seconds: float) -> dict[str, JsonValue]:
-    """Of an evaluation with at least one scored episode."""
+    """Metrics of an evaluation with at least one scored episode."""
     counts = {
         outcome.plan.stated.task.task_id: TaskCount(
             sum(result.success for result in outcome.results), len(outcome.results)
@@ -122,9 +122,9 @@ def evaluation_metrics(outcomes: Sequence[GroupOutcome], *, seconds: float) -> d
 def passes_of_tasks(
     by_task: Mapping[str, TaskCount], temperature: float | None
 ) -> dict[int, float]:
-    """Mean pass@k over tasks, by k: 1, 2, 4 ... up to the fewest episodes of a task.
+    """Mean pass@k over tasks, by k: 1, 2, 4 ... up to the smallest number of episodes of a task.
 
-    Empty without sampling: greedy episodes of a task are not draws of one distribution.
+    Empty without sampling, since greedy episodes of a task are not draws from one distribution.
     """
     fewest = min((count.episodes for count in by_task.values()), default=0)
     if not temperature:
@@ -138,7 +138,7 @@ def passes_of_tasks(
 
 
 def environment_metrics(outcomes: Sequence[GroupOutcome]) -> dict[str, JsonValue]:
-    """`env/all/...` of the scored episodes; at least one."""
+    """`env/all/...` metrics of the scored episodes; there must be at least one."""
     results = [result for outcome in outcomes for result in outcome.results]
     kinds = Counter(_kind(outcome) for outcome in outcomes)
     num_turns = sum(result.num_turns for result in results)
@@ -165,7 +165,7 @@ def environment_metrics(outcomes: Sequence[GroupOutcome]) -> dict[str, JsonValue
 
 
 def error_metrics(outcomes: Sequence[GroupOutcome]) -> dict[str, JsonValue]:
-    """`rollout_errors/...`: attempts that failed, by the boundary crossed, and failed groups."""
+    """`rollout_errors/...`: failed attempts by the boundary that failed, and failed groups."""
     errors = Counter(error for outcome in outcomes for error in outcome.errors)
     return {
         "rollout_errors/total": errors.total(),

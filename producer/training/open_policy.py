@@ -1,6 +1,6 @@
 """Opens the learner and the environments that a configuration asks for.
 
-The only place that decides which policy runs. It imports torch only if the policy needs it.
+The only place that decides which policy runs. Imports torch only if the policy needs it.
 """
 
 import logging
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from producer.policy.tinker_policy.service import TinkerService
 
 TRAIN_EXTRA = ("torch", "torchvision", "transformers", "peft", "safetensors", "numpy")
-"""What every policy but the scripted one imports: the extra `train`."""
+"""Imports of every policy except the scripted one: the extra `train`."""
 
 
 TINKER_EXTRA = ("tinker", "transformers", "numpy")
-"""What a policy at Tinker imports: the extra `tinker`."""
+"""Imports of a policy at Tinker: the extra `tinker`."""
 
 
 logger = logging.getLogger(__name__)
@@ -54,11 +54,11 @@ def open_policy(
 ) -> tuple[Learner, EnvironmentFactory]:
     """The learner and the factory of its environments.
 
-    Warms the default policy up if `policies_dir` has none, reporting to `on_progress`; waits for
-    another process that does, reporting to `on_wait`. `is_training` False: it samples only, and
-    needs less memory. `instructions`: of the tasks, whose prompts are checked. `stop` ends waits
-    for a service that trains. UsageError or NotFoundError if the policy cannot be loaded or does
-    not fit.
+    If `policies_dir` lacks the default policy, warms it up, reporting to `on_progress`, or waits
+    for another process that does, reporting to `on_wait`. `is_training` False: the policy only
+    samples and needs less memory. `instructions` are those of the tasks, whose prompts are checked.
+    `stop` ends waits for a training service. Raises UsageError or NotFoundError if the policy
+    cannot be loaded or does not fit.
     """
     if config.model_name == ORACLE_POLICY:
         return _open_oracle(config)
@@ -81,7 +81,7 @@ def open_policy(
 
 
 def _open_servers(config: RunConfig, adapters_dir: Path) -> "SamplingServers | None":
-    """The servers of `base_url`, which answer and have the policy. UsageError, UnreachableError."""
+    """Open the servers of `base_url`. Raises UsageError without the policy, UnreachableError."""
     if not config.base_urls:
         return None
     from producer.policy.sampling_servers import SamplingServers
@@ -98,7 +98,7 @@ def _open_servers(config: RunConfig, adapters_dir: Path) -> "SamplingServers | N
 
 
 def built_policy(config: RunConfig) -> BuiltPolicy:
-    """The policy `demo` of the configuration's agent. UsageError if there is none."""
+    """The `demo` policy of the configuration's agent. Raises UsageError if there is none."""
     if (built := config.agent.built_policy) is None:
         message = (
             f"model_name: there is no policy {DEMO_POLICY!r} for environment"
@@ -109,17 +109,17 @@ def built_policy(config: RunConfig) -> BuiltPolicy:
 
 
 def is_unmade(config: RunConfig, policies_dir: Path) -> bool:
-    """Whether the configuration names a built-in policy that has to be made first."""
+    """Whether the configuration names a built-in policy that must be made first."""
     if config.model_name != DEMO_POLICY:
         return False
     return not (policies_dir / built_policy(config).name).is_dir()
 
 
 def check_unmade_demo(config: RunConfig, *, is_training: bool, instructions: Sequence[str]) -> None:
-    """What opening the demo policy would find wrong with `config`, before it is made: UsageError.
+    """Raises the UsageError that opening the demo policy would raise, before it is made.
 
-    A policy of the same shape is opened instead. Which weights the real one will have is not known,
-    so that an adapter, which belongs to some, is refused.
+    Opens a policy of the same shape instead. The weights of the real one are not known yet, so an
+    adapter, which belongs to specific weights, is refused.
     """
     if config.load_checkpoint_path is not None:
         message = (
@@ -205,9 +205,9 @@ def _extent(config: RunConfig, *, is_training: bool) -> RunExtent:
 
 
 def with_adapter_settings(config: RunConfig) -> RunConfig:
-    """The configuration with the rank, scale and targets of the adapter that it starts from.
+    """The configuration with the rank, scale and targets of the adapter it starts from.
 
-    NotFoundError or UsageError if that is none, or others were given.
+    Raises NotFoundError or UsageError if that is not an adapter or if other values were given.
     """
     path = config.load_checkpoint_path
     if path is None:
@@ -225,7 +225,7 @@ def _with_rank_at_tinker(config: RunConfig, path: str) -> RunConfig:
 
 
 def with_cpu_threads(config: RunConfig) -> RunConfig:
-    """The configuration with this machine's `cpu_threads`, unless they are given."""
+    """The configuration with this machine's `cpu_threads`, unless given."""
     if (
         config.cpu_threads is not None
         or config.provider == "tinker"
@@ -239,7 +239,7 @@ def with_cpu_threads(config: RunConfig) -> RunConfig:
 
 
 def check_reads_threads(config: RunConfig, given: Collection[str]) -> None:
-    """Warn of a given `cpu_threads` that the policy of `config`, just opened, does not read."""
+    """Warn if `cpu_threads` was given but the policy just opened does not use it."""
     if "cpu_threads" not in given:
         return
     import torch
@@ -253,7 +253,7 @@ def check_reads_threads(config: RunConfig, given: Collection[str]) -> None:
 
 
 def require_torch(model_name: str) -> None:
-    """UsageError if the policy needs torch or a library over it that is not installed."""
+    """Raises UsageError if the policy needs torch or a related library that is not installed."""
     if model_name == ORACLE_POLICY:
         return
     if missing := [name for name in TRAIN_EXTRA if find_spec(name) is None]:
@@ -263,7 +263,7 @@ def require_torch(model_name: str) -> None:
 
 
 def require_libraries(config: RunConfig) -> None:
-    """UsageError if the configuration's policy needs a library that is not installed."""
+    """Raises UsageError if the policy needs a library that is not installed."""
     if config.provider != "tinker":
         require_torch(config.model_name)
     elif missing := [name for name in TINKER_EXTRA if find_spec(name) is None]:

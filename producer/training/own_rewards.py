@@ -1,7 +1,7 @@
-"""Rewards by a user's module: a function of the answer, a manager's rewards of its tokens.
+"""Rewards from a user's module: a function of the answer, or a manager's token rewards.
 
-Called once for each completion, when it has been judged, and recorded with it: a training that
-goes on, or a step that is trained again, reads the numbers back.
+Each completion is rewarded once, after its verdict, and the reward is recorded with it: a resumed
+training, or a step that is trained again, reads the recorded numbers.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,18 +28,18 @@ from schemas.actions import Answer
 
 
 class OwnRewards(NamedTuple):
-    """What the configuration names."""
+    """The reward function and manager that the configuration names."""
 
     function: RewardFunction | None
     manager: Callable[..., Any] | None
-    """A class."""
+    """The reward manager's class."""
 
 
 class Settings(dict[str, Any]):
-    """Settings that a manager reads as keys or as attributes."""
+    """Settings that a manager can read as keys or as attributes."""
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # whatever is set
-        """The setting of this name. AttributeError."""
+        """The setting with this name. Raises AttributeError."""
         try:
             return self[name]
         except KeyError:
@@ -47,10 +47,10 @@ class Settings(dict[str, Any]):
 
 
 def find_own_rewards(config: RunConfig) -> OwnRewards | None:
-    """The function and the manager; None: neither is named. UsageError names those that exist."""
+    """The named function and manager, or None. Raises UsageError listing those that exist."""
     module = None
     if config.reward_module is not None:
-        # What it registers is in the registry now; the configuration has checked that it loads.
+        # The module is registered by now; validating the configuration checked that it loads.
         module = load_user_module(config.reward_module).__name__
     function = _name("reward function", config.reward_function, module)
     manager = _name("reward manager", config.reward_manager, module)
@@ -72,7 +72,7 @@ def find_own_rewards(config: RunConfig) -> OwnRewards | None:
 
 
 def _name(kind: Kind, given: str | None, module: str | None) -> str | None:
-    """The name given, or the only one that the module registers."""
+    """The given name, or the only one that the module registers."""
     if given is not None or module is None:
         return given
     names = registry.registered_by(kind, module)
@@ -93,13 +93,13 @@ def _named(field: str) -> Iterator[None]:
 
 
 RewardCompletion = Callable[[Task, Completion, StepScores | None], CompletionReward]
-"""Rewards a completion, whose steps may be scored. RewardError; bounded by its own time limit."""
+"""Rewards a completion, whose steps may be scored. Has its own time limit. Raises RewardError."""
 
 
 def rewarding_with(config: RunConfig, policy: Policy | None) -> RewardCompletion | None:
-    """What rewards the completions of this policy; None: their outcome does. UsageError.
+    """The function that rewards this policy's completions; None: the outcome does.
 
-    Without a policy a reward manager has no tokenizer.
+    Without a policy a reward manager gets no tokenizer. Raises UsageError.
     """
     own = find_own_rewards(config)
     if own is None:
@@ -131,7 +131,7 @@ def _called(component: Callable[..., Any]) -> str:
 def _made(
     manager: Callable[..., Any], config: RunConfig, policy: Policy | None, function: RewardFunction
 ) -> Callable[..., Any]:
-    """The manager of this run. UsageError if it cannot be made."""
+    """Instantiate the manager for this run. Raises UsageError if that fails."""
     try:
         made: Callable[..., Any] = manager(
             tokenizer=policy.tokenizer if isinstance(policy, TokenPolicy) else None,
@@ -148,7 +148,7 @@ def _made(
 
 
 def _settings(config: RunConfig) -> Settings:
-    """As far as managers of RewardSQL read them."""
+    """The settings that RewardSQL's managers read."""
     return Settings(
         reward_model=Settings(
             enable=config.process_reward_model is not None,
@@ -166,13 +166,13 @@ def _asked(
     folders: Sequence[DataFolder],
     port: int | None,
 ) -> dict[str, Any]:
-    """Arguments of a reward function. RewardError if the task's database is gone."""
+    """Arguments of a reward function. Raises RewardError if the task's database is gone."""
     entry = task.entry
     assert entry is not None  # noqa: S101  # tasks of this environment have one
     number = entry.entry_id
     path = find_database(folders, entry.database or "", entry.database_sha256)
     if path is None:
-        # Without it every completion would be worth 0.
+        # Otherwise every completion would get reward 0.
         message = f"database {entry.database!r} is gone, or is not as it was recorded"
         raise RewardError(message)
     return {
@@ -200,7 +200,7 @@ def _of_tokens(
     scores: StepScores | None,
     data_source: str,
 ) -> CompletionReward:
-    """A batch of one response, so that a reward does not depend on other responses."""
+    """Call the manager on a batch of one, so that a reward does not depend on other responses."""
     import torch
 
     from producer.process_rewards.step_and_outcome import RewardBatch
@@ -219,8 +219,8 @@ def _of_tokens(
     if scores is not None:
         marks = torch.zeros(responses.shape)
         for step in scores.steps:
-            # A step within a token of the step before has no token of its own. A mark of 0 is none:
-            # a score of 0 would be lost, and the step would have the score of the next.
+            # A step within the previous step's token has no token of its own. Use a tiny mark for a
+            # score of 0: a mark of 0 means none, and the step would get the score of the next one.
             if step.last_token > step.first_token:
                 marks[0, step.last_token - 1] = max(step.score, torch.finfo(marks.dtype).tiny)
         batch["rm_scores"] = marks
@@ -250,7 +250,7 @@ def _of_tokens(
 
 
 def try_rewards(config: RunConfig, tasks: Sequence[Task]) -> None:
-    """UsageError with the exception, its file and line, if a reward of the user's raises."""
+    """Raises UsageError with exception, file and line if a user's reward raises."""
     if ":" in config.reward:
         reward = config.make_reward()
         for outcome in _examples(config, tasks[0]):
@@ -266,7 +266,7 @@ def try_rewards(config: RunConfig, tasks: Sequence[Task]) -> None:
 
 
 def _examples(config: RunConfig, task: Task) -> tuple[Outcome, Outcome]:
-    """A solved episode and one that ran out of turns."""
+    """A solved episode and one that ran out of turns, to try the reward on."""
     max_turns = min(config.max_turns, task.max_steps)
     solved, unsolved = (
         Outcome(
@@ -293,7 +293,7 @@ def _examples(config: RunConfig, task: Task) -> tuple[Outcome, Outcome]:
 
 
 def _try_on_golds(config: RunConfig, tasks: Sequence[Task]) -> None:
-    """UsageError if the gold of neither the first nor the last task can be rewarded."""
+    """Raises UsageError if neither the first nor the last task's gold can be rewarded."""
     reward = rewarding_with(config, None)
     assert reward is not None  # noqa: S101  # the caller has found a function
     codec = TextToSqlCodec()

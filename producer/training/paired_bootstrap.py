@@ -1,4 +1,4 @@
-"""The bootstrap over tasks of a paired difference in success. Standard library alone.
+"""Bootstrap over tasks of a paired difference in success. Uses only the standard library.
 
 Tasks are drawn with replacement, each with its episodes of both evaluations (the cluster bootstrap;
 Cameron, Gelbach, Miller 2008, with the percentile interval of Efron 1979).
@@ -11,20 +11,20 @@ from typing import Final, NamedTuple
 from schemas.clustered_errors import MIN_TASKS, TaskCount
 
 NUM_RESAMPLES: Final = 10_000
-"""The bounds of two seeds then differ by about 1 % of the interval's width."""
+"""With this many, the bounds of two seeds differ by about 1 % of the interval's width."""
 SEED: Final = 0
 COVERAGE: Final = 0.95
 
 
 class Interval(NamedTuple):
-    """Of a difference in success rates."""
+    """Interval of a difference in success rates."""
 
     low: float
     high: float
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether zero lies outside."""
+        """Whether zero lies outside the interval."""
         return self.low > 0 or self.high < 0
 
 
@@ -35,9 +35,9 @@ def bootstrap_interval(
     num_resamples: int = NUM_RESAMPLES,
     seed: int = SEED,
 ) -> Interval | None:
-    """The 95 % interval of success after minus before over the tasks of both.
+    """The 95 % interval of success after minus before, over the tasks that both have.
 
-    None: they share fewer than `MIN_TASKS` tasks.
+    None if they share fewer than `MIN_TASKS` tasks.
     """
     shared = [
         (before[name], after[name])

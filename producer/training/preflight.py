@@ -1,6 +1,6 @@
-"""What a run needs of its machine, checked before anything is made: folders, stores, Kafka.
+"""Checks what a run needs of its machine before anything is created: folders, stores, Kafka.
 
-A command that is refused leaves no trace: no folder, no file, no event.
+A refused command leaves no trace: no folder, no file, no event.
 """
 
 import errno
@@ -24,10 +24,10 @@ PROBE_BYTES = 1 << 16
 
 
 def check_writable(folder: Path, name: str) -> None:
-    """Write a file in the folder, or in the nearest folder above it that exists.
+    """Check that a file can be written in the folder, or in its nearest existing parent.
 
-    Nothing is left behind. `name` is what the user set (`CUA_HOME`, `--log-path`). UsageError when
-    the folder is impossible, CuaTrainError when its disk is full.
+    Leaves nothing behind. `name` is what the user set (`CUA_HOME`, `--log-path`). Raises UsageError
+    if the folder is unusable, CuaTrainError if its disk is full.
     """
     try:
         nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
@@ -58,9 +58,9 @@ LOG_TIMEOUT_S = 60.0
 
 
 def check_folders(installation: Installation, config: RunConfig) -> None:
-    """Every folder that a run writes to, and that workers can be reached.
+    """Check every folder that a run writes to, and that workers can be reached.
 
-    UsageError, CuaTrainError when a disk is full.
+    Raises UsageError, or CuaTrainError if a disk is full.
     """
     if config.rollouts_by == "workers" and installation.kafka_bootstrap_servers is None:
         message = "rollouts_by: workers get their rollouts from Kafka; set KAFKA_BOOTSTRAP_SERVERS"
@@ -74,7 +74,7 @@ def check_folders(installation: Installation, config: RunConfig) -> None:
 
 
 def check_home(installation: Installation, model_name: str) -> None:
-    """The folders that whatever plays episodes writes to. UsageError, CuaTrainError."""
+    """Check the folders needed to play episodes. Raises UsageError, CuaTrainError."""
     check_writable(installation.home, "CUA_HOME")
     folders = [installation.local_log_path.parent, installation.runs_dir, installation.open_dir]
     if model_name == DEMO_POLICY:
@@ -88,7 +88,7 @@ def check_home(installation: Installation, model_name: str) -> None:
 
 
 def unused_keys(config: RunConfig, environ: Mapping[str, str]) -> str | None:
-    """One line about keys of services in `environ` that this run does not use; None: all are."""
+    """One line about services' keys in `environ` that this run does not use; None if all are."""
     ways = {
         "GBOX_API_KEY": ("simulated phone", "--environment gbox", config.environment != "android"),
         "TINKER_API_KEY": ("policy in this process", "--provider tinker", is_tinker(config)),
@@ -103,7 +103,7 @@ def unused_keys(config: RunConfig, environ: Mapping[str, str]) -> str | None:
 
 
 def log_unread_fields(config: RunConfig) -> None:
-    """Warn of fields that were given, or recorded when the training began, and change nothing."""
+    """Warn of fields, given now or recorded at the beginning, that have no effect."""
     for name in sorted(IGNORED_FIELDS):
         if name not in config.explicit and not getattr(config, name):
             continue
@@ -124,20 +124,20 @@ def log_idle_control(config: RunConfig) -> None:
 
 
 def log_unused_keys(config: RunConfig, environ: Mapping[str, str]) -> None:
-    """Tell, once, which keys of services this run does not use."""
+    """Log once which services' keys this run does not use."""
     if line := unused_keys(config, environ):
         logger.info("%s", line)
 
 
 def is_unused(installation: Installation) -> bool:
-    """Whether the home has no log yet: opening one would make it."""
+    """Whether the home has no log yet, so that opening one would create it."""
     return not installation.local_log_path.exists()
 
 
 def check_services(installation: Installation, stop: threading.Event | None = None) -> None:
-    """The blob store and the log, where they are not folders of this machine.
+    """Check that the blob store and the log are reachable if they are not local folders.
 
-    UnreachableError, after waiting for Kafka; StopRequestedError once `stop` is set.
+    Raises UnreachableError after waiting for Kafka, StopRequestedError once `stop` is set.
     """
     if local_folder(installation.blobs_url) is None:
         RemoteBlobs(installation.blobs_url).check_writable()

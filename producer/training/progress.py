@@ -1,7 +1,7 @@
 """Progress and remaining time of a training, its steps and its evaluations.
 
 Work is counted in turns. A finished rollout counts its actual turns; an unfinished or future one is
-expected to take `max_turns`. A step's update counts as many turns as its rollouts, so it is half of
+assumed to take `max_turns`. A step's update counts as many turns as its rollouts, so it is half of
 the step. Percentages never decrease. Only `ProgressEvents` reads a clock.
 """
 
@@ -22,7 +22,7 @@ class Unit:
 
     num_rollouts: int
     max_turns: int
-    """Of one rollout."""
+    """Maximum turns of one rollout."""
     is_step: bool
     finished_rollouts: int = 0
     finished_turns: int = 0
@@ -32,22 +32,22 @@ class Unit:
     running_turns: int = 0
     """Turns taken by unfinished rollouts."""
     is_trained: bool = False
-    """The step's update is done."""
+    """Whether the step's update is done."""
     highest_percent: float = 0.0
     highest_rollout_percent: float = 0.0
     highest_update_percent: float = 0.0
     highest_finished_rollouts: int = 0
-    """What was stated before; a process that continues begins with what the last one stated."""
+    """The figures reported before; a resumed process starts from the last ones reported."""
 
     def finish(self) -> None:
-        """Count it as done by an earlier process, with every rollout at `max_turns`."""
+        """Mark as done by an earlier process, with every rollout at `max_turns`."""
         self.finished_rollouts = self.num_rollouts
         self.finished_turns = self.num_rollouts * self.max_turns
         self.is_trained = True
 
     @property
     def expected_turns(self) -> int:
-        """Turns that its rollouts are expected to take in all."""
+        """Total number of turns that its rollouts are expected to take."""
         return (
             self.finished_turns
             + max(0, self.num_rollouts - self.finished_rollouts - self.given_up_rollouts)
@@ -61,31 +61,31 @@ class Unit:
 
     @property
     def total(self) -> float:
-        """Its work in turns, the update included."""
+        """Total work in turns, including the update."""
         return self.expected_turns * (2 if self.is_step else 1)
 
     @property
     def done(self) -> float:
-        """Work done, in turns."""
+        """Work done so far, in turns."""
         update = self.expected_turns if self.is_step and self.is_trained else 0
         return self.taken_turns + update
 
     @property
     def finished_so_far(self) -> int:
-        """Finished rollouts; never fewer than were stated before."""
+        """Finished rollouts; never fewer than reported before."""
         self.highest_finished_rollouts = max(self.highest_finished_rollouts, self.finished_rollouts)
         return self.highest_finished_rollouts
 
     @property
     def rollout_percent(self) -> float:
-        """Progress of the rollouts alone; never falls."""
+        """Progress of only the rollouts; never decreases."""
         percent = 100.0 * self.taken_turns / self.expected_turns if self.expected_turns else 100.0
         self.highest_rollout_percent = max(self.highest_rollout_percent, percent)
         return self.highest_rollout_percent
 
     @property
     def update_percent(self) -> float:
-        """Progress of the update alone; never falls, although a continued step repeats it."""
+        """Progress of only the update; never decreases, although a resumed step repeats it."""
         percent = 100.0 if self.is_trained else 0.0
         self.highest_update_percent = max(self.highest_update_percent, percent)
         return self.highest_update_percent
@@ -93,20 +93,20 @@ class Unit:
 
 @dataclass(slots=True)
 class ProgressTracker:
-    """Progress over all units of a training, those that have not started included."""
+    """Progress over all units of a training, including those that have not started."""
 
     concurrency: int
-    """Rollouts that run at once."""
+    """Number of rollouts that run at once."""
     units: list[Unit] = field(default_factory=list)
     turn_seconds: float = 0.0
-    """Summed over `num_turns` turns."""
+    """Duration of `num_turns` turns in total."""
     num_turns: int = 0
     elapsed_s: float = 0.0
-    """Since the training started; set by its owner."""
+    """Time since the training started; set by the tracker's owner."""
     highest_percent: float = 0.0
 
     def turn_taken(self, seconds: float, num_turns: int) -> None:
-        """Record `num_turns` turns that took `seconds` in all."""
+        """Record `num_turns` turns that took `seconds` in total."""
         self.turn_seconds += seconds
         self.num_turns += num_turns
 
@@ -117,7 +117,7 @@ class ProgressTracker:
         return self._progress(unit.highest_percent, unit.total - unit.done)
 
     def of_all(self) -> Progress:
-        """Progress of the training."""
+        """Progress of the whole training."""
         total = sum(unit.total for unit in self.units)
         done = sum(unit.done for unit in self.units)
         self.highest_percent = max(self.highest_percent, 100.0 * done / total if total else 0.0)
@@ -145,20 +145,20 @@ EVERY_S = 1.0
 
 @dataclass(slots=True)
 class ProgressEvents:
-    """Progress of one process's share of a training. Thread-safe."""
+    """Emits the progress of one process's part of a training. Thread-safe."""
 
     stream: StreamWriter
-    """The training's, or that of an evaluation by hand (then no training progress is emitted)."""
+    """Stream of the training or of a manual evaluation, which emits no training progress."""
     tracker: ProgressTracker
     current_step: int = 0
     phase: Phase = "initialization"
     _begun_s: float = field(default_factory=monotonic)
     _emitted_s: float = float("-inf")
     _lock: threading.RLock = field(default_factory=threading.RLock)
-    """A figure is emitted before a higher one is computed."""
+    """Held so that a figure is emitted before a higher one is computed."""
 
     def throttled(self, emit_part: Callable[[], None]) -> None:
-        """Emit progress of a part, then of the training; nothing within a second of the last."""
+        """Emit a part's progress, then the training's; at most once per second."""
         with self._lock:
             now_s = monotonic()
             if now_s - self._emitted_s >= EVERY_S:
@@ -181,5 +181,5 @@ class ProgressEvents:
             )
 
     def update_elapsed(self) -> None:
-        """Let the tracker know how long this process has run."""
+        """Update the tracker's elapsed time of this process."""
         self.tracker.elapsed_s = monotonic() - self._begun_s

@@ -1,6 +1,6 @@
-"""Progress bars of a training or an evaluation, on a terminal: steps, episodes, time left.
+"""Progress bars of a training or an evaluation on a terminal: steps, episodes, time left.
 
-Drawn from the progress tracker by a thread of rich's, so that nothing that trains waits for the
+A thread of rich draws them from the progress tracker, so that training never waits for the
 terminal. Log lines are printed above the bars.
 """
 
@@ -21,7 +21,7 @@ REFRESHES_PER_S = 4
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One line: a name, how much is done, what is said behind it."""
+    """A line with a name, the work done, and a text after it."""
 
     name: str
     done: int
@@ -31,9 +31,9 @@ class Bar:
 
 @contextmanager
 def progress_bars(tracker: ProgressTracker) -> Iterator[None]:
-    """Show the tracker's progress on stderr while the context is open; it disappears at the end.
+    """Show the tracker's progress on stderr inside the context; the bars disappear at the end.
 
-    Nothing is drawn without a terminal, with --quiet or with --log-format json.
+    Draws nothing without a terminal, with --quiet or with --log-format json.
     """
     if not (sys.stderr.isatty() and is_for_people()):
         yield
@@ -52,7 +52,7 @@ def progress_bars(tracker: ProgressTracker) -> Iterator[None]:
 
 
 def bars(tracker: ProgressTracker) -> list[Bar]:
-    """What is shown now: the steps, then the episodes of the step or evaluation under way."""
+    """The bars to show now: the steps, then the episodes of the current step or evaluation."""
     units = list(tracker.units)
     steps = [unit for unit in units if unit.is_step]
     bars = []

@@ -1,4 +1,4 @@
-"""Updates from the log: a step's recorded rollouts, with its advantages or those of a control."""
+"""Repeats updates from the log, with a step's recorded advantages or those of a control."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class RedoneStep:
 
     @property
     def differences(self) -> dict[str, tuple[float | None, float]]:
-        """Measurement -> (recorded, now) of those whose bits differ."""
+        """Measurement -> (recorded, now), for those whose bits differ."""
         update, finished = self.update, self.recorded.finished
         now = {
             "loss": update.loss,
@@ -60,10 +60,10 @@ def redo_steps(
     read_blob: Callable[[str], bytes],
     control: RunConfig | None = None,
 ) -> Iterator[RedoneStep]:
-    """Update `learner`, which has the state before them, on each of these steps in turn.
+    """Update `learner`, which has the state before the steps, on each of them in turn.
 
-    `control`: the configuration with another control, by which the last one is trained; None: as it
-    was recorded. NotFoundError when the log or the blobs lack what a step was trained on.
+    `control`: a configuration with another control, with which the last step is trained; None: as
+    recorded. Raises NotFoundError if the log or the blobs lack what a step was trained on.
     """
     for step in steps:
         settings = update_settings(config, generation=step.generation, step=step.number)
@@ -79,7 +79,7 @@ def redo_steps(
 def _trajectories(
     config: RunConfig, samples: Sequence[Sample], results: Mapping[UUID, RolloutResult]
 ) -> list[Trajectory]:
-    """What a step was trained on, in the same order."""
+    """The trajectories a step was trained on, in the same order."""
 
     def place(sample: Sample) -> tuple[int, int]:
         plan = results[sample.rollout_id].plan
@@ -110,7 +110,7 @@ def _controlled_trajectories(
     samples: Sequence[Sample],
     results: Mapping[UUID, RolloutResult],
 ) -> list[Trajectory]:
-    """The step's rollouts with the advantages that the configuration's control gives them."""
+    """The step's rollouts with advantages computed under the configuration's control."""
     group_of: dict[UUID, list[RolloutResult]] = {}
     for sample in samples:
         group_of.setdefault(sample.group_id, []).append(results[sample.rollout_id])
@@ -131,7 +131,7 @@ def _results_of(
     samples: Sequence[Sample],
     read_blob: Callable[[str], bytes],
 ) -> dict[UUID, RolloutResult]:
-    """The samples' rollouts by their ids. NotFoundError when some are missing."""
+    """The samples' rollouts by their ids. Raises NotFoundError if any are missing."""
     number, generation = step.number, step.generation
     step_id = ids.step_id(ids.training_id(recorded.run_name), generation, number)
     subject = recorded.stream.subject
@@ -151,4 +151,4 @@ def _results_of(
 
 
 _ANY_TASK = StatedTask(Task("", "", "", None, None, 1, None, None), UUID(int=0), None)
-"""An update reads recorded tokens; it does not know their task."""
+"""Placeholder: an update reads recorded tokens and does not need their task."""

@@ -1,8 +1,8 @@
-"""Trains steps again from the log: recorded tokens and advantages, from an older state on.
+"""Trains steps again from the log, starting at an older state: recorded tokens and advantages.
 
-On a processor the bits are those of the first time, so a state that was lost can be made again
-without a new rollout, and a recorded loss can be checked. By hand (`cua-train redo`) it reads the
-log and the run's states and changes neither.
+On a CPU the result is bit-identical to the original, so that a lost state can be rebuilt without
+new rollouts, and a recorded loss can be checked. The command `cua-train redo` reads the log and the
+run's states and changes neither.
 """
 
 import logging
@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 def state_before(
     states: Sequence[SavedState], steps: Mapping[int, RecordedStep], step: int
 ) -> SavedState | None:
-    """The newest of `states` from which `step` follows; None: only the beginning does."""
+    """The newest of `states` from which `step` follows; None: it follows only from the start."""
     for state in states:
         number, generation = state.manifest.step, state.manifest.generation
         begun_by = steps[number].generation if number in steps else None
@@ -59,10 +59,10 @@ def remake_state(
     run_folder: Path,
     read_blob: Callable[[str], bytes],
 ) -> bool:
-    """Make the state after the newest finished step again, in the run's folder; whether it is.
+    """Rebuild the state after the newest finished step in the run's folder; whether it succeeded.
 
-    False, and nothing is written, when the bits are not those that were recorded. NotFoundError as
-    `redo_steps`. `learner` is fresh.
+    Returns False and writes nothing if the bits differ from the recorded ones. `learner` must be
+    fresh. Raises NotFoundError as `redo_steps`.
     """
     steps = recorded.lineage.steps
     newest = steps[max(steps)]
@@ -92,7 +92,7 @@ def remake_state(
 def state_manifest(
     recorded: RecordedTraining, newest: RecordedStep, before: SavedState | None, version: int
 ) -> Manifest:
-    """Of the state after `newest`, of a policy of `version`. `before`: an older state."""
+    """Manifest of the state after `newest`, at policy `version`; `before` is an older state."""
     empty = Manifest(
         training_name=recorded.run_name,
         generation=newest.generation,
@@ -132,12 +132,12 @@ def _evaluations(
 
 
 def describe(differences: Mapping[str, tuple[float | None, float]]) -> str:
-    """`loss 1.0 -> 1.5; ...`."""
+    """Format as `loss 1.0 -> 1.5; ...`."""
     return "; ".join(f"{name} {was!r} -> {now!r}" for name, (was, now) in differences.items())
 
 
 def require_step(steps: Mapping[int, RecordedStep], number: int, name: str) -> RecordedStep:
-    """The step. NotFoundError; MismatchError for a training whose steps have no samples."""
+    """The step. Raises NotFoundError, or MismatchError for a training that records no samples."""
     if number not in steps:
         known = f"it has finished steps 1 to {max(steps)}" if steps else "it has finished no step"
         message = f"training {name!r} has no finished step {number}; {known}"
@@ -149,10 +149,10 @@ def require_step(steps: Mapping[int, RecordedStep], number: int, name: str) -> R
 
 
 def restore_remote_state(recorded: RecordedTraining, base_model: str, run_folder: Path) -> bool:
-    """Write the state after the newest checkpoint of the log into the run's folder.
+    """Write the state after the log's newest checkpoint to the run's folder.
 
-    False, and nothing is written, where the log has none that is newer than the states of the
-    folder. Steps after it are trained anew, in another generation.
+    Returns False and writes nothing if no checkpoint in the log is newer than the folder's states.
+    Later steps are trained again, in a new generation.
     """
     lineage = recorded.lineage
     newest_here = recorded.states[0].manifest.step if recorded.states else 0
@@ -177,22 +177,22 @@ def restore_remote_state(recorded: RecordedTraining, base_model: str, run_folder
 
 @dataclass(frozen=True, slots=True)
 class Redone:
-    """What came of it."""
+    """The result of training a step again."""
 
     from_step: int
-    """Of the state that it began with; 0: the fresh policy."""
+    """Step of the state it started from; 0 for the fresh policy."""
     steps: tuple[RedoneStep, ...]
     adapter_sha256: str
     is_checkpoint_equal: bool | None
-    """None: the step has no checkpoint, or was trained as a control."""
+    """None if the step has no checkpoint or was trained with a control."""
     control: ControlName = "none"
-    """How the last step was trained; another than none is not compared with the record."""
+    """Control used for the last step; with any except `none`, that step is not compared."""
 
     @property
     def is_equal(self) -> bool | None:
-        """Whether every measurement, and the checkpoint if there is one, has the same bits.
+        """Whether all measurements, and the checkpoint if there is one, are bit-identical.
 
-        None where a control was trained, after steps that were equal.
+        None if the last step was trained with a control and all earlier steps were identical.
         """
         if self.is_checkpoint_equal is False or any(step.differences for step in self._compared):
             return False
@@ -230,11 +230,11 @@ def redo(
     stop: threading.Event,
     control: ControlName = "none",
 ) -> Redone:
-    """Train the step again; `output`: where the adapter is saved, in PEFT's layout.
+    """Train the step again; saves the adapter to `output`, if given, in PEFT's layout.
 
-    `control`: with the rewards of this control. UsageError where the training's advantages do not
-    take it. NotFoundError for an unknown training or step, and when something that it was trained
-    on is not here any more; StopRequestedError between two steps.
+    `control` trains with the rewards of that control. Raises UsageError if the training's
+    advantages do not support it, NotFoundError for an unknown training or step or if something that
+    it was trained on is gone, and StopRequestedError between two steps.
     """
     check_known(installation, training_name)
     run_folder = find_run_folder(installation, training_name)

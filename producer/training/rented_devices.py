@@ -1,4 +1,4 @@
-"""Devices that exist at their providers, and which of them no running training uses any more."""
+"""Lists the devices that exist at providers, and those that no running training uses any more."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from schemas.installation import Installation
 
 UNKNOWN = "unknown"
 LEFT = ENDED | {INTERRUPTED}
-"""Status of a training that uses no device."""
+"""Statuses of a training that uses no devices."""
 CLOCKS_DIFFER = timedelta(minutes=1)
-"""The largest difference between the provider's clock and ours."""
+"""Largest assumed difference between the provider's clock and ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +25,16 @@ class ListedDevice:
     """A device and its training."""
 
     environment: str
-    """The agent that rents it."""
+    """The agent that rents the device."""
     device: RentedDevice
     training_status: str
-    """In the log; `unknown`: this log has no such training, which may run elsewhere."""
+    """Status in the log; `unknown` if this log lacks the training, which may run elsewhere."""
     is_left: bool
-    """Whether its training has ended or was interrupted, or goes on in a later process."""
+    """Whether its training has ended, was interrupted, or was resumed by a later process."""
     age_s: float
 
     def as_json(self) -> dict[str, JsonValue]:
-        """For scripts."""
+        """The device as JSON, for scripts."""
         device = self.device
         expires_at = device.expires_at
         return {
@@ -56,15 +56,15 @@ class Swept:
 
     listed: ListedDevice
     failure: str | None
-    """Why it may still run; None: it was closed."""
+    """Why the device may still be running; None if it was closed."""
 
     def as_json(self) -> dict[str, JsonValue]:
-        """For scripts."""
+        """The result as JSON, for scripts."""
         return {**self.listed.as_json(), "failure": self.failure}
 
 
 def list_devices(installation: Installation, now: datetime) -> list[ListedDevice]:
-    """Oldest first. Raises what the providers raise; UnreachableError without the log."""
+    """Devices, oldest first. Raises the providers' errors; UnreachableError without the log."""
     found = [(name, device) for name, agent in AGENTS.items() for device in agent.rented_devices()]
     names = {device.training for _, device in found if device.training is not None}
     logged = logged_trainings(installation, names)
@@ -86,7 +86,7 @@ def _listed(
 
 
 def sweep(listed: Sequence[ListedDevice]) -> list[Swept]:
-    """Close them."""
+    """Close the devices."""
     swept = []
     for item in listed:
         failure = None

@@ -1,6 +1,6 @@
-"""Scores a training's finished rollouts again, with another reward or judge, from the log.
+"""Scores a training's finished rollouts again from the log, with another reward or judge.
 
-The new scores are events of a stream of their own; what the training recorded stays as it is.
+The new scores are events on their own stream; the training's records are not changed.
 """
 
 import logging
@@ -53,13 +53,13 @@ class Scorer:
     reward_name: str
     reward: Reward
     judge: str | None = None
-    """`agent`, or the URL of an endpoint; None: the recorded verdicts are used."""
+    """`agent`, or the URL of an endpoint; None uses the recorded verdicts."""
     ask_model: AskModel | None = None
-    """Asks that endpoint."""
+    """Asks the endpoint."""
     turn_cost: float = 0.0
     parse_error_cost: float = 0.0
     config: dict[str, JsonValue]
-    """What else decides the scores, for the record."""
+    """The other settings that determine the scores, for the record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +70,9 @@ class Rescored:
     scoring_id: str
     rollouts: int
     failed: int
-    """Those that could not be scored."""
+    """Number of rollouts that could not be scored."""
     reward_mean_before: float | None
-    """Of the rollouts that were scored; None: there is none."""
+    """Mean recorded reward of the scored rollouts; None if there are none."""
     reward_mean: float | None
     success_rate_before: float | None
     success_rate: float | None
@@ -96,8 +96,8 @@ def rescore(
 ) -> Rescored:
     """Score every finished rollout of the training's groups; returns when all is in the log.
 
-    NotFoundError for a training that the log does not have or that has no finished rollout;
-    UnreachableError; StopRequestedError.
+    Raises NotFoundError if the log lacks the training or has no finished rollout of it,
+    UnreachableError, and StopRequestedError.
     """
     check_known(installation, training_name)
     training_id = ids.training_id(training_name)
@@ -141,7 +141,7 @@ def rescore(
 
 
 def _finished_rollouts(history: TrainingHistory) -> Iterator[_Rollout]:
-    """Without the greedy ones (remax), which are not among their groups' rollouts."""
+    """Finished rollouts except greedy baselines (remax), which do not count in their groups."""
     tasks: dict[UUID, TaskStated] = {}
     num_planned: dict[UUID, int] = {}
     for subject in history.streams:
@@ -190,7 +190,7 @@ def _score(rollout: _Rollout, scorer: Scorer, read_blob: Callable[[str], bytes])
 def _judge(
     rollout: _Rollout, scorer: Scorer, read_blob: Callable[[str], bytes]
 ) -> tuple[bool, dict[str, JsonValue]]:
-    """JudgeFailedError; NotFoundError for a screenshot that the blob store does not have."""
+    """Raises JudgeFailedError, or NotFoundError if the blob store lacks a screenshot."""
     payloads = (event.payload for event in rollout.history.events)
     turns = [payload for payload in payloads if isinstance(payload, TurnTaken)]
     actions = tuple(call for turn in turns for call in turn.actions)

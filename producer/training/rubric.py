@@ -1,4 +1,4 @@
-"""The rubric of a run: labels of steps, their scores by a reward model, a user's rewards."""
+"""The rubric of a run: labels of steps, scores by a reward model, a user's own rewards."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ class Scorer(NamedTuple):
 
 
 def load_step_scorer(config: RunConfig) -> Scorer | None:
-    """The configured process reward model; None: there is none. NotFoundError, UsageError."""
+    """The configured process reward model; None without one. Raises NotFoundError, UsageError."""
     folder = config.process_reward_model
     if folder is None:
         return None
@@ -41,20 +41,20 @@ def load_step_scorer(config: RunConfig) -> Scorer | None:
 
 
 ScoreSteps = Callable[[Task, Completion], StepScores | None]
-"""Scores a completion's steps; None: it has no tokens."""
+"""Scores a completion's steps; None if it has no tokens."""
 ShowSteps = Callable[[Task, Sequence[str]], Sequence[str]]
-"""(task, steps) -> what the reward model reads in their place."""
+"""(task, steps) -> the texts the reward model reads instead of the steps."""
 
 
 def as_written(_task: Task, steps: Sequence[str]) -> Sequence[str]:
-    """The steps alone: a `ShowSteps`."""
+    """A `ShowSteps` that returns the steps unchanged."""
     return steps
 
 
 def showing_results(*sources: JsonValue) -> ShowSteps:
-    """The steps with their results, from the databases of these task sources.
+    """Returns a `ShowSteps` that adds results from the databases of these task sources.
 
-    What it returns raises EnvironmentFailedError when the database fails or is gone.
+    It raises EnvironmentFailedError if the database fails or is gone.
     """
     folders = data_folders(*sources)
 
@@ -76,13 +76,13 @@ def showing_results(*sources: JsonValue) -> ShowSteps:
 def scoring_with(
     scorer: Scorer | None, policy: Policy, config: RunConfig | None = None
 ) -> ScoreSteps | None:
-    """What scores the completions of this policy; None: there is no scorer, or it has no tokens.
+    """The function that scores this policy's completions; None without a scorer or tokens.
 
-    With `reward_model_sees_results` of `config` the scorer reads each step with its result.
+    With `reward_model_sees_results` in `config`, the scorer reads each step with its result.
     """
     if scorer is None or not isinstance(policy, TokenPolicy):
         return None
-    # One at a time, so that a score does not depend on other completions.
+    # Score one completion at a time, so that a score does not depend on others.
     lock = threading.Lock()
     show: ShowSteps = as_written
     if config is not None and config.reward_model_sees_results:
@@ -106,13 +106,14 @@ def scoring_with(
 
 
 _SPACE = UUID("b6e0a7a0-7f4e-5c0e-9d2b-6a1f0c7c6f11")
-"""Names the episodes of completed prefixes, which are none of the log's."""
+"""Namespace for the ids of prefix completions, which are not in the log."""
 
 
 def make_labeller(config: RunConfig, policy: Policy) -> StepLabeller | None:
     """Labels steps by `config.step_completions` completions of each prefix; None without them.
 
-    A prefix has the same completions in every run of the same seed and weights, whenever it is met.
+    A prefix has the same completions in every run with the same seed and weights, whenever it
+    occurs.
     """
     if not config.step_completions:
         return None
@@ -142,7 +143,7 @@ def make_labeller(config: RunConfig, policy: Policy) -> StepLabeller | None:
 
 
 def make_rubric(config: RunConfig, policy: Policy, scorer: Scorer | None) -> Rubric | None:
-    """The configured rubric for completions of `policy`; None: there is none. UsageError."""
+    """The configured rubric for completions of `policy`, or None. Raises UsageError."""
     labeller = make_labeller(config, policy)
     score = scoring_with(scorer, policy, config)
     reward = rewarding_with(config, policy)

@@ -1,4 +1,4 @@
-"""`run(config)`: one process's work on a training, from its name to its summary."""
+"""`run(config)`: what one process does for a training, from opening it to its summary."""
 
 import logging
 import os
@@ -76,12 +76,14 @@ def run(
     takeover: bool = False,
     heartbeat_s: float = HEARTBEAT_S,
 ) -> Summary:
-    """Train to the end of `config`, or continue the training of its name. Blocks.
+    """Train to the end of `config`, or resume the training with its name. Blocks.
 
-    Raises the errors of `producer.errors`; StopRequestedError after `stop` was set: the training is
-    cancelled and can be continued. `on_open(name, folder)` is called once the training is recorded
-    in the log, so that its name alone continues it. `takeover`: continue although another
-    process seems to train it; that one stops when it notices.
+    `on_open(name, folder)` is called once the training is recorded in the log, from which point its
+    name alone is enough to resume it. `takeover` resumes the training even if another process still
+    seems to be running it; that process stops when it notices.
+
+    Raises the errors of `producer.errors`. Setting `stop` cancels the training and raises
+    StopRequestedError; a cancelled training can be resumed.
     """
     stop = stop or threading.Event()
     config = with_adapter_settings(config or RunConfig())
@@ -105,14 +107,14 @@ def run(
         recorded = resume_state.read_run_config(folder)
         return replace(summary, control=_named_control(recorded))
     if not states or behavior == "overwrite":
-        # A training that continues has its own recorded; asking this machine imports torch.
+        # A resumed training has its thread count recorded; probing the machine imports torch.
         config = with_cpu_threads(config)
     if behavior != "overwrite":
         check_not_elsewhere(installation, name, folder)
     begun_s = monotonic()
     loaded: list[Loaded] = []
     if is_unused(installation):
-        # Opening the log makes files: what can be refused is refused before.
+        # Opening the log creates files, so refuse a bad configuration before that.
         check_effects(config, config.explicit)
         loaded.append(load(config, installation, stop))
         check_services(installation, stop)
@@ -164,11 +166,11 @@ def run(
 def _remake_state(
     installation: Installation, folder: Path, recorded: RecordedTraining, config: RunConfig
 ) -> bool:
-    """Make the newest step's lost state again; False: its steps have to be trained anew."""
+    """Rebuild the lost state of the newest step; False if its steps must be trained again."""
     if config.provider == "tinker":
         return restore_remote_state(recorded, config.model_name, folder)
     if config.replay_sessions:
-        # The sessions that its prompts began with were in the state alone.
+        # The past sessions that its prompts started with were stored only in the lost state.
         return False
     policy = load_policy(config.sampled_here(), installation)
     if policy is None:
@@ -195,14 +197,14 @@ def _log_complete(name: str, complete: AlreadyComplete[RunConfig]) -> None:
 
 
 def _train(owned: OwnedTraining[RunConfig], loaded: Loaded) -> int:
-    """Train to the end; the number of devices that were not released."""
+    """Train to the end. Returns the number of devices that were not released."""
     loop = _prepare(owned, loaded)
     session = loop.session
     try:
         with progress_bars(session.progress.tracker):
             loop.run()
     finally:
-        # Named before the process ends, however it ends.
+        # Reports leaked devices before the process ends, even after an error.
         session.left_devices.seal()
     session.progress.update_elapsed()
     only_baseline = owned.config.baseline_only
@@ -254,7 +256,7 @@ def _prepare(owned: OwnedTraining[RunConfig], loaded: Loaded) -> TrainingLoop:
 
 
 def _named_control(recorded: Mapping[str, object]) -> str:
-    """What `--control` calls the recorded configuration's control."""
+    """The `--control` name of the control that the recorded configuration uses."""
     control = str(recorded.get("control", "none"))
     if control == "none" and recorded.get("ablate", "none") != "none":
         return BLANK_SCREENS
@@ -262,7 +264,7 @@ def _named_control(recorded: Mapping[str, object]) -> str:
 
 
 def _progress_so_far(owned: OwnedTraining[RunConfig]) -> ProgressTracker:
-    """Begins with what an earlier process stated of the same steps: progress never falls."""
+    """Start from the progress an earlier process recorded for these steps, so it never falls."""
     tracker = ProgressTracker(owned.config.concurrent_rollouts)
     tracker.highest_percent = owned.stated_percent
     return tracker

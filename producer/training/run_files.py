@@ -4,8 +4,8 @@
     <run>/groups/generation-0/step-000003.txt        the first groups of a step
     <run>/sessions/generation-0/step-000003.jsonl    all sessions of SQL agents
 
-Opening them writes metrics and checkpoints again, so that what a killed process left out, or a new
-generation superseded, is mended. A full disk costs lines, never the run.
+Opening them rewrites metrics and checkpoints, which repairs what a killed process left out or a new
+generation superseded. If the disk is full, lines are lost, but the run continues.
 """
 
 import json
@@ -34,7 +34,7 @@ LOG_LINES = "logs/train.log"
 
 
 class RunFiles:
-    """Appends lines as steps, evaluations and checkpoints come. Not thread-safe."""
+    """Appends lines for steps, evaluations and checkpoints. Not thread-safe."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -43,7 +43,7 @@ class RunFiles:
     def rewrite(
         self, payloads: Iterable[Payload], evaluations: Sequence[EvaluationSummary]
     ) -> None:
-        """Write what was recorded so far. `payloads`: the training's own stream."""
+        """Write what was recorded so far; `payloads` are those of the training's own stream."""
         lineage = recorded_lineage(payloads)
         lines = [
             *(
@@ -59,15 +59,15 @@ class RunFiles:
         )
 
     def step(self, number: int, finished: StepFinished) -> None:
-        """A step has finished."""
+        """Append a finished step."""
         self._append(METRICS, step_line(number, finished))
 
     def evaluation(self, summary: EvaluationSummary) -> None:
-        """An evaluation has finished."""
+        """Append a finished evaluation."""
         self._append(METRICS, evaluation_line(summary))
 
     def checkpoint(self, saved: CheckpointSaved) -> None:
-        """A checkpoint was saved."""
+        """Append a saved checkpoint."""
         self._append(CHECKPOINTS, checkpoint_line(saved))
 
     def _replace(self, name: str, lines: Sequence[Mapping[str, Any]]) -> None:
@@ -94,7 +94,7 @@ class RunFiles:
 
 
 def open_run_files(folder: Path, opened: OpenedTraining[Any]) -> RunFiles:
-    """The files of a training that this process owns, with what was recorded until now."""
+    """The files of a training that this process owns, with everything recorded so far."""
     files, plan = RunFiles(folder), opened.plan
     recorded = opened.history.own_payloads(Payload)
     replayed = [pending_from_json(item) for item in plan.manifest.pending]
@@ -148,13 +148,13 @@ def _text(line: Mapping[str, Any]) -> str:
 
 
 def _finite(value: object) -> object:
-    """JSON has no NaN and no infinity."""
+    """Replace NaN and infinity, which JSON lacks."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @contextmanager
 def log_file(folder: Path) -> Iterator[None]:
-    """Append what this process logs to the folder's log file, with the time of each line."""
+    """Append this process's log lines, with their times, to the folder's log file."""
     path = folder / LOG_LINES
     try:
         path.parent.mkdir(exist_ok=True)
@@ -177,7 +177,7 @@ def log_file(folder: Path) -> Iterator[None]:
 def write_sessions(
     run_folder: Path, generation: int, step: int, outcomes: Sequence[GroupOutcome]
 ) -> None:
-    """Write a line for each session of a step."""
+    """Write one line per session of a step."""
     path = run_folder / "sessions" / f"generation-{generation}" / f"step-{step:06d}.jsonl"
     lines = [_session(result) for outcome in outcomes for result in outcome.results]
     _write(path, "".join(json.dumps(line) + "\n" for line in lines))
@@ -192,7 +192,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _session(result: RolloutResult) -> dict[str, object]:
-    """`words`: what the database answered before each of the agent's turns but the first."""
+    """`words`: the database's answers before each of the agent's turns except the first."""
     task = result.plan.task
     return {
         "session": result.plan.name,
@@ -213,7 +213,7 @@ def write_transcripts(
     outcomes: Sequence[GroupOutcome],
     advantages: dict[str, float],
 ) -> None:
-    """Write these groups' rollouts; `advantages` by rollout name, of those that have one."""
+    """Write these groups' rollouts; `advantages` by rollout name, if a rollout has one."""
     path = run_folder / "groups" / f"generation-{generation}" / f"step-{step:06d}.txt"
     _write(path, "\n".join(_group(outcome, advantages) for outcome in outcomes))
 
@@ -231,7 +231,7 @@ def _rollout(result: RolloutResult, advantage: float | None) -> list[str]:
     outcome = "solved" if result.success else "not solved"
     relative = "" if advantage is None else f", advantage {advantage:+.3f}"
     head = f"{result.plan.name}: {outcome}, reward {result.reward:.3f}{relative}"
-    # Model output: control characters would act on the reader's terminal.
+    # Control characters in model output would affect the reader's terminal.
     turns = [f"  {turn}. {_printable(text)}" for turn, text in enumerate(result.responses, start=1)]
     return [head, *turns]
 

@@ -1,4 +1,4 @@
-"""Which rollouts a step trains on, with which advantages, of rollouts or of their tokens.
+"""Selects the rollouts that a step trains on, and computes their advantages or their tokens'.
 
 Axes: B rollouts, T tokens of the longest.
 """
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def rewards_of_tokens(config: RunConfig, result: RolloutResult) -> list[float]:
     """R of each completion token: rm_coef x its step's score + verifier_coef x the outcome.
 
-    What a reward manager of the user's gave comes before.
+    Rewards from a user's reward manager take precedence.
     """
     if result.token_rewards:
         return [*result.token_rewards]
@@ -56,9 +56,10 @@ def rewards_of_tokens(config: RunConfig, result: RolloutResult) -> list[float]:
 def advantages_of_tokens(
     config: RunConfig, results: Sequence[RolloutResult], groups: Sequence[int]
 ) -> list[TokenNumbers]:
-    """Of every rollout, for each turn and completion token, by the configured core function.
+    """Advantages of each rollout, turn and completion token, by the configured core function.
 
-    `groups`: index of each rollout's group. UsageError for a function that returns something else.
+    `groups`: index of each rollout's group. Raises UsageError if the function returns invalid
+    advantages.
     """
     import torch
 
@@ -86,7 +87,7 @@ def advantages_of_tokens(
 
 
 def find_core_function(config: RunConfig) -> "CoreFunction":
-    """The configured function. UsageError names what there is."""
+    """The configured function. Raises UsageError listing those that exist."""
     from producer.algorithms.core_functions import UnknownFunctionError, choose_core_function
     from producer.process_rewards.registry import public_names
 
@@ -107,7 +108,7 @@ def find_core_function(config: RunConfig) -> "CoreFunction":
 
 
 def by_turn(result: RolloutResult, numbers: Sequence[float]) -> TokenNumbers:
-    """Numbers of a rollout's completion tokens, turn by turn."""
+    """Split the numbers of a rollout's completion tokens by turn."""
     found, at = [], 0
     for turn in result.turns:
         end = at + len(turn.tokens.completion_tokens)
@@ -117,27 +118,28 @@ def by_turn(result: RolloutResult, numbers: Sequence[float]) -> TokenNumbers:
 
 
 SAMPLES_PER_EVENT = 10_000
-"""About 3 MiB; a group may be of any size."""
+"""About 3 MiB per event; a group may be of any size."""
 
 DropReason = Literal["zero_variance", "group_failed", "baseline", "truncated"]
-"""`baseline`: a greedy rollout that its group's others are compared with. `truncated`: one with a
-completion that was cut."""
+"""`baseline`: a greedy rollout with which the others of its group are compared. `truncated`: a
+rollout with a completion that was cut off."""
 NOT_IN_UPDATE = frozenset({"group_failed", "baseline"})
-"""Of what was dropped; as in tinker-cookbook, KL is measured on groups of one reward too."""
+"""Reasons that exclude a rollout from the update; as in tinker-cookbook, KL is also measured on
+groups with equal rewards."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelectedSample:
-    """One scored rollout and its use."""
+    """A scored rollout and how it is used."""
 
     result: RolloutResult
     advantage: float | None
-    """None: it is not trained on, and the advantage is defined over what is. With gae and
-    prime, whose advantages are tokens', their mean, and None until the update has computed them."""
+    """None if it is not trained on and the advantage is defined only over trained rollouts. With
+    gae and prime, which compute token advantages: their mean, or None before the update."""
     drop_reason: DropReason | None
-    """None: it is trained on."""
+    """None if it is trained on."""
     token_advantages: TokenNumbers | None = None
-    """Of a core function; None: `advantage` is every token's."""
+    """Token advantages of a core function; None: every token has `advantage`."""
 
 
 def select_samples(
@@ -147,9 +149,9 @@ def select_samples(
     moving_baseline: float = 0.0,
     control_seed: int = 0,
 ) -> list[list[SelectedSample]]:
-    """Per group, the use of every scored rollout. Advantages are of the kept groups together.
+    """The use of every scored rollout, per group. Advantages are computed over all kept groups.
 
-    `moving_baseline`: of the steps before. `control_seed`: of the step, for the control's
+    `moving_baseline`: from the previous steps. `control_seed`: the step's seed for the control's
     permutation.
     """
     seen = _controlled(config, outcomes, control_seed)
@@ -161,12 +163,12 @@ def select_samples(
 
 
 def control_seed(config: RunConfig, *, generation: int, step: int) -> int:
-    """Of the permutation of a step's rewards."""
+    """Seed of the permutation of a step's rewards."""
     return derived_seed(config.seed, "control", generation, step)
 
 
 def _used(config: RunConfig, item: SelectedSample, result: RolloutResult) -> SelectedSample:
-    """The sample of the rollout as it was scored, left out if one of its completions was cut."""
+    """The sample for the rollout's original scores, dropped if a completion was cut off."""
     is_cut = any(
         turn.completion.tokens is not None and turn.completion.tokens.stop_reason == "length"
         for turn in result.turns
@@ -179,7 +181,7 @@ def _used(config: RunConfig, item: SelectedSample, result: RolloutResult) -> Sel
 def _controlled(
     config: RunConfig, outcomes: Sequence[GroupOutcome], seed: int
 ) -> Sequence[GroupOutcome]:
-    """The outcomes as the control judges them; those of groups that are left out stay."""
+    """The outcomes under the control; groups that are left out keep theirs."""
     if config.control == "none":
         return outcomes
     trained = [
@@ -202,7 +204,7 @@ def _controlled(
 
 
 def _scored(outcome: GroupOutcome) -> list[RolloutResult]:
-    """In the order of a group's samples."""
+    """Scored rollouts in the order of a group's samples."""
     return [*outcome.results, *([] if outcome.baseline is None else [outcome.baseline])]
 
 
@@ -244,7 +246,7 @@ def _select(
 
 
 def _greedy_rewards(outcomes: Sequence[GroupOutcome], groups_B: Sequence[int]) -> list[float]:
-    """Of each rollout's group, which has one, or it had failed."""
+    """Greedy reward of each rollout's group, which exists because the group has not failed."""
     found = {num: one.baseline.reward for num, one in enumerate(outcomes) if one.baseline}
     return [found[num] for num in groups_B]
 
@@ -259,7 +261,7 @@ def _by_core_function(
     reasons: Sequence[DropReason | None],
     kept: Sequence[tuple[int, RolloutResult]],
 ) -> list[list[SelectedSample]]:
-    """Advantages of tokens; what is recorded is their mean over the rollout."""
+    """Token advantages from the core function; their mean over the rollout is recorded."""
     found = iter(
         advantages_of_tokens(config, [result for _, result in kept], [num for num, _ in kept])
     )
@@ -282,7 +284,7 @@ def with_token_means(
     measured: Sequence[SelectedSample],
     learned: LearnedAdvantages | None,
 ) -> list[list[SelectedSample]]:
-    """The samples with the means of their tokens' advantages; `measured`: those of the update."""
+    """The samples with the means of their token advantages; `measured` are the update's."""
     if learned is None:
         return [list(group) for group in groups]
     means = {one.result.plan.id: mean for one, mean in zip(measured, learned.means, strict=True)}
@@ -293,7 +295,7 @@ def with_token_means(
 
 
 def measured_samples(samples: Sequence[SelectedSample]) -> list[SelectedSample]:
-    """Those that the update sees: as in tinker-cookbook, KL is of groups of one reward too."""
+    """Samples in the update; as in tinker-cookbook, KL also uses groups with equal rewards."""
     return [
         sample
         for sample in samples
@@ -309,9 +311,9 @@ def emit_samples(
     *,
     version: int,
 ) -> None:
-    """Record every group's samples, and which are dropped, unless an earlier process did.
+    """Record each group's samples and those dropped, unless an earlier process did.
 
-    `version`: of the policy before the update.
+    `version`: the policy's version before the update.
     """
     sampled = session.history.sampled_rollouts(step_id)
     dropped = session.history.dropped_groups()
@@ -326,7 +328,7 @@ def emit_samples(
 
 
 def drop_reason(config: RunConfig, outcome: GroupOutcome) -> DropReason | None:
-    """Why a group is not trained on; None: it is."""
+    """Why a group is not trained on; None if it is."""
     if outcome.is_failed:
         return "group_failed"
     every = _scored(outcome)
@@ -335,7 +337,7 @@ def drop_reason(config: RunConfig, outcome: GroupOutcome) -> DropReason | None:
 
 
 def compared_reward(config: RunConfig, result: RolloutResult) -> float:
-    """What tells a rollout from others of its group: with scored steps the mean of its tokens'."""
+    """The reward compared within a group; with scored steps, the mean of its token rewards."""
     if not result.scored_steps and not result.token_rewards:
         return result.reward
     rewards = rewards_of_tokens(config, result)
@@ -351,7 +353,7 @@ def _advantages(config: RunConfig, rewards: Rewards) -> Sequence[float | None]:
 def _dropped(
     config: RunConfig, results: Sequence[RolloutResult], reason: DropReason
 ) -> list[SelectedSample]:
-    """A mean-centred advantage is defined within any group, trained on or not."""
+    """The group's samples as dropped; a mean-centred advantage exists within any group."""
     advantages: Sequence[float | None] = [None] * len(results)
     if config.advantage == "mean_centered":
         advantages = group_advantages(
@@ -364,7 +366,7 @@ def _dropped(
 
 
 def _samples_chosen(version: int, step_id: UUID, group: Sequence[SelectedSample]) -> SamplesChosen:
-    """What is recorded of their use. `version`: of the policy before the update."""
+    """The event that records the group's samples; `version` is that before the update."""
     return SamplesChosen(
         step_id=step_id,
         samples=tuple(

@@ -1,4 +1,4 @@
-"""What every part of one training process shares. Frozen; makes no decisions."""
+"""State shared by all parts of one training process. Frozen; makes no decisions."""
 
 import threading
 from collections.abc import Callable, Generator, Sequence
@@ -32,53 +32,53 @@ class Engine(Protocol):
     """Runs plans: in this process (`RolloutEngine`), or on workers (`WorkerEngine`)."""
 
     def submit(self, plan: RolloutPlan, *, first: bool = False) -> None:
-        """Queue a plan; `first`: before the others."""
+        """Queue a plan; `first` puts it ahead of the others."""
 
     def submit_finished(self, plan: RolloutPlan, turns: Sequence[Turn]) -> None:
-        """Queue an episode that an earlier process finished; it has no result."""
+        """Queue an episode that an earlier process finished; it yields no result."""
 
     def run(self) -> Generator[RolloutResult, None, None]:
-        """Results as they come, until no plan is left."""
+        """Yield results as they arrive until no plan is left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """One process that trains or evaluates."""
+    """One process that trains or evaluates a policy."""
 
     config: RunConfig
     run_name: str
     training_id: UUID | None
-    """None: an evaluation of a policy that no training made."""
+    """None when evaluating a policy that no training produced."""
     generation: int
     emitter: Emitter
     stream: StreamWriter
-    """The training's, or the evaluation's when it is run by hand."""
+    """The training's stream, or the evaluation's when it is run by hand."""
     learner: Learner
     make_environment: EnvironmentFactory
     ask_model: AskModel | None = None
-    """Asks the endpoints that judge tasks; None where no task names one."""
+    """Asks the endpoints that judge tasks; None if no task uses one."""
     history: TrainingHistory
     """What earlier processes recorded."""
     clock: Callable[[], datetime]
     stop: threading.Event
     read_blob: Callable[[str], bytes]
-    """Bytes of a blob by its ref; NotFoundError."""
+    """Returns the bytes of a blob by its ref. Raises NotFoundError."""
     progress: ProgressEvents
     left_devices: LeftDevices = field(default_factory=LeftDevices)
     """Devices of this process that outlived their rollouts."""
     installation: Installation
     reward: Reward
-    """Of an episode's outcome, before the costs."""
+    """Computes an episode's reward from its outcome, before costs."""
     rubric: Rubric | None = None
-    """Grades completions; None: their verdicts are enough."""
+    """Grades completions; None: the validators' verdicts are used alone."""
     past_sessions: tuple[str, ...] = ()
-    """Right sessions, oldest first, that every first prompt shows."""
+    """Solved sessions shown in every first prompt, oldest first."""
     moving_baseline: float = 0.0
-    """Moving average of earlier steps' rewards; 0 unless the configuration has that baseline."""
+    """Moving average of earlier steps' rewards; 0 if the configuration does not use it."""
 
     @property
     def own_training_id(self) -> UUID:
-        """The training that owns the steps. ValueError for an evaluation without one."""
+        """The training that owns the steps. Raises ValueError for an evaluation without one."""
         if self.training_id is None:
             message = "this session evaluates a policy that no training made"
             raise ValueError(message)
@@ -86,16 +86,16 @@ class Session:
 
     @property
     def claim_epoch(self) -> int:
-        """Epoch of the session's stream; above 1: this process continues a training."""
+        """Epoch of the session's stream; above 1 if this process resumes a training."""
         return max(1, self.stream.point.epoch)
 
     def check_stop(self) -> None:
-        """StopRequestedError when a stop was requested."""
+        """Raise StopRequestedError if a stop was requested."""
         if self.stop.is_set():
             raise StopRequestedError
 
     def recalled(self, source: RolloutSource, groups: Sequence[GroupPlan]) -> Recalled:
-        """What earlier processes recorded of these groups, with the turns that a replay needs."""
+        """What earlier processes recorded of these groups, including the turns a replay needs."""
         with_turns = self.learner.repeats_batches
         return recall(self.history.streams, source, groups, self.read_blob, with_turns=with_turns)
 
@@ -109,7 +109,7 @@ class Session:
         """A rollout engine with the session's policy and environments."""
         config = self.config
         if config.rollouts_by == "workers":
-            # Importing kafka takes a tenth of a second.
+            # Imported here because importing kafka takes a tenth of a second.
             from producer.workers.worker_engine import WorkerEngine
 
             learner = self.learner

@@ -41,18 +41,18 @@ from schemas.step import (
 )
 
 SaveState = Callable[[StepFinished], None]
-"""Saves the resume state, then emits the events that follow it."""
+"""Saves the resume state, then emits the events that depend on it."""
 OnCollected = Callable[[int, Sequence[GroupOutcome], dict[str, float]], None]
-"""Step, its groups, advantages by rollout name."""
+"""Called with the step number, its groups, and advantages by rollout name."""
 
 
 NEXT_BASELINE = "optim/next_baseline"
-"""Metric of a finished step: the moving baseline after it, which a resumed training begins with."""
+"""Step metric: the moving baseline after the step, from which a resumed training starts."""
 
 
 @dataclass(frozen=True, slots=True)
 class CollectedStep:
-    """A step whose rollouts have ended."""
+    """A step whose rollouts have all ended."""
 
     plan: StepPlan
     outcomes: tuple[GroupOutcome, ...]
@@ -63,9 +63,9 @@ class CollectedStep:
 def collect_step(
     session: Session, number: int, tasks: Sequence[StatedTask], unit: Unit
 ) -> CollectedStep:
-    """Run the rollouts of step `number`, keeping what an earlier process finished of it.
+    """Run the rollouts of step `number`, reusing those that an earlier process finished.
 
-    CuaTrainError when every group failed.
+    Raises CuaTrainError if every group failed.
     """
     begun_s = monotonic()
     return _collect(session, plan_step(session, number, tasks), tasks, unit, begun_s)
@@ -78,7 +78,7 @@ def train_step(
     save_state: SaveState,
     on_collected: OnCollected,
 ) -> StepFinished:
-    """Bring a step to its end: samples, update, state and events."""
+    """Complete a step: select samples, update, save the state and emit the events."""
     plan, outcomes = collected.plan, collected.outcomes
     version = session.learner.version
     groups = select_samples(
@@ -156,7 +156,7 @@ def _collect(
             added = groups_of_refill(config, plan, tasks, outcomes)
             unit.num_rollouts += sum(len(group.seeds) for group in added)
             plan = replace(plan, groups=(*plan.groups, *added))
-    # A rollout changes weights only after its events are on disk.
+    # The update must not happen before the events of its rollouts are on disk.
     session.emitter.flush()
     if all(outcome.is_failed for outcome in outcomes):
         message = f"step {plan.number}: every group failed; {runner.first_failure()}"
@@ -167,7 +167,7 @@ def _collect(
 
 
 def _continue_progress(session: Session, plan: StepPlan, unit: Unit) -> None:
-    """Let the unit begin with what an earlier process stated, so that no figure falls."""
+    """Start the unit from the progress an earlier process recorded, so that it never falls."""
     for payload in session.history.own_payloads(StepProgressed):
         if payload.step_id == plan.id:
             unit.highest_percent = payload.progress.percent
@@ -205,7 +205,7 @@ def _finished(
     update: UpdateResult,
     version: int,
 ) -> StepFinished:
-    """`version`: of the policy before the update."""
+    """Build the step's final event; `version` is the policy's before the update."""
     plan, outcomes, rollouts_s = collected.plan, collected.outcomes, collected.rollouts_s
     results = [sample.result for sample in samples if sample.drop_reason != "baseline"]
     rewards = [result.reward for result in results]
@@ -213,7 +213,7 @@ def _finished(
         step_id=plan.id,
         training_ended_at=session.clock(),
         loss=update.loss,
-        # Without a token there is no mean.
+        # With no measured tokens there is no mean.
         kl_divergence=update.kl_sample_train_v1 if update.num_measured_tokens else 0.0,
         policy_gradient_norm=None if isnan(update.gradient_norm) else update.gradient_norm,
         reward_mean=statistics.fmean(rewards),
@@ -234,13 +234,13 @@ def _finished(
 
 
 def next_baseline(finished: StepFinished) -> float:
-    """The moving baseline after a step; 0 where there is none."""
+    """The moving baseline after a step; 0 if the training has none."""
     after = finished.metrics.get(NEXT_BASELINE, 0.0)
     return float(after) if isinstance(after, int | float) else 0.0
 
 
 def _baseline_metrics(session: Session, samples: Sequence[SelectedSample]) -> dict[str, float]:
-    """The moving baseline of this step, and the one that the next begins with."""
+    """The moving baseline used by this step, and the one for the next step."""
     config = session.config
     if config.baseline != "moving":
         return {}

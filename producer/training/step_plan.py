@@ -1,4 +1,4 @@
-"""The groups of a step: which tasks, with which seeds, and which groups are sampled for others."""
+"""The groups of a step: their tasks and seeds, and the extra groups that replace unusable ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ class StepPlan:
     """What a step will do."""
 
     number: int
-    """From 1."""
+    """Step number, from 1."""
     id: UUID
     source: RolloutSource
     groups: tuple[GroupPlan, ...]
@@ -41,11 +41,10 @@ def plan_step(session: Session, number: int, tasks: Sequence[StatedTask]) -> Ste
 def groups_of_refill(
     config: RunConfig, plan: StepPlan, tasks: Sequence[StatedTask], outcomes: Sequence[GroupOutcome]
 ) -> list[GroupPlan]:
-    """A group of another task for each that is not trained on because its rewards are equal.
+    """Plan one group on another task for each group with equal rewards, which gives no signal.
 
-    `outcomes`: of all groups of the plan. Groups that failed have no substitute. Fewer groups, or
-    none, where no other task is left. A function of its arguments: a process that continues the
-    step plans the same groups.
+    `outcomes` covers all groups of the plan. Failed groups are not replaced. Returns fewer groups,
+    or none, if the unused tasks run out. Deterministic, so a resumed process plans the same groups.
     """
     kept = [one for one in outcomes if drop_reason(config, one) != "zero_variance"]
     others = tasks_of_refill(
@@ -64,7 +63,7 @@ def groups_of_refill(
 
 def _group(config: RunConfig, plan: StepPlan, num: int, stated: StatedTask) -> GroupPlan:
     has_baseline = config.advantage == "remax"
-    # One seed for the group: its rollouts are compared, so they begin alike.
+    # One seed for the whole group: its rollouts are compared, so they must start alike.
     seed = derived_seed(config.seed, "training", plan.source.generation, plan.number, num)
     return GroupPlan(
         num=num,

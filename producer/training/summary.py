@@ -1,4 +1,4 @@
-"""What a run came to: the last line of `cua-train run --json`, and success rates in words."""
+"""The result of a run: the last line of `cua-train run --json`, and success rates in words."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,18 +19,18 @@ class Comparison:
     """The first and the last evaluation at one temperature."""
 
     before: EvaluationSummary | None
-    """Before the first step; None: there was none."""
+    """Evaluation before the first step; None if there was none."""
     after: EvaluationSummary | None
-    """After the last evaluated step; None: there was none."""
+    """Evaluation after the last evaluated step; None if there was none."""
 
     @property
     def last(self) -> EvaluationSummary | None:
-        """The later one of them."""
+        """The later one of the two."""
         return self.after or self.before
 
     @property
     def difference(self) -> Difference | None:
-        """Paired by task; None without both, or where their tasks were not recorded."""
+        """Difference paired by task; None without both, or if their tasks were not recorded."""
         if self.before is None or self.after is None:
             return None
         return paired_difference(self.before.counts, self.after.counts)
@@ -38,7 +38,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Success is greedy, `sampled_` success is at temperature 1; None: not evaluated so.
+    """Success is greedy; `sampled_` success is at temperature 1; None: not evaluated that way.
 
     Standard errors are clustered by task.
     """
@@ -46,7 +46,7 @@ class Summary:
     training_name: str
     training_id: str
     status: str
-    """completed, or skipped."""
+    """completed or skipped."""
     steps: int
     success_before: float | None
     success_after: float | None
@@ -62,29 +62,29 @@ class Summary:
     sampled_gain: float | None
     sampled_gain_standard_error: float | None
     eval_tasks: int | None
-    """Distinct tasks of the last evaluation; None: nothing was evaluated, or not recorded."""
+    """Number of distinct tasks of the last evaluation; None if there was none, or not recorded."""
     eval_split: str | None
-    """How they relate to the training tasks, as `EvaluationCreated.split`."""
+    """Relation to the training tasks, as in `EvaluationCreated.split`."""
     eval_source: str | None
-    """Their short name."""
+    """Short name of the evaluation's tasks."""
     eval_temperature: float | None
-    """Of the last main evaluation."""
+    """Temperature of the last main evaluation."""
     episodes: int
-    """Of the last main evaluation."""
+    """Number of episodes of the last main evaluation."""
     seconds: float
-    """Of this process."""
+    """Duration of this process."""
     generation: int
     log_path: str
     leaked_devices: int = 0
-    """Devices of this process that were not released and may still run."""
+    """Devices of this process that were not released and may still be running."""
     unshipped_events: int = 0
-    """Events of this home that wait in its spool, because Kafka is away."""
+    """Events of this home that wait in its spool because Kafka cannot be reached."""
     control: str = "none"
-    """As in the configuration."""
+    """Control, as in the configuration."""
 
 
 def summarise(manifest: Manifest, *, status: str, seconds: float, folder: Path) -> Summary:
-    """The figures of the evaluations before the first step, and of the last ones."""
+    """Summarise the evaluations before the first step and the last ones."""
     greedy = comparison(manifest.evaluations, GREEDY)
     sampled = comparison(manifest.evaluations, SAMPLED_TEMPERATURE)
     last = last_evaluation(manifest.evaluations)
@@ -120,7 +120,7 @@ def summarise(manifest: Manifest, *, status: str, seconds: float, folder: Path) 
 
 
 def last_evaluation(evaluations: Sequence[EvaluationSummary]) -> EvaluationSummary | None:
-    """The newest greedy one; without any, the newest; None without evaluations."""
+    """The newest greedy one, else the newest; None without evaluations."""
     return max(
         evaluations,
         key=lambda evaluation: (evaluation.temperature == GREEDY, evaluation.step),
@@ -129,7 +129,7 @@ def last_evaluation(evaluations: Sequence[EvaluationSummary]) -> EvaluationSumma
 
 
 def comparison(evaluations: Sequence[EvaluationSummary], temperature: float | None) -> Comparison:
-    """The first and the last of those at this temperature."""
+    """The first and the last evaluation at this temperature."""
     own = [evaluation for evaluation in evaluations if evaluation.temperature == temperature]
     before = next((item for item in own if item.step == 0), None)
     last = max(own, key=lambda item: item.step, default=None)

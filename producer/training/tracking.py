@@ -1,6 +1,6 @@
-"""`cua-project track` as a child process of a run: mirrors it to Weights & Biases.
+"""Runs `cua-project track` as a child process that mirrors a run to Weights & Biases.
 
-It reads the log. Training never waits for it before the end, and never fails because of it.
+It reads the log. Training waits for it only at the end, and never fails because of it.
 """
 
 import logging
@@ -21,23 +21,23 @@ from schemas.installation import Installation
 logger = logging.getLogger(__name__)
 
 FINISH_TIMEOUT_S = 60.0
-"""For the last measurements; what is left stays on disk for `cua-project track`."""
+"""Time for the last measurements; the rest stays on disk for `cua-project track`."""
 
 
 class Tracked(Protocol):
-    """A training's settings of its mirror."""
+    """The settings of a training's mirror."""
 
     @property
     def wandb_project(self) -> str | None:
-        """None: it is not mirrored."""
+        """None if the training is not mirrored."""
 
     @property
     def wandb_name(self) -> str | None:
-        """Of the run there; None: the training's name."""
+        """Name of the mirrored run; None: the training's name."""
 
 
 def require_tracker(config: Tracked) -> None:
-    """UsageError when the configuration names a tracker whose package is missing."""
+    """Raises UsageError if the configuration names a tracker whose package is missing."""
     if config.wandb_project is not None and find_spec("wandb") is None:
         command = install_command("wandb")
         message = f"wandb_project: wandb is not installed; run {command}, or omit it"
@@ -46,7 +46,7 @@ def require_tracker(config: Tracked) -> None:
 
 @contextmanager
 def mirrored(config: Tracked, name: str, installation: Installation) -> Iterator[None]:
-    """Mirror the training inside the block, if it is configured."""
+    """Mirror the training inside the block, if configured."""
     if config.wandb_project is None:
         yield
         return
@@ -63,7 +63,7 @@ def mirrored(config: Tracked, name: str, installation: Installation) -> Iterator
             env=os.environ | {"CUA_HOME": str(installation.home)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            # A session of its own: Ctrl-C reaches the trainer alone, which stops this one last.
+            # Its own session: Ctrl-C reaches only the trainer, which stops this process last.
             start_new_session=True,
         )
     logger.info("measurements go to the wandb project %s", config.wandb_project)
@@ -75,7 +75,7 @@ def mirrored(config: Tracked, name: str, installation: Installation) -> Iterator
 
 @contextmanager
 def _sigterm_held() -> Iterator[None]:
-    """A process that is started inside meets a SIGTERM once it has a handler for it.
+    """Hold SIGTERM for a process started inside until it has installed a handler.
 
     A training may end before its mirror has been imported.
     """

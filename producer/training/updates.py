@@ -1,4 +1,4 @@
-"""What the update of a step reads: trajectories and settings, live or from the log."""
+"""The inputs of a step's update, trajectories and settings, built live or from the log."""
 
 from collections.abc import Sequence
 from math import cos, pi
@@ -18,7 +18,7 @@ from producer.training.samples import (
 
 
 def trajectories_of(config: RunConfig, samples: Sequence[SelectedSample]) -> list[Trajectory]:
-    """Of a step's samples that the update reads, in their order."""
+    """The trajectories that the update reads, in the order of the samples."""
     return [
         trajectory(
             config,
@@ -39,7 +39,7 @@ def trajectory(
     is_trained: bool,
     token_advantages: TokenNumbers | None = None,
 ) -> Trajectory:
-    """The rollout with its advantage or its tokens', and its outcome."""
+    """The rollout with its outcome and its advantage, per token if `token_advantages` is given."""
     return Trajectory(
         result.plan.task,
         result.turns,
@@ -59,7 +59,7 @@ def trajectory(
 
 
 def update_settings(config: RunConfig, *, generation: int, step: int) -> UpdateSettings:
-    """Of step `step`, from 1."""
+    """Settings of the update of step `step` (from 1)."""
     learned = ADVANTAGES[config.advantage].learned
     return settings_of(
         config,
@@ -71,10 +71,10 @@ def update_settings(config: RunConfig, *, generation: int, step: int) -> UpdateS
 
 
 def learning_rate_of(config: RunConfig, step: int) -> float:
-    """Of step `step`, from 1: a function of its number, so a resumed run needs no state.
+    """Learning rate of step `step` (from 1). Depends only on the step, so resuming needs no state.
 
-    The cosine is verl's `get_cosine_schedule_with_warmup`, whose steps count from 0; its warm-up
-    begins at 0, ours at the first share.
+    The cosine schedule is verl's `get_cosine_schedule_with_warmup`, which counts steps from 0. Its
+    warm-up starts at 0; ours starts at the first fraction.
     """
     warmup = config.learning_rate_warmup_steps
     if step < warmup:

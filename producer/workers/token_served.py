@@ -1,4 +1,4 @@
-"""A policy that servers sample and another process trains: completions have tokens. No torch."""
+"""A policy sampled by servers and trained by another process; records tokens. Imports no torch."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,8 +26,8 @@ from producer.policy.sampling_servers import (
 class TokenServedPolicy:
     """A `Policy` of one published version. Not thread-safe.
 
-    Prompts are sent as messages; their tokens are those that the server made of them. A request
-    that fails is a completion with `failure`.
+    Prompts are sent as messages; their tokens are those reported by the server. A failed request
+    becomes a completion with `failure`.
     """
 
     repeats_batches = False
@@ -43,7 +43,7 @@ class TokenServedPolicy:
         timeout_s: float,
         max_recent_turns: int | None,
     ) -> None:
-        """`timeout_s`: of a turn, retries included. `max_recent_turns`: as in `next_anchor`."""
+        """`timeout_s` is per turn, with retries. `max_recent_turns`: see `next_anchor`."""
         self._servers = SamplingServers(
             *(published.urls, published.model, key, Path(published.adapters_dir)),
             timeout_s=timeout_s,
@@ -56,19 +56,19 @@ class TokenServedPolicy:
         self._max_recent_turns = max_recent_turns
 
     def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
-        """One completion per request, in order."""
+        """Return one completion per request, in order."""
         asked = [self._request(request) for request in requests]
         answers = self._servers.complete(asked)
         return [self._completion(*pair) for pair in zip(requests, answers, strict=True)]
 
     def forget(self, episode: UUID) -> None:
-        """Nothing is kept."""
+        """No-op: no state is kept."""
 
     def _request(self, request: SampleRequest) -> ServerRequest:
         return chat_request(request, self._published.system_prompt, self._num_past(request))
 
     def _num_past(self, request: SampleRequest) -> int:
-        """Turns before this one in its prompt; without screens all of them."""
+        """Number of past turns in the prompt; without screens all of them."""
         num_turns = len(request.history)
         if request.screenshot is None:
             return num_turns
@@ -95,7 +95,7 @@ class TokenServedPolicy:
 
 
 def tokens_so_far(history: Sequence[Turn]) -> tuple[int, ...]:
-    """Prompt and completion of the last turn, with those that they extend."""
+    """Prompt and completion of the last turn, preceded by the turns that they extend."""
     so_far: tuple[int, ...] = ()
     for turn in history:
         sampled = turn.tokens

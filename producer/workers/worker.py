@@ -1,6 +1,6 @@
-"""A worker: a member of the consumer group that runs the rollouts of trainings elsewhere.
+"""A worker: a member of the consumer group that runs rollouts of trainings on other hosts.
 
-An assignment is the same episode as in a trainer's process.
+An assignment gives the same episode as in the trainer's process.
 """
 
 import logging
@@ -52,22 +52,22 @@ logger = logging.getLogger(__name__)
 
 POLL_S: Final = 0.1
 SHIP_S: Final = 30.0
-"""For the events of rollouts that have ended to arrive in Kafka."""
+"""Time limit for the events of finished rollouts to arrive in Kafka."""
 
 
 @dataclass(slots=True)
 class _Job:
-    """A rollout that one of the threads runs."""
+    """A rollout run by one of the threads."""
 
     work: Work
     assignment: Assignment | None
-    """None: the record is none, or a copy of one that is under way here."""
+    """None: the record is not an assignment, or is a copy of one that is running here."""
     ended: threading.Event = field(default_factory=threading.Event)
     error: BaseException | None = None
 
 
 class Worker:
-    """Runs at most `max_rollouts` at once, each on a thread of its own. `run` is used once."""
+    """Runs at most `max_rollouts` at once, each on its own thread. Call `run` once."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Worker:
         max_rollouts: int,
         stop: threading.Event,
     ) -> None:
-        """`stop`: takes no more rollouts, and returns once those under way have ended."""
+        """Once `stop` is set it takes no new rollouts, and returns when the running ones end."""
         self._emitter = emitter
         self._installation = installation
         self._max_rollouts = max_rollouts
@@ -92,9 +92,9 @@ class Worker:
         self.num_ended = 0
 
     def run(self, on_ready: Callable[[], None]) -> None:
-        """Until `stop` is set. UnreachableError, UsageError and what a rollout's code raises.
+        """Run until `stop` is set. `on_ready` is called once the group has this member.
 
-        `on_ready` is called once the group has this member.
+        Raises UnreachableError, UsageError, and whatever a rollout's code raises.
         """
         prefix = self._emitter.log.topic_prefix
         clients = KafkaClients(self._installation, self._stop)
@@ -143,7 +143,7 @@ class Worker:
         self._queue.put(job)
 
     def _settle(self, member: WorkMember) -> None:
-        """Commit the rollouts that have ended, once their events are in Kafka."""
+        """Commit the finished rollouts once their events are in Kafka."""
         ended = [job for job in self._jobs if job.ended.is_set()]
         for job in ended:
             if job.error is not None:
@@ -157,7 +157,8 @@ class Worker:
                 member.ended(job.work)
             member.commit()
         except UnreachableError as error:
-            # Committed with the next ones; until then a dead worker's successor looks at them.
+            # They are committed with the next ones; if this worker dies first, its successor checks
+            # them.
             logger.warning("%s", error)
             return
         self._jobs = [job for job in self._jobs if job not in ended]
@@ -178,9 +179,9 @@ class Worker:
 
 
 def read_assignment(value: bytes) -> Assignment | None:
-    """A record's assignment; None for a record that is none.
+    """The assignment in a record; None if the record is not an assignment.
 
-    MismatchError for one of another release: a worker that can read it gets it next.
+    Raises MismatchError for one of another release; a worker that can read it gets it next.
     """
     try:
         return Assignment.model_validate_json(value)
@@ -199,7 +200,7 @@ READ_BACK_S = 60.0
 
 
 class AtVersion:
-    """A scripted policy under the name and version that its trainer gives it."""
+    """A scripted policy with the name and version that its trainer gives it."""
 
     repeats_batches = False
 
@@ -209,16 +210,16 @@ class AtVersion:
         self.version = version
 
     def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
-        """As the policy."""
+        """See `Policy.sample`."""
         return self._inner.sample(requests)
 
     def forget(self, episode: UUID) -> None:
-        """As the policy."""
+        """See `Policy.forget`."""
         self._inner.forget(episode)
 
 
 class AssignmentRunner:
-    """Runs assignments one after another; a worker has one for each of its threads."""
+    """Runs assignments one after another; each thread of a worker has its own."""
 
     def __init__(
         self,
@@ -228,7 +229,7 @@ class AssignmentRunner:
         stop: threading.Event,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        """`stop`: once it is set, a rollout under way is recorded as cancelled."""
+        """Once `stop` is set, a running rollout is recorded as cancelled."""
         self._emitter = emitter
         self._blobs = without_secrets(blobs_url)
         self._clock = clock
@@ -237,12 +238,12 @@ class AssignmentRunner:
         self._left_devices = LeftDevices()
 
     def run(self, assignment: Assignment, *, may_have_begun: bool) -> None:
-        """Bring the rollout to its end, recorded but not yet shipped.
+        """Run the rollout to its end. Its events are then recorded but not yet shipped.
 
-        If this host lacks something for it (a package, a reward function's file), it fails.
-        `may_have_begun`: another worker may have begun it; then it is left alone, because the
-        trainer watches it. UsageError for another blob store than the trainer's;
-        StopRequestedError.
+        It is recorded as failed if this host lacks something for it (a package, a reward function's
+        file). `may_have_begun`: another worker may have begun the rollout; if so it is left alone,
+        because the trainer watches that worker. Raises UsageError if the trainer uses another blob
+        store, and StopRequestedError.
         """
         if self._blobs != assignment.blobs:
             message = (
@@ -307,7 +308,7 @@ class AssignmentRunner:
     def _settings(self, assignment: Assignment, config: RunConfig) -> EpisodeSettings:
         ask_model = None
         if assignment.plan.task.validation_type == "model":
-            # Importing it takes a third of a second.
+            # Imported here because importing it takes a third of a second.
             from producer.validators.model_judge import open_judge
 
             ask_model = open_judge(self._environ, config.max_turn_time_seconds)
@@ -350,7 +351,7 @@ class AssignmentRunner:
 
 
 def named_codec(config: RunConfig, name: str) -> Codec:
-    """The codec of this name for the configuration's agent. CuaTrainError if there is none."""
+    """The codec with this name for the configuration's agent. Raises CuaTrainError without one."""
     from producer.policy.served import FORMATS
 
     own = config.agent.text_format(config)

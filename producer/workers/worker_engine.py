@@ -1,7 +1,7 @@
-"""Runs rollouts on workers: hands plans out, and reads their results from the log.
+"""Runs rollouts on workers: assigns plans to them, and reads the results from the log.
 
-Replaces `RolloutEngine`, with the same interface. A worker is alive while it is a member of the
-consumer group: Kafka drops a member that has been silent for ten seconds.
+Replaces `RolloutEngine`, with the same interface. A worker counts as alive while it is a member of
+the consumer group; Kafka drops a member that has been silent for ten seconds.
 """
 
 import logging
@@ -50,7 +50,7 @@ READ_BACK_S: Final = 60.0
 
 
 class LostWorkers:
-    """Watches the workers of one trainer's rollouts. Not thread-safe."""
+    """Detects dead workers among those that run one trainer's rollouts. Not thread-safe."""
 
     def __init__(
         self,
@@ -67,13 +67,13 @@ class LostWorkers:
         self._clock = clock
         self._checked_s = monotonic()
         self._missed: set[str] = set()
-        """Workers that were not members at the last check; they may have been rejoining."""
+        """Workers missing from the group at the last check; they may have been rejoining."""
 
     def cancel_theirs(self, begun: Mapping[str, str], since: Mapping[TopicPartition, int]) -> None:
-        """Cancel the rollouts of dead workers; at most every `CHECK_S`.
+        """Cancel the rollouts of dead workers; checks at most every `CHECK_S`.
 
-        `begun`: stream of each rollout that has no end yet -> the source of its events. `since`:
-        offsets at or before their first records.
+        `begun`: stream of each unfinished rollout -> the source of its events. `since`: offsets at
+        or before their first records.
         """
         if monotonic() - self._checked_s < CHECK_S:
             return
@@ -105,26 +105,26 @@ class LostWorkers:
 POLL_S: Final = 0.2
 RETRY_S: Final = 1.0
 GOLDEN_RATIO: Final = 0.6180339887
-"""Multiples of it, modulo 1, are spread evenly however many there are."""
+"""Its multiples modulo 1 are evenly spread, however many there are."""
 SILENT_S: Final = 30.0
-"""Without an event of any rollout for so long, a warning says that no worker may be running."""
+"""After this time without an event of any rollout, warn that no worker may be running."""
 
 
 class SampledPolicy(Protocol):
-    """What workers need to know of the policy."""
+    """The properties of the policy that workers need."""
 
     @property
     def name(self) -> str:
-        """In events."""
+        """The policy's name in events."""
 
     @property
     def version(self) -> int:
-        """Updates so far."""
+        """Number of updates so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Assigned:
-    """A rollout that a worker has or will get."""
+    """A rollout assigned to a worker that has it or will get it."""
 
     plan: RolloutPlan
     history: StreamHistory
@@ -132,11 +132,11 @@ class _Assigned:
 
 
 class WorkerEngine:
-    """At most `max_under_way` rollouts are handed out at once; every plan yields one result.
+    """Assigns at most `max_under_way` rollouts at once; every plan yields one result.
 
-    A rollout whose worker dies is recorded as cancelled; its result has the error `LOST`. When
-    `run` is closed, rollouts that were handed out go on at their workers, and the process that
-    continues the training reads their results. Not thread-safe.
+    A rollout whose worker dies is recorded as cancelled, and its result has the error `LOST`. When
+    `run` is closed, workers go on with their assigned rollouts, and the process that resumes the
+    training reads the results. Not thread-safe.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class WorkerEngine:
         check_stop: Callable[[], None],
         clock: Callable[[], datetime],
     ) -> None:
-        """`publish` makes the policy's version known to the servers that workers sample from."""
+        """`publish` loads the policy's version into the servers that workers sample from."""
         self._training_id = training_id
         self._config = config
         self._policy = policy
@@ -168,20 +168,20 @@ class WorkerEngine:
         self._clock = clock
         self._pending: deque[RolloutPlan] = deque()
         self._under_way: dict[str, _Assigned] = {}
-        """By stream."""
+        """Assigned rollouts by stream."""
         self._unconfirmed: _Assigned | None = None
-        """The last one, if Kafka did not say that it has it."""
+        """The last assignment, if Kafka has not confirmed it."""
         self._num_sent = 0
 
     def submit(self, plan: RolloutPlan, *, first: bool = False) -> None:
-        """As `RolloutEngine.submit`."""
+        """See `RolloutEngine.submit`."""
         self._pending.appendleft(plan) if first else self._pending.append(plan)
 
     def submit_finished(self, plan: RolloutPlan, turns: Sequence[Turn]) -> None:
-        """Nothing: workers sample from servers, whose batches are not repeated."""
+        """No-op: workers sample from servers, whose batches are not repeated."""
 
     def run(self) -> Generator[RolloutResult, None, None]:
-        """As `RolloutEngine.run`."""
+        """See `RolloutEngine.run`."""
         if not self._pending:
             return
         log = self._emitter.log
@@ -213,7 +213,7 @@ class WorkerEngine:
                 lost.cancel_theirs(self._sources(), ends)
 
     def _reach(self, ask: Callable[[], Answer]) -> Answer:
-        """The answer, whenever Kafka gives it. StopRequestedError."""
+        """Retry until Kafka answers. Raises StopRequestedError."""
         while True:
             self._check_stop()
             try:
@@ -223,7 +223,7 @@ class WorkerEngine:
                 sleep(RETRY_S)
 
     def _sources(self) -> dict[str, str]:
-        """Of the rollouts that workers have begun."""
+        """Stream -> event source of each rollout that a worker has begun."""
         return {
             subject: assigned.history.events[0].envelope.source
             for subject, assigned in self._under_way.items()
@@ -245,7 +245,7 @@ class WorkerEngine:
             partition = self._emptiest(sender.num_partitions)
             assigned = _Assigned(plan, StreamHistory(subject), partition)
             self._on_begin(plan)
-            # It is followed even without an answer: a worker may have it.
+            # Follow it even if unconfirmed, because a worker may have it.
             self._under_way[subject] = assigned
             if not self._send(sender, assigned, published, since):
                 self._unconfirmed = assigned
@@ -258,7 +258,7 @@ class WorkerEngine:
         published: PublishedPolicy | None,
         since: dict[str, int],
     ) -> bool:
-        """Whether Kafka has it. A copy has the same partition, so that one worker gets both."""
+        """Whether Kafka confirmed it. A copy uses the same partition, so one worker gets both."""
         assignment = Assignment(
             training_id=self._training_id,
             config=self._config,
@@ -278,9 +278,9 @@ class WorkerEngine:
         return True
 
     def _emptiest(self, num_partitions: int) -> int:
-        """A partition with the fewest rollouts under way.
+        """A partition with the fewest assigned rollouts.
 
-        Neighbours often belong to one worker, so consecutive rollouts go to distant ones.
+        Adjacent partitions often belong to one worker, so consecutive rollouts go to distant ones.
         """
         counts = Counter(assigned.partition for assigned in self._under_way.values())
         self._num_sent += 1
@@ -291,7 +291,7 @@ class WorkerEngine:
         )
 
     def _read(self, followed: FollowedTopic) -> bool:
-        """Read new records of the log; whether any belongs to these rollouts."""
+        """Read new records of the log; returns whether any belongs to these rollouts."""
         try:
             records = followed.poll(POLL_S)
         except UnreachableError as error:

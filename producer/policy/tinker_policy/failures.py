@@ -1,4 +1,4 @@
-"""What Tinker's SDK raises, as our errors: the server, the key and the request told apart."""
+"""Maps errors of Tinker's SDK to ours, telling apart the server, the key and the request."""
 
 import asyncio
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ FAILURES: Final = (
     tinker.TinkerError,
     *UNREACHABLE,
     CancelledError,
-    # Its futures raise these for answers that cannot be read, and after an earlier failure.
+    # Its futures raise these for unreadable answers and after an earlier failure.
     ValueError,
     RuntimeError,
     AssertionError,
@@ -36,12 +36,12 @@ FAILURES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A kind of failure and our error for it."""
+    """A kind of failure and the error that it maps to."""
 
     raised: tuple[type[BaseException], ...]
     error: type[CuaTrainError]
     text: str
-    """With {what} and {detail}."""
+    """Message template with {what} and {detail}."""
 
 
 _KINDS: Final = (
@@ -81,11 +81,11 @@ _KINDS: Final = (
         f"Tinker could not {{what}}: {{detail}}; check the network and {URL_VARIABLE}",
     ),
 )
-"""The first that fits counts."""
+"""The first match applies."""
 
 
 def error_of(failure: BaseException, what: str, key: str) -> CuaTrainError:
-    """Our error for what the SDK raised while it did `what`. The key is in no message."""
+    """Our error for what the SDK raised while doing `what`. No message contains the key."""
     detail = _detail(failure, key)
     if getattr(failure, "category", None) is RequestErrorCategory.User:
         return UsageError(f"Tinker refuses to {what}: {detail}")
@@ -97,7 +97,7 @@ def error_of(failure: BaseException, what: str, key: str) -> CuaTrainError:
 
 @contextmanager
 def failing_to(what: str, key: str) -> Iterator[None]:
-    """What the SDK raises in the block becomes `error_of` it."""
+    """Convert what the SDK raises in the block with `error_of`."""
     try:
         yield
     except FAILURES as failure:
@@ -114,7 +114,7 @@ def _detail(failure: BaseException, key: str) -> str:
 
 
 def _answer(body: object) -> str:
-    """What the server said, where it said something."""
+    """The server's message, if it sent one."""
     if isinstance(body, dict):
         reason = next((body[name] for name in ("detail", "message", "error") if name in body), None)
         return " ".join(str(reason).split()) if reason else ""

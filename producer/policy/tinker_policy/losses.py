@@ -1,8 +1,8 @@
-"""The losses that Tinker trains with, computed from what its answers have: log-probs, no metric.
+"""The losses Tinker trains with, computed from the log-probs in its answers, not from its metrics.
 
-Servers of its protocol name the loss differently or leave it out. Formulas as in
-`producer.algorithms.losses`, without torch; sources: docs/losses.md. Axis: N completion tokens of a
-sequence.
+Servers of its protocol name the loss differently or omit it. Formulas as in
+`producer.algorithms.losses`, without torch; sources: docs/losses.md. Axis: N completion tokens of
+a sequence.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ Numbers = NDArray[np.float64]
 def policy_loss(
     settings: UpdateSettings, logprobs_N: Numbers, sampled_N: Numbers, advantages_N: Numbers
 ) -> float:
-    """The sum over tokens; infinite or NaN where a number is. KeyError for another loss."""
+    """The sum over tokens; not finite if an input is not. Raises KeyError for another loss."""
     with np.errstate(over="ignore", invalid="ignore"):
         loss = _LOSSES[settings.loss_fn]
         loss_N = loss(logprobs_N, sampled_N, advantages_N, clip_of(settings))

@@ -1,4 +1,4 @@
-"""Opens a policy at Tinker by the name of its base model; refuses what cannot work."""
+"""Opens a policy at Tinker by the name of its base model; rejects unusable settings."""
 
 from collections.abc import Sequence
 
@@ -21,13 +21,14 @@ def open_tinker(
     checkpoint: str | None = None,
     instructions: Sequence[str] = (),
 ) -> TinkerPolicy:
-    """The policy with its adapter at Tinker.
+    """Open the policy with its adapter at Tinker.
 
-    `checkpoint`: path at Tinker of weights to begin with; None: a fresh adapter. `instructions`: of
-    the tasks, whose first prompts must fit.
+    `checkpoint`: path at Tinker of the initial weights; None for a fresh adapter. `instructions`:
+    the tasks' instructions; the context must have room for their first prompts.
 
-    NotFoundError if Tinker does not train the model or has no such checkpoint, UsageError for a
-    refused key or a policy without a tower where there are screens, UnreachableError.
+    Raises NotFoundError if Tinker does not train the model or has no such checkpoint, UsageError
+    for a refused key or for a policy without a vision tower if there are screens, and
+    UnreachableError.
     """
     model_name, screen_px = settings.folder, settings.screen_px
     service.check_reachable()
@@ -57,9 +58,9 @@ def open_tinker(
 
 
 def rank_of(service: TinkerService, model_name: str, path: str) -> int | None:
-    """The rank of the adapter at `path`; None: the service does not say.
+    """The rank of the adapter at `path`; None if the service does not report it.
 
-    NotFoundError if nothing is there, MismatchError if it is of another base model.
+    Raises NotFoundError if nothing is there, MismatchError if it belongs to another base model.
     """
     service.check_reachable()
     saved = service.saved_weights(path)
@@ -77,7 +78,7 @@ def _check_prompts(
     screen_px: tuple[int, int] | None,
     max_tokens: int,
 ) -> None:
-    """UsageError if a first prompt and a completion exceed the context."""
+    """Raises UsageError if a first prompt and a completion exceed the context."""
     lengths = [prompts.first_length(instruction, screen_px) for instruction in {*instructions}]
     longest = max(lengths, default=0)
     if limit is not None and longest + max_tokens > limit:

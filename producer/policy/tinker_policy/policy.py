@@ -1,7 +1,7 @@
-"""`TinkerPolicy`: a `Learner` that Tinker samples and trains.
+"""`TinkerPolicy`: a `Learner` that is sampled and trained at Tinker.
 
-The service holds the adapter and the optimiser; here are prompts, codecs and the paths of what it
-saved. An update makes new weights, which are sampled from once they are published.
+The service holds the adapter and the optimiser; this process holds prompts, codecs and the paths of
+saved weights. An update produces new weights, which must be published before they can be sampled.
 """
 
 import time
@@ -32,15 +32,15 @@ from producer.policy.tinker_policy.service import TinkerService
 from producer.policy.tinker_policy.update import model_input, policy_gradient
 
 STATE_TTL_S: Final = 30 * 24 * 3600
-"""How long Tinker keeps a resume state: a training continues within it. Checkpoints are kept."""
+"""How long Tinker keeps a resume state; resume before it expires. Checkpoints do not expire."""
 
 
 class TinkerPolicy:
-    """A `Learner` whose weights are Tinker's. For one thread.
+    """A `Learner` whose weights are kept by Tinker. For one thread.
 
-    A request that fails fails its attempt; an update, a state or a checkpoint that fails raises the
-    errors of `failures.error_of`, and the state before it is kept. Waits end as
-    `TinkerService.wait` says.
+    A failed sampling request fails its attempt. A failed update, state or checkpoint raises the
+    errors of `failures.error_of` and keeps the previous state. Waits are limited as described in
+    `TinkerService.wait`.
     """
 
     repeats_batches = False
@@ -53,17 +53,17 @@ class TinkerPolicy:
         prompts: Prompts,
         written: Format,
     ) -> None:
-        """`client`: of the adapter that the training begins with."""
+        """`client` belongs to the adapter that the training starts from."""
         self._service = service
         self._client = client
         self._files = files
         self._prompts = prompts
         self._codec = written.codec
         self._sampler: tinker.SamplingClient | None = None
-        """Of the current weights; None: they are not published."""
+        """Samples the current weights; None if they are not published."""
         self._version = 0
         self._kept: RemoteCheckpoint | None = None
-        """The newest checkpoint of this process; its weights are a resume state, too."""
+        """The newest checkpoint of this process; its weights also serve as a resume state."""
 
     @property
     def name(self) -> str:
@@ -72,23 +72,23 @@ class TinkerPolicy:
 
     @property
     def version(self) -> int:
-        """Updates so far."""
+        """Number of updates so far."""
         return self._version
 
     @property
     def tokenizer(self) -> Any:
-        """Of the base model."""
+        """The tokenizer of the base model."""
         return self._files.tokenizer
 
     def token_starts(self, tokens: Sequence[int]) -> list[int]:
-        """For each token of a completion the index of its first character in its text."""
+        """Index of the first character of each completion token in the completion's text."""
         return token_starts(tokens, self._text)
 
     def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
-        """One completion per request, in order; all are sent at once.
+        """Return one completion per request, in order; all requests are sent at once.
 
-        Words that exceed the context are the agent's doing: its completion is empty, see
-        `context_full`. UsageError where a screen does.
+        Text that exceeds the context is the agent's fault and gives an empty completion (see
+        `context_full`). Raises UsageError if a screen exceeds it.
         """
         prompts: list[Prompt | PromptTooLongError] = []
         for request in requests:
@@ -116,7 +116,7 @@ class TinkerPolicy:
         ]
 
     def forget(self, episode: UUID) -> None:
-        """Nothing is kept."""
+        """No-op: no state is kept."""
 
     def update(self, trajectories: Sequence[Trajectory], settings: UpdateSettings) -> UpdateResult:
         """One policy-gradient update."""
@@ -126,7 +126,7 @@ class TinkerPolicy:
         return result
 
     def save_state(self, folder: Path) -> None:
-        """Have adapter and optimiser saved, and name them in an existing folder, synced."""
+        """Save adapter and optimiser at Tinker, and write a reference to an existing folder."""
         if self._kept is not None and self._kept.version == self._version:
             write_remote(folder, self._kept)
             return
@@ -134,10 +134,10 @@ class TinkerPolicy:
         write_remote(folder, RemoteCheckpoint(weights, self._version, self.name))
 
     def load_state(self, folder: Path) -> None:
-        """Restore what `save_state` named.
+        """Restore the state that `save_state` saved.
 
-        NotFoundError if the folder names nothing or Tinker does not have it any more, MismatchError
-        if it is of another base model.
+        Raises NotFoundError if the folder has no reference or Tinker no longer has the state,
+        MismatchError if it belongs to another base model.
         """
         saved = read_remote(folder)
         if saved is None:
@@ -154,9 +154,9 @@ class TinkerPolicy:
         self._kept = None
 
     def save_checkpoint(self, folder: Path) -> str:
-        """Have the weights kept, to continue and to sample from, and name them in the folder.
+        """Save the weights for training and sampling, and write a reference to the folder.
 
-        Returns the sha256 of the file that names them.
+        Returns the sha256 of the reference file.
         """
         folder.mkdir(parents=True, exist_ok=True)
         name = f"step-{self._version:06d}"
@@ -169,7 +169,7 @@ class TinkerPolicy:
 
     def _save_weights(self, name: str, ttl_s: int | None) -> str:
         with failing_to("save the weights", self._service.key):
-            # A step that is trained again in this process has the name of the first time.
+            # A step that is trained again in this process reuses the name of the first time.
             saving = self._client.save_state(name, ttl_s, overwrite=True)
             return self._service.wait(saving, "save the weights").path
 
@@ -215,7 +215,7 @@ class TinkerPolicy:
                 num_prompt_images=prompt.num_images,
                 completion_tokens=tuple(tokens),
                 completion_logprobs=tuple(logprobs),
-                # Whether the completion has its end token decides what the next prompt begins with.
+                # The next prompt starts differently if the completion lacks its end token.
                 stop_reason="stop" if tokens[-1] in self._files.end_tokens else "length",
             ),
         )

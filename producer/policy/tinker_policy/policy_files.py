@@ -1,6 +1,7 @@
-"""The files of a policy that is computed elsewhere: tokenizer, chat template, sizes of images.
+"""The files of a remotely computed policy: tokenizer, chat template and image sizes.
 
-Reads what the hub has of it but the weights. Needs transformers for its tokenizers, and no torch.
+Reads the policy's files from the hub except the weights. Needs transformers for its tokenizers, but
+not torch.
 """
 
 import json
@@ -32,25 +33,25 @@ class ImageSizes:
     """How many tokens an image takes."""
 
     scale: Scale
-    """The size that a screenshot is resized to."""
+    """Computes the size that a screenshot is resized to."""
     token_px: int
-    """Width and height of what becomes one token."""
+    """Side of the square of pixels that becomes one token."""
 
     def num_tokens(self, screenshot: Screenshot) -> int:
-        """Of this screenshot."""
+        """Number of tokens of this screenshot."""
         size = self.scale(screenshot.width_px, screenshot.height_px)
         return (size.width // self.token_px) * (size.height // self.token_px)
 
 
 class TextProcessor:
-    """What a `Renderer` needs of a processor."""
+    """The part of a processor that a `Renderer` needs."""
 
     def __init__(self, tokenizer: Any, chat_template: str | None) -> None:
         self.tokenizer = tokenizer
         self._template = chat_template
 
     def apply_chat_template(self, messages: list[dict[str, Any]], **options: Any) -> str:
-        """The dialogue as text."""
+        """Render the dialogue as text."""
         return str(
             self.tokenizer.apply_chat_template(messages, chat_template=self._template, **options)
         )
@@ -58,7 +59,7 @@ class TextProcessor:
 
 @dataclass(frozen=True, slots=True)
 class PolicyFiles:
-    """What is known of a policy without its weights."""
+    """A policy's properties that can be read without its weights."""
 
     name: str
     """Folder or hub id."""
@@ -66,7 +67,7 @@ class PolicyFiles:
     model_type: str
     processor: TextProcessor
     image_token: int | None
-    """Id of the placeholder for one image feature; None: it sees no screens."""
+    """Id of the placeholder for one image feature; None if the policy sees no screens."""
     images: ImageSizes | None
     end_tokens: tuple[int, ...]
     """Tokens that end a completion, ascending."""
@@ -74,7 +75,7 @@ class PolicyFiles:
 
     @property
     def tokenizer(self) -> Any:
-        """Text to tokens and back."""
+        """The tokenizer."""
         return self.processor.tokenizer
 
     @property
@@ -83,18 +84,18 @@ class PolicyFiles:
         return self.image_token is not None
 
     def image_scale(self) -> Scale:
-        """The size that its image processor gives a screenshot."""
+        """Computes the size to which its image processor resizes a screenshot."""
         assert self.images is not None  # noqa: S101  # asked only of policies with a tower
         return self.images.scale
 
     def num_image_tokens(self, screenshot: Screenshot) -> int:
-        """Placeholders that the screenshot takes in a prompt."""
+        """Number of placeholders for the screenshot in a prompt."""
         assert self.images is not None  # noqa: S101  # a policy without screens is given none
         return self.images.num_tokens(screenshot)
 
 
 def read_policy_files(name: str) -> PolicyFiles:
-    """Of a folder, the local cache or the hub, without weights. NotFoundError, UsageError."""
+    """Read from a folder, the local cache or the hub. Raises NotFoundError, UsageError."""
     folder = _folder(name)
     config = _read(folder / "config.json")
     model_type = str(config.get("model_type"))
@@ -142,7 +143,7 @@ def _folder(name: str) -> Path:
 
 
 def _chat_template(folder: Path) -> str | None:
-    """The processor's; None: the tokenizer's own."""
+    """The processor's chat template; None if the tokenizer's own applies."""
     for path in (folder / template for template in TEMPLATES):
         if path.is_file():
             text = path.read_text(encoding="utf-8")
@@ -151,7 +152,7 @@ def _chat_template(folder: Path) -> str | None:
 
 
 def _image_sizes(name: str, folder: Path) -> ImageSizes:
-    """From the image processor's settings, as transformers reads them."""
+    """Read from the image processor's settings, as transformers does."""
     nested = _read(folder / "processor_config.json").get("image_processor")
     images: Mapping[str, Any] = (
         nested if isinstance(nested, dict) else _read(folder / "preprocessor_config.json")
@@ -179,7 +180,7 @@ def _end_tokens(folder: Path, eos: int) -> tuple[int, ...]:
 
 
 def _read(path: Path) -> dict[str, JsonValue]:
-    """A JSON object; empty without the file."""
+    """Read a JSON object; empty if the file is missing."""
     if not path.is_file():
         return {}
     return dict(json.loads(path.read_text(encoding="utf-8")))

@@ -1,6 +1,6 @@
-"""Prompts of episodes, whole: the service keeps no state of them.
+"""Builds whole prompts of episodes, because the service keeps no state of them.
 
-The same turns as in process (`torch_policy.episodes`) give the same tokens.
+The same turns give the same tokens as in process (`torch_policy.episodes`).
 """
 
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ class Prompt:
     new_tokens: list[int]
     """The turn's own prompt tokens, as the log records them."""
     extends: int | None
-    """Turn that the prompt extends; None: `new_tokens` is the whole prompt."""
+    """The turn that the prompt extends; None if `new_tokens` is the whole prompt."""
     whole: TokenSequence
     num_images: int
-    """Screens in the whole prompt, as the log records them."""
+    """Number of screens in the whole prompt, as the log records it."""
 
     @property
     def num_tokens(self) -> int:
-        """Of the whole prompt."""
+        """Number of tokens of the whole prompt."""
         return len(self.whole.tokens)
 
 
@@ -45,9 +45,9 @@ class Prompts:
         self._limits = limits
 
     def prompt(self, request: SampleRequest) -> Prompt:
-        """The request's prompt; one that would be too long drops its oldest turns.
+        """The request's prompt; if it would be too long, its oldest turns are dropped.
 
-        PromptTooLongError if the screen alone is too long, or without screens the prompt.
+        Raises PromptTooLongError if the screen alone is too long or, without screens, the prompt.
         """
         return fitting_prompt(
             request,
@@ -57,12 +57,12 @@ class Prompts:
         )
 
     def first_length(self, instruction: str, screen_px: tuple[int, int] | None) -> int:
-        """Tokens of the first prompt of an episode. UsageError as `Renderer.first_turn`."""
+        """Number of tokens of an episode's first prompt. Raises as `Renderer.first_turn`."""
         shot = None if screen_px is None else Screenshot(b"", *screen_px)
         return len(self._renderer.first_turn(instruction, self._grid(shot)))
 
     def _extended(self, request: SampleRequest) -> Prompt:
-        """The prompt that extends the last turn's; the first prompt of an episode without turns."""
+        """The prompt that extends the last turn's, or the first prompt of the episode."""
         shot = request.screenshot
         shots = [] if shot is None else [shot]
         if not request.history:
@@ -104,5 +104,5 @@ class Prompts:
         return Prompt(list(whole.tokens), None, whole, len(screens))
 
     def _grid(self, shot: Screenshot | None) -> Grid | None:
-        """As many tokens as the screen has; their arrangement is the service's."""
+        """A grid with as many tokens as the screen; the service decides their arrangement."""
         return None if shot is None else Grid(1, self._files.num_image_tokens(shot))

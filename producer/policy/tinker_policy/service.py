@@ -1,8 +1,8 @@
-"""Tinker's service: reached, asked what it has, its clients made, its answers waited for.
+"""The connection to Tinker's service: capabilities, training clients, and waiting for answers.
 
-The SDK retries lost connections for minutes; before the first event a service that is away must be
-reported at once, so a connection is probed first. It fetches an answer again for ever, silently,
-while the service answers 500: `TinkerService.wait` ends every wait.
+The SDK retries lost connections for minutes, but an unreachable service must be reported at once
+before the first event, so the connection is probed first. While the service answers 500, the SDK
+fetches an answer again for ever, silently; `TinkerService.wait` limits every wait.
 """
 
 import logging
@@ -33,7 +33,7 @@ from producer.policy.tinker_policy.failures import KEY_VARIABLE, URL_VARIABLE, f
 from schemas.http_environment import proxy_variable
 
 KEY_PREFIXES: Final = ("tml-", "eyJ")
-"""Of keys and of tokens in their place; the SDK refuses others."""
+"""Prefixes of keys and of tokens used in their place; the SDK refuses others."""
 PROBE_S: Final = 10.0
 STOP_CHECK_S: Final = 0.5
 SHOWN_NAMES: Final = 8
@@ -43,40 +43,40 @@ Answer = TypeVar("Answer")
 
 
 class WaitLimits(NamedTuple):
-    """How long answers are waited for, in seconds."""
+    """Time limits for waiting for answers, in seconds."""
 
     answer_s: float = 60.0
-    """For what the service says of itself and of saved weights."""
+    """For queries about the service and about saved weights."""
     client_s: float = 900.0
-    """For a new or a restored adapter: a model may have to be brought up."""
+    """For creating or restoring an adapter; a model may have to be started."""
     work_s: float = 7500.0
-    """For a part of an update, a save, or all samples of a turn: what the SDK itself allows a
-    sample, five minutes to send it and two hours to compute it."""
+    """For a part of an update, a save, or all samples of a turn. Equals the SDK's own limit for a
+    sample: five minutes to send it and two hours to compute it."""
     stopped_s: float = 10.0
-    """For any of them once a stop was requested."""
+    """For any wait once a stop was requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainableBase:
-    """A base that the service trains adapters of."""
+    """A base model for which the service trains adapters."""
 
     name: str
     max_context_tokens: int | None
-    """None: the service does not report it."""
+    """None if the service does not report it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedWeights:
-    """What the service has at a path."""
+    """Weights that the service has saved at a path."""
 
     base_model: str
     lora_rank: int | None
 
 
 class TinkerService:
-    """One key at one URL. For one thread. Raises the errors of `failures.error_of`.
+    """The service at one URL, used with one key. For one thread. Raises as `failures.error_of`.
 
-    The first adapter begins a session, which lasts until the process ends.
+    The first adapter opens a session, which lasts until the process ends.
     """
 
     def __init__(
@@ -87,9 +87,9 @@ class TinkerService:
         stop: threading.Event | None = None,
         limits: WaitLimits = WaitLimits(),  # noqa: B008  # frozen
     ) -> None:
-        """`url` None: Tinker's own. `stop` ends waits once it is set.
+        """`url` None means Tinker's own. Setting `stop` ends waits.
 
-        UsageError for a key or a URL that cannot be one.
+        Raises UsageError for a malformed key or URL.
         """
         if not key:
             message = f"{KEY_VARIABLE} is not set, and provider tinker needs a key; set it"
@@ -104,12 +104,12 @@ class TinkerService:
         self.limits = limits
         self._stop = stop or threading.Event()
         self._session: tinker.ServiceClient | None = None
-        # Each request of its HTTP client would be a line of the run's log file.
+        # Otherwise each request of its HTTP client would be a line in the run's log file.
         for name in ("httpx", "tinker"):
             logging.getLogger(name).setLevel(logging.WARNING)
 
     def check_reachable(self) -> None:
-        """UnreachableError unless its host accepts a connection; not asked behind a proxy."""
+        """Raises UnreachableError if its host accepts no connection; skipped behind a proxy."""
         if proxy_variable(self.url, os.environ):
             return
         try:
@@ -121,7 +121,7 @@ class TinkerService:
             raise UnreachableError(message, ways=ways) from None
 
     def trainable_base(self, name: str) -> TrainableBase:
-        """The base of this name. NotFoundError if the service trains none."""
+        """The base with this name. Raises NotFoundError if the service does not train it."""
 
         def ask() -> tinker.types.GetServerCapabilitiesResponse:
             client = tinker.RestClient(base_url=self.url, api_key=self.key)
@@ -143,7 +143,7 @@ class TinkerService:
         return TrainableBase(name, trained[name].max_context_length)
 
     def saved_weights(self, path: str) -> SavedWeights:
-        """What is saved at a `tinker://` path. NotFoundError if nothing is."""
+        """The weights saved at a `tinker://` path. Raises NotFoundError if there are none."""
 
         def ask() -> tinker.types.WeightsInfoResponse:
             client = tinker.RestClient(base_url=self.url, api_key=self.key)
@@ -153,7 +153,7 @@ class TinkerService:
         return SavedWeights(info.base_model, info.lora_rank)
 
     def create(self, settings: PolicySettings) -> tinker.TrainingClient:
-        """A fresh adapter."""
+        """Create a fresh adapter."""
         targets = settings.target_modules
 
         def ask() -> tinker.TrainingClient:
@@ -165,7 +165,7 @@ class TinkerService:
                     settings.seed,
                     train_attn=targets != ("mlp",),
                     train_mlp=targets != ("attention",),
-                    # As in process: embeddings and output layer stay frozen.
+                    # As in the in-process policy, embeddings and output layer stay frozen.
                     train_unembed=False,
                 )
                 .result()
@@ -174,7 +174,7 @@ class TinkerService:
         return self._ask(f"make an adapter of {settings.folder}", ask, self.limits.client_s)
 
     def restore(self, path: str, *, with_optimizer: bool) -> tinker.TrainingClient:
-        """The adapter saved at `path`, with its optimiser's state or a fresh one."""
+        """Restore the adapter saved at `path`, with its saved optimiser state or a fresh one."""
 
         def ask() -> tinker.TrainingClient:
             service = self._service()
@@ -200,10 +200,11 @@ class TinkerService:
         *,
         since_s: float | None = None,
     ) -> Answer:
-        """The answer to a request to `what`, or what the SDK raises for it.
+        """Wait for the answer to a request to do `what`; re-raises the SDK's error, if any.
 
-        `limit_s`: None is `work_s`. `since_s`: monotonic time from which it counts; None: now.
-        UnreachableError after it, StopRequestedError `stopped_s` after a stop was requested.
+        The limit `limit_s` (None: `work_s`) counts from monotonic time `since_s` (None: now).
+        Raises UnreachableError after the limit, StopRequestedError `stopped_s` after a stop
+        request.
         """
         pending = future.future() if isinstance(future, tinker.APIFuture) else future
         limit_s = self.limits.work_s if limit_s is None else limit_s
@@ -236,7 +237,7 @@ class TinkerService:
 
 
 def _on_thread(call: Callable[[], Answer]) -> Future[Answer]:
-    """The SDK's constructors wait without a limit; a thread of its own can be left behind."""
+    """Run on a thread, which can be abandoned: the SDK's constructors wait without a limit."""
     future: Future[Answer] = Future()
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""One policy-gradient update by the service: its losses are sums over tokens, as ours by default.
+"""One policy-gradient update at the service, whose losses are sums over tokens, as is our default.
 
 Axis: N completion tokens of all sequences.
 """
@@ -31,7 +31,7 @@ from producer.policy.tinker_policy.policy_files import PolicyFiles
 from producer.policy.tinker_policy.service import TinkerService
 
 EPS: Final = 1e-8
-"""Of Adam; the in-process optimiser's. Tinker's own default is 1e-12."""
+"""Adam's epsilon, as in the in-process optimiser. Tinker's own default is 1e-12."""
 
 Output = tinker.types.ForwardBackwardOutput
 OutputFuture = tinker.APIFuture[Output]
@@ -40,14 +40,14 @@ OptimizerFuture = tinker.APIFuture[tinker.types.OptimStepResponse]
 
 @dataclass(frozen=True, slots=True)
 class _Requested:
-    """Requests that are under way, in the order they were sent."""
+    """Pending requests, in the order they were sent."""
 
     sequences: Sequence[TrajectoryPart]
     outputs: OutputFuture
     optimizer: OptimizerFuture | None
-    """None: only measured."""
+    """None if the sequences are only measured."""
     is_first: bool
-    """Of the first pass over the batch."""
+    """Whether they belong to the first pass over the batch."""
 
 
 def policy_gradient(
@@ -57,12 +57,13 @@ def policy_gradient(
     trajectories: Sequence[Trajectory],
     settings: UpdateSettings,
 ) -> UpdateResult:
-    """Train on the trajectories that are trained on, and measure all of them.
+    """Train on the trajectories marked for training, and measure all of them.
 
-    Substeps, their order and what is measured when are those of the in-process update. All requests
-    are sent before the first answer is awaited: the service computes in rounds. Without completion
-    tokens nothing is sent and the result's means are NaN. Raises as `TinkerService.wait`, and
-    CuaTrainError for a loss that is no finite number: the state before the step is kept.
+    Substeps, their order and the time of each measurement match the in-process update. All requests
+    are sent before the first answer is awaited, because the service computes in rounds. Without
+    completion tokens nothing is sent and the result's means are NaN. Raises as
+    `TinkerService.wait`, and CuaTrainError for a loss that is not finite; the previous state is
+    kept.
     """
     began_s = time.monotonic()
     parts = list(trajectory_parts(trajectories))
@@ -129,7 +130,7 @@ def _train(
 
 
 def _clip(settings: UpdateSettings) -> dict[str, float | str] | None:
-    """Bounds of the probability ratio; the service's own would be other ones for cispo."""
+    """Bounds of the probability ratio; the service's own differ for cispo."""
     if settings.loss_fn not in CLIPPED:
         return None
     clip = clip_of(settings)
@@ -137,7 +138,7 @@ def _clip(settings: UpdateSettings) -> dict[str, float | str] | None:
 
 
 def _loss(sequences: Sequence[TrajectoryPart], answer: Output, settings: UpdateSettings) -> float:
-    """Of one pass, summed over its tokens. CuaTrainError if it is no finite number."""
+    """Loss of one pass, summed over its tokens. Raises CuaTrainError if it is not finite."""
     loss = sum(
         policy_loss(
             settings,
@@ -157,7 +158,7 @@ def _loss(sequences: Sequence[TrajectoryPart], answer: Output, settings: UpdateS
 
 
 def _gradient_norm(metrics: Mapping[str, float] | None) -> float:
-    """What an optimiser step reports under a name such as `grad_norm:mean`; NaN: nothing."""
+    """The gradient norm an optimiser step reports, such as `grad_norm:mean`; NaN if absent."""
     for name, value in (metrics or {}).items():
         if "grad" in name and ("norm" in name or "l2" in name):
             return float(value)
@@ -167,7 +168,7 @@ def _gradient_norm(metrics: Mapping[str, float] | None) -> float:
 def _logprobs(
     answers: Sequence[tuple[_Requested, Output]],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """[N], [N]: current and sampled log-probs, of the first pass over the batch."""
+    """[N], [N]: current and sampled log-probs, from the first pass over the batch."""
     current, sampled = [np.zeros(0)], [np.zeros(0)]
     for item, answer in answers:
         if not item.is_first:
@@ -186,7 +187,7 @@ Chunk = tinker.EncodedTextChunk | tinker.types.ImageChunk
 
 
 def model_input(files: PolicyFiles, tokens: TokenSequence) -> tinker.ModelInput:
-    """The sequence with its screens; a placeholder that was sampled stays a token."""
+    """The sequence with its screens; a placeholder that was sampled remains a token."""
     sampled = set(tokens.sampled_at)
     screens = iter(tokens.screenshots)
     chunks: list[Chunk] = []
@@ -212,7 +213,7 @@ def model_input(files: PolicyFiles, tokens: TokenSequence) -> tinker.ModelInput:
 
 
 def policy_gradient_datum(files: PolicyFiles, sequence: TrajectoryPart) -> tinker.Datum:
-    """For the losses that take sampled log-probs and advantages; 0 where nothing was sampled."""
+    """For losses that take sampled log-probs and advantages; both are 0 on prompt tokens."""
     size = len(sequence.tokens.tokens) - 1
     logprobs, advantages = np.zeros(size, np.float32), np.zeros(size, np.float32)
     logprobs[_at(sequence)] = sequence.tokens.sampled_logprobs
@@ -228,7 +229,7 @@ def policy_gradient_datum(files: PolicyFiles, sequence: TrajectoryPart) -> tinke
 
 
 def measuring_datum(files: PolicyFiles, sequence: TrajectoryPart) -> tinker.Datum:
-    """For cross_entropy with weights of 0: only log-probs are wanted."""
+    """For cross_entropy with weights of 0, because only log-probs are needed."""
     size = len(sequence.tokens.tokens) - 1
     return tinker.Datum(
         model_input=_without_last(files, sequence.tokens),
@@ -240,7 +241,7 @@ def measuring_datum(files: PolicyFiles, sequence: TrajectoryPart) -> tinker.Datu
 
 
 def logprobs_N(sequence: TrajectoryPart, output: tinker.types.LossFnOutput) -> NDArray[np.float64]:
-    """[N]: of each completion token, as the service computed them. CuaTrainError without any."""
+    """[N]: log-prob of each completion token from the service. Raises CuaTrainError if missing."""
     found = output.get("logprobs")
     if found is None:
         names = ", ".join(sorted(output)) or "nothing"
@@ -258,12 +259,12 @@ def _tensor(numbers: NDArray[Any]) -> tinker.TensorData:
 
 
 def _at(sequence: TrajectoryPart) -> NDArray[np.int64]:
-    """Places of the completion tokens among the targets, which lack the first token."""
+    """Indices of the completion tokens in the targets, which lack the first token."""
     return np.asarray(sequence.tokens.sampled_at, np.int64) - 1
 
 
 def _without_last(files: PolicyFiles, tokens: TokenSequence) -> tinker.ModelInput:
-    # The last token is a completion's: it is a target, and no input.
+    # The last token belongs to a completion, so it is a target but not an input.
     size = len(tokens.tokens) - 1
     inputs = [at for at in tokens.sampled_at if at < size]
     return model_input(files, TokenSequence(tokens.tokens[:size], tokens.screenshots, inputs))

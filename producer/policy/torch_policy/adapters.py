@@ -1,8 +1,9 @@
-"""What is trained of a network: a fresh LoRA adapter, a saved one, or all weights.
+"""The trained part of a network: a fresh LoRA adapter, a saved one, or all weights.
 
-For all weights every module of the language model is trained as a copy of its own. peft keeps the
-copies as `modules_to_save` of an adapter without low-rank weights, so that the policy without its
-adapter stays the reference, and saved states, updates and prime's second adapter work as ever.
+When all weights are trained, each module of the language model is trained as a separate copy. peft
+keeps the copies as `modules_to_save` of an adapter without low-rank weights. The policy without its
+adapter thus remains the reference, and saved states, updates and prime's second adapter need no
+special handling.
 """
 
 import logging
@@ -39,11 +40,11 @@ from producer.policy.torch_policy.stored_weights import list_some
 logger = logging.getLogger(__name__)
 
 POLICY_ADAPTER: Final = "default"
-"""peft's name for the first."""
+"""peft's name for the first adapter."""
 _TOWER: Final = "model.visual"
 MAX_MERGED_WEIGHTS = 50_000_000
-"""Adapted weights up to which merging pays: it keeps a copy of them, and in a larger network the
-three products are bound by memory bandwidth anyway."""
+"""Largest number of adapted weights for which merging pays off: it keeps a copy of them, and in a
+larger network the three products are bound by memory bandwidth anyway."""
 
 
 def fresh_adapter(
@@ -55,9 +56,9 @@ def fresh_adapter(
     target_modules: Sequence[str] | None,
     seed: int,
 ) -> PeftModel:
-    """The base with an adapter that does not change its output yet. UsageError as `lora_targets`.
+    """The base with an adapter that does not change its output yet. Raises as `lora_targets`.
 
-    Its A is drawn from `seed`; its B is 0.
+    The adapter's A is drawn from `seed`; its B is 0.
     """
     targets = lora_targets(base, architecture, target_modules)
     with torch.random.fork_rng(), _quiet():
@@ -79,12 +80,13 @@ def saved_adapter(
     target_modules: Sequence[str] | None,
     base_fingerprint: str,
 ) -> PeftModel:
-    """The base with the adapter of `folder`, trainable.
+    """The base with the adapter in `folder`, trainable.
 
-    UsageError if it belongs to another base, adapts other weights than `target_modules` (None: any
-    of the language model's), or has keys missing, left over or of another shape.
+    Raises UsageError if the adapter belongs to another base, adapts weights other than
+    `target_modules` (None: any of the language model's), or has missing keys, extra keys or wrong
+    shapes.
     """
-    # Read before peft renames the layers that it adapts.
+    # Computed before peft renames the layers that it adapts.
     allowed = target_names(base, architecture, None)
     asked = None if target_modules is None else target_names(base, architecture, target_modules)
     return plain_adapter(
@@ -101,11 +103,12 @@ def plain_adapter(
     base_fingerprint: str,
     check: Callable[[PeftModel], None] = lambda _adapted: None,
 ) -> PeftModel:
-    """The base with the adapter of `folder`, whatever linear layers it adapts.
+    """The base with the adapter in `folder`, whatever linear layers it adapts.
 
-    `check` sees it before its weights are loaded.
+    `check` is called with the adapted network before the adapter's weights are loaded.
 
-    UsageError if it belongs to another base, or has keys missing, left over or of another shape.
+    Raises UsageError if the adapter belongs to another base, or has missing keys, extra keys or
+    wrong shapes.
     """
 
     def adapt(config: PeftConfig) -> PeftModel:
@@ -123,8 +126,8 @@ def plain_adapter(
 def with_all_weights(base: PreTrainedModel, architecture: Architecture) -> PeftModel:
     """The base with trainable copies of its modules; the vision tower stays frozen.
 
-    The copies begin as the base. An output layer that shares its weights with the embeddings shares
-    them here too.
+    The copies start equal to the base. If the output layer shares its weights with the embeddings,
+    so do their copies.
     """
     names = [
         name
@@ -144,9 +147,9 @@ def with_all_weights(base: PreTrainedModel, architecture: Architecture) -> PeftM
 
 
 def second_adapter(adapted: PeftModel, name: str, seed: int) -> None:
-    """Add an adapter like the policy's, which stays the active one; an earlier `name` goes.
+    """Add an adapter like the policy's, which stays active; replaces an earlier adapter `name`.
 
-    Its A is drawn from `seed`; its B is 0. It has no dropout.
+    The new adapter's A is drawn from `seed` and its B is 0. It has no dropout.
     """
     if name in adapted.peft_config:
         adapted.delete_adapter(name)
@@ -160,9 +163,9 @@ def second_adapter(adapted: PeftModel, name: str, seed: int) -> None:
 
 
 def add_saved_adapter(adapted: PeftModel, name: str, folder: Path, base_fingerprint: str) -> None:
-    """Add the adapter of `folder` beside the others; the active one stays.
+    """Add the adapter in `folder` next to the others; the active one stays active.
 
-    NotFoundError or UsageError as `plain_adapter`; then nothing is added.
+    Raises NotFoundError or UsageError as `plain_adapter`; in that case nothing is added.
     """
 
     def adapt(config: PeftConfig) -> PeftModel:
@@ -186,7 +189,7 @@ def _with_saved(
     adapt: Callable[[PeftConfig], PeftModel],
     name: str = POLICY_ADAPTER,
 ) -> PeftModel:
-    """What `adapt` makes of the configuration in `folder`, with the weights there."""
+    """Apply `adapt` to the configuration in `folder`, then load the weights there."""
     settings = read_adapter_settings(folder)
     _check_base(folder, settings, base, base_fingerprint)
     weights = _read_weights(folder)
@@ -205,7 +208,7 @@ def _with_saved(
 
 
 def adapter_weights(adapted: PeftModel, name: str = POLICY_ADAPTER) -> dict[str, Tensor]:
-    """The trained weights by their names in files; of weights that are shared, the first name."""
+    """The trained weights by their names in files; shared weights appear once, by first name."""
     found, first = _weights_and_names(adapted, name)
     return {key: found[key].contiguous() for key in sorted({*first.values()})}
 
@@ -213,21 +216,21 @@ def adapter_weights(adapted: PeftModel, name: str = POLICY_ADAPTER) -> dict[str,
 def load_adapter_weights(
     adapted: PeftModel, weights: dict[str, Tensor], name: str = POLICY_ADAPTER
 ) -> None:
-    """Set what `adapter_weights` returned, or the same from a file."""
+    """Set weights returned by `adapter_weights` or read from its file."""
     _, first = _weights_and_names(adapted, name)
     of_all = {key: weights[own] for key, own in first.items()}
     set_peft_model_state_dict(adapted, of_all, adapter_name=name)
 
 
 def _weights_and_names(adapted: PeftModel, name: str) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The trained weights, and for each name the first of those that share its memory."""
+    """The trained weights, and for each name the first name that shares its memory."""
     found: dict[str, Tensor] = get_peft_model_state_dict(adapted, adapter_name=name)
     first = {tensor.data_ptr(): key for key, tensor in reversed(found.items())}
     return found, {key: first[tensor.data_ptr()] for key, tensor in found.items()}
 
 
 def adapted_names(adapted: PeftModel) -> frozenset[str]:
-    """Names, in the base, of the weights that the adapter changes."""
+    """Names of the base's weights that the adapter changes."""
     tuner = adapted.base_model
     return frozenset(tuner.targeted_module_names) | frozenset(tuner.targeted_parameter_names)
 
@@ -313,8 +316,8 @@ def _load_whole(
 @contextmanager
 def _quiet() -> Iterator[None]:
     with warnings.catch_warnings():
-        # peft asks transformers for a property by its old name, and says that an adapter's base is
-        # at another path than where it was trained, which is compared here.
+        # peft reads a transformers property by its old name, and warns if an adapter's base is at a
+        # different path than in training; we compare the base ourselves.
         warnings.simplefilter("ignore", FutureWarning)
         warnings.simplefilter("ignore", UserWarning)
         yield
@@ -340,7 +343,7 @@ def merged_adapter(adapted: PeftModel) -> Iterator[None]:
     try:
         yield
     finally:
-        # peft's unmerge subtracts the adapter again, which changes the base's last bits.
+        # peft's unmerge subtracts the adapter again, which changes the last bits of the base.
         for layer, weight, original in zip(layers, weights, originals, strict=True):
             weight.copy_(original)
             layer.merged_adapters.clear()

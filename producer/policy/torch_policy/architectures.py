@@ -1,7 +1,7 @@
-"""The architectures that can be trained, settings that none supports, and what LoRA adapts of them.
+"""The architectures that can be trained, unsupported settings, and the weights LoRA adapts.
 
-A policy is loaded by transformers' Auto classes; this table has what the rest of the code needs to
-know of it. The vision tower, embeddings, output layer and routers are never adapted.
+transformers' Auto classes load a policy; this table has what the rest of the code needs to know
+about it. The vision tower, embeddings, output layer and routers are never adapted.
 """
 
 import re
@@ -16,18 +16,18 @@ from producer.errors import UsageError, did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """What the code needs to know of a `model_type`."""
+    """Properties of a `model_type` that the code needs."""
 
     model_type: str
-    """Of `config.json`."""
+    """`model_type` in `config.json`."""
     title: str
-    """As its makers write it."""
+    """Name as its makers write it."""
     sees_screens: bool
-    """With a vision tower and positions of three axes; otherwise text only."""
+    """True: it has a vision tower and three-axis positions. False: text only."""
     layers: str
     """Regular expression for the names of the language model's layers, up to the last dot."""
     expert_parameters: tuple[str, ...] = ()
-    """Fused weights of a mixture of experts, named from the layer on. The router is no target."""
+    """Names, within a layer, of a mixture of experts' fused weights. The router is not adapted."""
 
 
 _LAYERS_WITH_TOWER: Final = r".*language_model\.layers\.\d+\."
@@ -52,12 +52,12 @@ ARCHITECTURES: Final = {
 }
 
 _STATIC_ROPES: Final = frozenset({"default", "linear", "yarn", "llama3", "mrope"})
-"""Rotary embeddings whose frequencies do not depend on the sequence's length: a cached key stays
-right when the sequence grows."""
+"""Rotary embeddings whose frequencies do not depend on the sequence length, so that cached keys
+stay valid when the sequence grows."""
 
 
 def architecture_of(name: str, config: dict[str, Any]) -> Architecture:
-    """The architecture that `config.json` names. UsageError if it is none of the table's."""
+    """The architecture that `config.json` names. Raises UsageError if it is not in the table."""
     found = str(config.get("model_type"))
     architecture = ARCHITECTURES.get(found)
     if architecture is None:
@@ -81,7 +81,7 @@ def architecture_of(name: str, config: dict[str, Any]) -> Architecture:
 
 
 def check_text_config(name: str, config: Any) -> None:
-    """UsageError for settings of the language model that sampling with a cache does not support.
+    """Raises UsageError for language model settings that sampling with a cache does not support.
 
     `config` is the text part of a transformers configuration.
     """
@@ -108,27 +108,27 @@ CHOICES: Final = {
     "attention": _ATTENTION,
     "mlp": _MLP,
 }
-"""Named choices: linear layers of each layer of the language model. `all` and `mlp` adapt fused
+"""Named choices of linear layers in the language model's layers. `all` and `mlp` adapt fused
 experts too."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoraTargets:
-    """As peft's LoraConfig takes them."""
+    """Targets in the form that peft's LoraConfig takes."""
 
     modules: str | list[str]
-    """Linear layers: a regular expression for their whole names, or their names."""
+    """Linear layers: a regular expression that matches their full names, or their names."""
     parameters: list[str]
-    """Fused expert weights, by the ends of their names or their names."""
+    """Fused expert weights: their names or the ends of their names."""
 
 
 def lora_targets(
     base: nn.Module, architecture: Architecture, asked: Sequence[str] | None
 ) -> LoraTargets:
-    """The targets of a fresh adapter. UsageError if an entry of `asked` matches nothing.
+    """The targets of a fresh adapter. Raises UsageError if an entry of `asked` matches nothing.
 
-    An entry is a choice of `CHOICES`, the end of a name (`q_proj`) or a regular expression for a
-    whole name. None: `all`.
+    An entry is a choice in `CHOICES`, the end of a name (`q_proj`), or a regular expression for a
+    full name. None means `all`.
     """
     entries = list(asked or ("all",))
     linear, fused = _adaptable(base, architecture)
@@ -136,7 +136,7 @@ def lora_targets(
         choice = entries[0]
         pattern = architecture.layers + CHOICES[choice]
         return LoraTargets(
-            # peft refuses a pattern that matches nothing: every layer may have experts.
+            # peft refuses a pattern that matches nothing, as when all layers have experts.
             modules=pattern if any(re.fullmatch(pattern, name) for name in linear) else [],
             parameters=[] if choice == "attention" else list(architecture.expert_parameters),
         )
@@ -150,7 +150,7 @@ def lora_targets(
 def target_names(
     base: nn.Module, architecture: Architecture, asked: Sequence[str] | None
 ) -> frozenset[str]:
-    """Names of all weights that `asked` means, as `lora_targets` reads it."""
+    """Names of all weights that `asked` selects, as interpreted by `lora_targets`."""
     linear, fused = _adaptable(base, architecture)
     return _matched(list(asked or ("all",)), [*linear, *fused], architecture)
 

@@ -1,17 +1,18 @@
-"""Threads of a processor: passes in parallel, and the threads of one operation.
+"""CPU threads: parallel passes, and the number of threads per operation.
 
-For small matrices two passes on a thread each are faster than one pass after the other on two.
-Results are bit-identical for any number of workers, because no split depends on that number and
-partial results are added in order.
+For small matrices, two passes on one thread each are faster than two successive passes on two
+threads. Results are bit-identical for any number of workers, because no split depends on that
+number and partial results are added in order.
 
-An operation has one thread, but for a large network, which has torch's. `open_base`, which loads
-every network, takes a process down to one; `use_threads` gives a large network more. So no stage
-computes with a number that follows from the machine and is not recorded.
+An operation uses one thread, except in a large network, where it uses as many as torch chose.
+`open_base`, which loads every network, reduces the process to one thread; `use_threads` raises it
+for a large network. No stage therefore computes with a thread count that depends on the machine and
+is not recorded.
 
-Threads of an operation wait for each other after each one: on a busy machine a network of 0.25 M
-weights took five to six times as long on two threads as on one, and its lanes use the cores anyway.
-A network this small has the same bits on any machine; a larger one has those of its number of
-threads, which is a setting: recorded when a training begins (`cpu_threads`).
+Threads of an operation wait for each other at its end: on a busy machine a network of 0.25 M
+weights took five to six times as long with two threads as with one, and parallel passes use the
+cores anyway. A network this small gives the same bits on any machine; the bits of a larger one
+depend on its thread count, a setting that is recorded when a training begins (`cpu_threads`).
 """
 
 import logging
@@ -29,7 +30,7 @@ logger = logging.getLogger(__name__)
 SMALL_WEIGHTS: Final = 50_000_000
 """A larger network reads its weights once for all rows of a batch, on all cores."""
 _TORCHS: Final = torch.get_num_threads()
-"""What torch chose: the cores, or OMP_NUM_THREADS."""
+"""Thread count that torch chose: the number of cores, or OMP_NUM_THREADS."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -38,7 +39,7 @@ Result = TypeVar("Result")
 def num_workers(device: torch.device, threads: int | None = None) -> int:
     """Cores of this process divided by threads per operation; 1 on an accelerator.
 
-    `threads` None: those that torch uses now.
+    `threads` None means torch's current setting.
     """
     if device.type != "cpu":
         return 1
@@ -53,10 +54,10 @@ def parallel_map(
 ) -> Iterator[Result]:
     """`map(work, items)` on `num_workers(device)` threads, under the caller's grad mode.
 
-    At most `max_workers`, for work that may not run in parallel with itself.
+    `max_workers` limits the number of threads, for work that may not run in parallel with itself.
 
-    Re-raises what `work` raises. With one worker it is lazy. `work` must not write shared state
-    without a lock: it returns gradients instead of accumulating them.
+    Re-raises what `work` raises. Lazy with one worker. `work` must not write shared state without a
+    lock: it returns gradients instead of accumulating them.
     """
     pending = list(items)
     workers = min(num_workers(device), len(pending), max_workers or len(pending))
@@ -74,7 +75,7 @@ def parallel_map(
 
 
 def add_gradients(parameters: Sequence[nn.Parameter], gradients: Sequence[Tensor | None]) -> None:
-    """Add to the parameters' `.grad`; None where the loss does not depend on a parameter."""
+    """Add to the parameters' `.grad`. None: the loss does not depend on that parameter."""
     for parameter, gradient in zip(parameters, gradients, strict=True):
         if gradient is not None:
             parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
@@ -82,17 +83,17 @@ def add_gradients(parameters: Sequence[nn.Parameter], gradients: Sequence[Tensor
 
 @lru_cache(maxsize=1)
 def compute_on_one_thread() -> None:
-    """From now on, in the whole process. Only the first call does anything."""
+    """Use one thread for the whole process from now on. Only the first call has an effect."""
     torch.set_num_threads(1)
 
 
 def machine_threads() -> int:
-    """What torch chose on this machine."""
+    """Number of threads that torch chose on this machine."""
     return _TORCHS
 
 
 def choose_threads(num_weights: int, device: torch.device, given: int | None = None) -> int:
-    """Threads of one operation of a network of this size; `given`: of a large one."""
+    """Threads per operation for a network of this size; `given` applies to a large network."""
     if device.type == "cpu" and num_weights <= SMALL_WEIGHTS:
         return 1
     return given or _TORCHS
@@ -101,7 +102,7 @@ def choose_threads(num_weights: int, device: torch.device, given: int | None = N
 def use_threads(
     name: str, num_weights: int, device: torch.device, given: int | None = None
 ) -> None:
-    """Compute with `choose_threads` from now on, in the whole process."""
+    """Use `choose_threads` for the whole process from now on."""
     compute_on_one_thread()
     threads = choose_threads(num_weights, device, given)
     torch.set_num_threads(threads)
@@ -121,5 +122,5 @@ def use_threads(
 
 
 def num_cores() -> int:
-    """Cores of this process."""
+    """Number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,7 +1,7 @@
-"""Memory of an update: layers checkpointed, micro-batches divided until they fit, its peak.
+"""Memory of an update: checkpointing layers, splitting micro-batches that do not fit, peak usage.
 
-With gradient checkpointing layers keep their inputs alone and compute again in the backward pass.
-The second computation is the first one again, so that gradients have the same bits on a processor.
+With gradient checkpointing, layers keep only their inputs and are recomputed in the backward pass.
+On a CPU the recomputation repeats the first pass exactly, so gradients have the same bits.
 """
 
 import logging
@@ -30,17 +30,17 @@ Result = TypeVar("Result")
 
 @dataclass(slots=True)
 class PassLimit:
-    """How large the passes of an update may be. Shrinks when the device's memory runs out."""
+    """Size limit for the passes of an update. Shrinks when the device runs out of memory."""
 
     max_padded_tokens: int | None = None
-    """None: every size fitted so far."""
+    """None: every size has fitted so far."""
 
     def divided(
         self, network: Network, compute: Callable[[MicroBatch], Result], micro_batch: MicroBatch
     ) -> list[Result]:
-        """`compute` of the batch, or of its parts in order where the whole does not fit.
+        """Apply `compute` to the batch, or to its parts in order if it does not fit as a whole.
 
-        CuaTrainError if a single sequence does not fit.
+        Raises CuaTrainError if a single sequence does not fit.
         """
         limit = self.max_padded_tokens
         halves = _halves(micro_batch)
@@ -55,7 +55,7 @@ class PassLimit:
                 if not halves:
                     what = f"a sequence of {size(micro_batch):,} tokens"
                     raise out_of_memory(what, error) from error
-            # Here the failed pass's tensors are free: the exception held them.
+            # Only here are the failed pass's tensors free: the exception referenced them.
             self._shrink(size(micro_batch), max(size(half) for half in halves))
         return [result for half in halves for result in self.divided(network, compute, half)]
 
@@ -84,7 +84,7 @@ def _halves(micro_batch: MicroBatch) -> list[MicroBatch]:
 
 
 def out_of_memory(what: str, error: torch.OutOfMemoryError) -> CuaTrainError:
-    """The error for something that does not fit, with the settings that help."""
+    """The error for something that does not fit, naming the settings that help."""
     reason = str(error).splitlines()[0] if str(error) else "out of memory"
     return CuaTrainError(
         f"{what} does not fit into the device's memory ({reason}). The training can be continued"
@@ -95,7 +95,7 @@ def out_of_memory(what: str, error: torch.OutOfMemoryError) -> CuaTrainError:
 
 
 def take_peak_bytes(device: torch.device) -> int | None:
-    """The most memory that tensors took on an accelerator since the last call; None on a CPU."""
+    """Peak memory of tensors on an accelerator since the last call; None on a CPU."""
     if device.type != "cuda":
         return None
     peak = torch.cuda.max_memory_allocated(device)
@@ -104,10 +104,10 @@ def take_peak_bytes(device: torch.device) -> int | None:
 
 
 def is_checkpointed(setting: Switch, network: Network, num_tokens: Sequence[int]) -> bool:
-    """Whether an update with micro-batches of these sizes is checkpointed.
+    """Whether an update with micro-batches of these sizes uses checkpointing.
 
-    auto: when the activations of the largest that run at a time would take more than half of the
-    memory available.
+    `auto`: if the activations of the largest micro-batches running concurrently would take more
+    than half of the available memory.
     """
     if setting != "auto":
         return setting == "on"
@@ -121,9 +121,9 @@ def is_checkpointed(setting: Switch, network: Network, num_tokens: Sequence[int]
 def checkpointed_layers(network: nn.Module, *, enabled: bool) -> Iterator[None]:
     """Inside the context the network's layers are checkpointed; nothing else changes.
 
-    transformers checkpoints a layer in training mode alone. Only the layer's own flag is set: what
-    is inside it stays in evaluation mode, without dropout. Outside updates checkpointed layers
-    would ignore the KV cache.
+    transformers checkpoints a layer only in training mode. Therefore only the layer's own flag is
+    set, and its submodules stay in evaluation mode, without dropout. Outside updates, checkpointed
+    layers would ignore the KV cache.
     """
     layers = [
         module for module in network.modules() if isinstance(module, GradientCheckpointingLayer)

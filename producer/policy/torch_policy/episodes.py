@@ -1,7 +1,7 @@
-"""The state that the policy keeps of each running episode: its cache slot and where its tokens end.
+"""The policy's state of each running episode: its cache slot and the position after its tokens.
 
-State that was dropped (after an update or a restart, or for want of memory) is rebuilt from the
-recorded turns. Episodes with the same tokens and screens so far share one prefill.
+State that was dropped (after an update, after a restart, or to save memory) is rebuilt from the
+recorded turns. Episodes whose tokens and screens are equal so far share one prefill.
 """
 
 from dataclasses import dataclass
@@ -24,14 +24,14 @@ from producer.policy.torch_policy.screen_encoder import ScreenEncoder, ScreenFea
 
 @dataclass(frozen=True, slots=True)
 class EpisodeState:
-    """An episode between two turns."""
+    """State of an episode between two turns."""
 
     slot: int
     num_cached: int
     next_position: int
     """Rope position of `last_token`."""
     last_token: int
-    """Sampled last, not in the cache yet."""
+    """The token sampled last, which is not in the cache yet."""
     num_turns: int
     digest: bytes
     """Hash of all tokens and screens up to and including the last turn."""
@@ -54,10 +54,11 @@ class Episodes:
         self._states: dict[UUID, EpisodeState] = {}
 
     def prompt(self, request: SampleRequest, screen: ScreenFeatures | None) -> Prompt:
-        """The request's prompt; `screen` is its screenshot, encoded.
+        """The request's prompt; `screen` is its encoded screenshot.
 
-        A prompt that would be too long drops its oldest turns. ValueError if the last turn has no
-        tokens, PromptTooLongError if the screen alone is too long, or without screens the prompt.
+        If the prompt would be too long, its oldest turns are dropped. Raises ValueError if the last
+        turn has no tokens, PromptTooLongError if the screen alone is too long or, without screens,
+        the prompt.
         """
         return fitting_prompt(
             request,
@@ -67,7 +68,7 @@ class Episodes:
         )
 
     def _extended_prompt(self, request: SampleRequest, screen: ScreenFeatures | None) -> Prompt:
-        """The prompt that extends the last turn's; the first prompt of an episode without turns."""
+        """The prompt that extends the last turn's, or the first prompt of the episode."""
         if not request.history:
             self.forget(request.episode)
             tokens = self._renderer.first_turn(
@@ -108,7 +109,7 @@ class Episodes:
     def store(
         self, requests: list[SampleRequest], prompts: list[Prompt], decoded: DecodedBatch
     ) -> None:
-        """Keep the state of every row after its turn."""
+        """Keep the state of each row after its turn."""
         slots, lengths = [], []
         for row, (request, prompt, completion) in enumerate(
             zip(requests, prompts, decoded.completions, strict=True)
@@ -133,7 +134,7 @@ class Episodes:
             self._caches.release(state.slot)
 
     def forget_all(self) -> None:
-        """Free every state: after an update they belong to the old weights."""
+        """Free all states, which belong to the old weights after an update."""
         for episode in list(self._states):
             self.forget(episode)
 
@@ -153,7 +154,7 @@ class Episodes:
         )
         digest, num_digested = b"", 0
         for screenshot, recorded in turns[first:]:
-            # The turn that begins a sequence may show more screens than its own.
+            # The first turn of a sequence may show more screens than its own.
             num_images = recorded.num_prompt_images if num_digested == 0 else 1
             if screenshot is None:
                 num_images = 0
@@ -191,7 +192,7 @@ class Episodes:
 
 
 def sampled_tokens(prompt: Prompt, completion: SampledCompletion) -> SampledTokens:
-    """A turn as the log records it."""
+    """The record of a turn's tokens for the log."""
     return SampledTokens(
         prompt_extends=prompt.extends,
         prompt_tokens=tuple(prompt.new_tokens),

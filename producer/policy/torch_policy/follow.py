@@ -1,4 +1,4 @@
-"""What the ranks of torchrun other than 0 do: they repeat what rank 0 sends."""
+"""What torchrun's ranks other than 0 do: repeat what rank 0 sends."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +11,7 @@ from producer.policy.torch_policy.ranks import Ranks, State, Update
 
 
 def follow() -> None:
-    """Compute this rank's share of every update of rank 0, until it ends."""
+    """Compute this rank's share of every update until rank 0 ends."""
     ranks = Ranks()
     policy: InProcessPolicy | None = None
     while (message := ranks.receive()) is not None:

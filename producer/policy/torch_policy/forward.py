@@ -1,6 +1,6 @@
-"""Forward pass of the language model over tokens and screens, and the KV caches that it writes.
+"""Forward pass of the language model over tokens and screens, and the KV caches it writes.
 
-Pads segments to one batch, computes their rope positions and puts image features in place.
+Pads segments to one batch, computes their rope positions and inserts the image features.
 
 Axes: B rows, T tokens (padded on the right), D text or head dimension, N tokens of one image, V
 vocabulary, C cache positions, 2 key and value, L layers, H key/value heads.
@@ -58,18 +58,18 @@ class WorkingCache:
         layer: int,
         **_of_the_layer: Any,  # transformers 5.24 passes the attention's own arguments as `kwargs`
     ) -> tuple[Tensor, Tensor]:
-        """Write a layer's new keys and values; returns all it attends to."""
+        """Write a layer's new keys and values; returns all keys and values it attends to."""
         visible = []
         for which, new_BHTD in enumerate((keys_BHTD, values_BHTD)):
             layer_BHCD = self.kv_B2LHCD[:, which, layer]
-            # Not scatter_, which on a processor is far slower in bfloat16 (torch 2.15).
+            # Not scatter_, which on a CPU is far slower in bfloat16 (torch 2.15).
             layer_BHCD[self._rows_B11, self._heads_1H1, self._write_at_B1T] = new_BHTD
             visible.append(layer_BHCD[:, :, : self._num_visible])
         return visible[0], visible[1]
 
 
 class EpisodeCaches:
-    """The cache of each running episode, as long as its tokens. Not thread-safe."""
+    """The cache of each running episode, exactly as long as its tokens. Not thread-safe."""
 
     def __init__(
         self,
@@ -78,22 +78,22 @@ class EpisodeCaches:
         dtype: torch.dtype,
         max_bytes: int | None = None,
     ) -> None:
-        """`max_bytes` bounds what `drop_excess` leaves; None: everything is kept."""
+        """`max_bytes` limits what `drop_excess` keeps; None keeps everything."""
         self._empty_2LH0D = torch.zeros(
             (2, shape.num_layers, shape.num_heads, 0, shape.head_dim), device=device, dtype=dtype
         )
         self._max_bytes = max_bytes
         self._kv_2LHCD: dict[int, Tensor] = {}
-        """By slot, in the order in which they were stored."""
+        """Caches by slot, in the order in which they were stored."""
         self._num_slots = 0
 
     @property
     def num_bytes(self) -> int:
-        """Of all caches kept."""
+        """Total size of the caches kept."""
         return sum(kv_2LHCD.nbytes for kv_2LHCD in self._kv_2LHCD.values())
 
     def allocate(self) -> int:
-        """A new slot, with nothing in it."""
+        """Return a new, empty slot."""
         self._num_slots += 1
         return self._num_slots
 
@@ -117,16 +117,16 @@ class EpisodeCaches:
         return WorkingCache(working)
 
     def store(self, slots: list[int], lengths: list[int], working: WorkingCache) -> None:
-        """Keep the first `lengths[row]` positions of each of the working copy's rows."""
+        """Keep the first `lengths[row]` positions of each row of the working copy."""
         for row, (slot, length) in enumerate(zip(slots, lengths, strict=True)):
             self.release(slot)
             self._kv_2LHCD[slot] = working.kv_B2LHCD[row, :, :, :, :length].clone()
 
     def drop_excess(self) -> None:
-        """Drop caches until the rest is within the bound: those stored last first.
+        """Drop caches, most recently stored first, until the rest is within the limit.
 
-        Running episodes take turns, so that the one stored last is needed again last; dropping the
-        oldest would drop each just before its turn.
+        Running episodes take turns, so the one stored last is needed last; dropping the oldest
+        would drop each cache just before its turn.
         """
         excess = 0 if self._max_bytes is None else self.num_bytes - self._max_bytes
         while excess > 0:
@@ -140,7 +140,7 @@ class Segment:
 
     tokens: list[int]
     screens: list[ScreenFeatures]
-    """In the order of their placeholders in `tokens`."""
+    """Screens in the order of their placeholders in `tokens`."""
     start_position: int = 0
     """Rope position of the first token."""
 
@@ -152,24 +152,24 @@ class Prompt:
     new_tokens: list[int]
     """The turn's own prompt tokens, as the log records them."""
     extends: int | None
-    """Turn that the prompt extends; None: `new_tokens` is the whole prompt."""
+    """The turn that the prompt extends; None if `new_tokens` is the whole prompt."""
     segment: Segment
-    """What is not in the cache yet: `new_tokens`, and before them what the cache lacks."""
+    """The tokens not cached yet: `new_tokens`, preceded by anything else the cache lacks."""
     slot: int | None
     num_cached: int
     digest: bytes
-    """Equal digests: equal prompts, token by token and screen by screen."""
+    """Equal digests mean equal prompts: the same tokens and screens."""
     num_images: int
-    """Screens in the whole prompt."""
+    """Number of screens in the whole prompt."""
 
     @property
     def num_tokens(self) -> int:
-        """Of the whole prompt."""
+        """Number of tokens of the whole prompt."""
         return self.num_cached + len(self.segment.tokens)
 
 
 def new_prompt(tokens: list[int], screens: Sequence[ScreenFeatures]) -> Prompt:
-    """A whole prompt, of which nothing is in a cache."""
+    """A whole prompt, no part of which is cached."""
     return Prompt(
         new_tokens=tokens,
         extends=None,
@@ -182,24 +182,24 @@ def new_prompt(tokens: list[int], screens: Sequence[ScreenFeatures]) -> Prompt:
 
 
 def prompt_digest(previous: bytes, tokens: list[int], screens: Sequence[ScreenFeatures]) -> bytes:
-    """Hash of all that `previous` is the hash of, these tokens and these screens."""
+    """Hash of these tokens and screens appended to everything that `previous` covers."""
     refs = "".join(screen.ref for screen in screens)
     return sha256(previous + f"{tokens}{refs}".encode()).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkInput:
-    """Rows padded on the right."""
+    """Input rows, padded on the right."""
 
     tokens_BT: Tensor
     positions_3BT: Tensor
     screens: list[ScreenFeatures]
-    """Of all rows, row by row."""
+    """Screens of all rows, row by row."""
 
 
 @dataclass(frozen=True, slots=True)
 class PaddedBatch(NetworkInput):
-    """Segments, one in a row."""
+    """Segments, one per row."""
 
     lengths: list[int]
     """Tokens per row, without padding."""
@@ -239,8 +239,8 @@ def hidden_states(
 ) -> Tensor:
     """Last hidden states [B, T, D].
 
-    Without a mask attention is causal within each row; padding comes last, so it is not attended
-    to.
+    Without a mask, attention is causal within each row. Padding comes last, so no token attends to
+    it.
     """
     embeddings_BTD = network.base.get_input_embeddings()(batch.tokens_BT)
     deepstack = {}
@@ -266,6 +266,6 @@ def hidden_states(
 
 
 def compute_logits(network: Network, hidden: Tensor) -> Tensor:
-    """[..., D] to [..., V] in float32."""
+    """Logits: [..., D] to [..., V] in float32."""
     logits: Tensor = network.base.lm_head(hidden)
     return logits.float()

@@ -1,7 +1,7 @@
-"""GAE with a value head: what a linear layer on the last hidden states expects of later rewards.
+"""GAE with a value head: a linear layer on the last hidden states that predicts later rewards.
 
-The head starts at 0 and is computed in float32 whatever the network's dtype. It has an optimiser
-and a file of its own, so that plain peft loads the adapter.
+The head starts at 0 and is computed in float32, whatever the network's dtype. It has its own
+optimiser and its own file, so that plain peft can load the adapter.
 
 Axes: B trajectories or sequences, T completion tokens of the longest, N completion tokens of one
 sequence, D text dimension.
@@ -44,7 +44,7 @@ class GaeAdvantage(LearnedAdvantage):
     own = "; use its own model_name"
 
     def __init__(self, network: Network, seed: int = 0) -> None:
-        """All values are 0."""
+        """Starts with all values 0."""
         del seed
         hidden_size = network.base.config.get_text_config().hidden_size
         self._weight_1D = nn.Parameter(torch.zeros(1, hidden_size, device=network.device))
@@ -58,11 +58,11 @@ class GaeAdvantage(LearnedAdvantage):
     def values(self, hidden_ND: Tensor, coef: float = 0.0) -> Tensor:
         """[N]: the value before each token, from the hidden state that the token is drawn from.
 
-        `coef` is the weight of its gradient in the hidden states; the values do not depend on it.
+        `coef` scales the gradient that reaches the hidden states; it does not affect the values.
         """
         frozen_ND = hidden_ND.detach().float()
         if coef != 0:
-            # The difference is 0 and has the gradient.
+            # The difference is 0 but carries the gradient.
             frozen_ND = frozen_ND + coef * (hidden_ND.float() - frozen_ND)
         return nn.functional.linear(frozen_ND, self._weight_1D, self._bias_1)[:, 0]
 
@@ -73,7 +73,7 @@ class GaeAdvantage(LearnedAdvantage):
         sequences: Sequence[TrainingSequence],
         lend: Lend | None,
     ) -> list[TrainingSequence]:
-        """As of `LearnedAdvantage`: advantages, whitened over all sequences, and returns."""
+        """See `LearnedAdvantage`: advantages, whitened over all sequences, and returns."""
         settings = passes.settings.learned_advantage
         assert isinstance(settings, GaeSettings)  # noqa: S101  # `LEARNED`
         self._settings = settings
@@ -84,7 +84,7 @@ class GaeAdvantage(LearnedAdvantage):
         values = passes.of_states(lambda states: self.values(states.hidden_ND), sequences, lend)
         rows = trajectory_rows(sequences)
         rewards = [torch.tensor(trajectories[at].flat_rewards) for at in rows.trajectories]
-        # A loop over tokens: on the processor, in float64.
+        # Loops over tokens, so it runs on the CPU, in float64.
         result = gae(
             nn.utils.rnn.pad_sequence([own.double() for own in rewards], batch_first=True),
             rows.rows(values),
@@ -102,7 +102,7 @@ class GaeAdvantage(LearnedAdvantage):
         ]
 
     def joint_loss(self, states: CompletionStates, batch: PaddedBatch) -> JointLoss | None:
-        """The clipped value loss, with its sum over tokens and the number of clipped tokens."""
+        """The clipped value loss, its sum over tokens and the number of clipped tokens."""
         if batch.values_BT is None or batch.returns_BT is None:
             return None
         values_N = self.values(states.hidden_ND, self._settings.value_coef)
@@ -134,9 +134,9 @@ class GaeAdvantage(LearnedAdvantage):
     ) -> LearnedAdvantages:
         """Measurements of the value head.
 
-        `value_mean` and `value_explained_variance` are of the values before the update, over the
-        tokens that were trained on; the latter is None where all returns are equal. Gradient norms
-        are of the head, before clipping, mean over substeps.
+        `value_mean` and `value_explained_variance` use the values before the update, over the
+        trained tokens; the latter is None if all returns are equal. Gradient norms are the head's,
+        before clipping, averaged over substeps.
         """
         values_N, returns_N = (
             torch.cat([tensor for tensor in tensors if tensor is not None]).double()
@@ -166,15 +166,15 @@ class GaeAdvantage(LearnedAdvantage):
         )
 
     def weights(self) -> dict[str, Tensor]:
-        """By their names in files; they share memory with the parameters."""
+        """Weights by their names in files; they share memory with the parameters."""
         return {"weight": self._weight_1D.detach(), "bias": self._bias_1.detach()}
 
     def set_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """Take weights of these names and shapes."""
+        """Set weights with these names and shapes."""
         for name, weight in self.weights().items():
             weight.copy_(weights[name])
 
     def save(self, folder: Path) -> None:
-        """Write the weights into the folder, which is made if it is not there."""
+        """Write the weights to the folder, creating it if necessary."""
         folder.mkdir(parents=True, exist_ok=True)
         save_file(self.weights(), folder / VALUE_HEAD)

@@ -13,15 +13,15 @@ from producer.http_environment import HUB_URL, check_http_environment
 from producer.pretrained.known import KNOWN
 
 HUB_TIMEOUT_S: Final = 10.0
-"""Of the one request that asks whether the hub can be reached and has the policy."""
+"""Time limit of the one request that asks whether the hub is reachable and has the policy."""
 _SETTINGS: Final = ("*.json", "*.jinja", "*.txt")
 _WEIGHTS: Final = ("*.safetensors",)
 
 
 def policy_folder(name: str, *, local_files_only: bool) -> Path:
-    """The folder on this machine with the policy's files; downloads them if that is allowed.
+    """The local folder with the policy's files; downloads them unless `local_files_only`.
 
-    OSError if it has no config.json.
+    Raises OSError if it has no config.json.
     """
     if Path(name).is_dir():
         if not (Path(name) / "config.json").is_file():
@@ -34,7 +34,7 @@ def policy_folder(name: str, *, local_files_only: bool) -> Path:
 
 
 def download_settings(name: str) -> Path:
-    """The folder with everything but the weights, from the hub; OSError if that fails."""
+    """Download everything except the weights; returns the folder. Raises OSError on failure."""
     folder = Path(snapshot_download(name, allow_patterns=list(_SETTINGS)))
     if not (folder / "config.json").is_file():
         message = "it has no config.json"
@@ -43,9 +43,9 @@ def download_settings(name: str) -> Path:
 
 
 def hub_shapes(name: str) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor, from the headers that the hub serves; no weights are downloaded.
+    """The shape of every tensor, from headers on the hub; downloads no weights.
 
-    OSError if it serves none.
+    Raises OSError if the hub serves no headers.
     """
     try:
         metadata = HfApi().get_safetensors_metadata(name)
@@ -59,15 +59,16 @@ def hub_shapes(name: str) -> dict[str, tuple[int, ...]]:
 
 
 def is_path(name: str) -> bool:
-    """Whether the name can only be a folder's."""
+    """Whether the name can only be a folder."""
     return Path(name).is_absolute() or name.startswith((".", "~")) or name.count("/") > 1
 
 
 def check_hub_has(name: str) -> None:
-    """NotFoundError unless the hub answers that it has this policy; UsageError without a way out.
+    """Raises NotFoundError unless the hub confirms that it has this policy.
 
-    One request without retries: a download would retry for every file that it misses. None for a
-    policy that `cua-train models get` makes: the hub has others under such a name.
+    Sends one request without retries, since a download would retry for every missing file. Sends
+    none for a policy made by `cua-train models get`, as the hub has other policies with such names.
+    Raises UsageError if the HTTP settings of the environment are unusable.
     """
     if (model := KNOWN.get(name)) is not None:
         raise NotFoundError(model.not_made)

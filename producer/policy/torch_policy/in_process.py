@@ -1,9 +1,9 @@
 """The policy in the trainer's process: samples with transformers, trains with peft.
 
-Called from one thread; blocks while it computes, on all cores (`cpu_parallel`). On a processor the
-same batches give the same bits, on however many cores. The state it keeps
-of running episodes is bounded by how many run, and dropped when the weights change: a completion's
-log-probs always belong to one version.
+Called from one thread; blocks while it computes on all cores (`cpu_parallel`). On a CPU the same
+batches give the same bits, whatever the number of cores. The state it keeps is bounded by the
+number of running episodes, and dropped when the weights change: all log-probs of a completion
+belong to one version.
 """
 
 from collections.abc import Callable, Sequence
@@ -69,7 +69,7 @@ LEARNED: Final[dict[LearnedSettings, type[LearnedAdvantage]]] = {
 
 
 class InProcessPolicy:
-    """A `Learner` on this machine's processor or accelerator."""
+    """A `Learner` on this machine's CPU or accelerator."""
 
     def __init__(
         self,
@@ -83,9 +83,9 @@ class InProcessPolicy:
     ) -> None:
         """`system_prompt` describes the tools; None for a policy that was trained to know them.
 
-        `max_recent_turns`: as in `prompts.next_anchor`. `server_sampler`: None: it
-        samples here. UsageError if the network computes no
-        probabilities or its chat template does not append.
+        `max_recent_turns`: see `prompts.next_anchor`. `server_sampler`: None samples in this
+        process. Raises UsageError if the network's probabilities are not finite or its chat
+        template does not append.
         """
         self._network = network
         self._codec = codec
@@ -106,11 +106,11 @@ class InProcessPolicy:
         )
         self._optimizer = make_optimizer(network.trainable())
         self._learned: dict[LearnedSettings, LearnedAdvantage] = {}
-        """Of the advantages that an update computed or a checkpoint has."""
+        """Learned advantages that an update has computed or a checkpoint contains."""
         self._version = 0
         self._server_sampler = server_sampler
         self.opening: PolicySettings | None = None
-        """How other ranks open the same policy; None: it is not opened from a folder."""
+        """How other ranks open the same policy; None if it was not opened from a folder."""
         self._is_led = False
         """Whether the other ranks have the policy and its state."""
 
@@ -121,19 +121,19 @@ class InProcessPolicy:
 
     @property
     def version(self) -> int:
-        """Updates so far."""
+        """Number of updates so far."""
         return self._version
 
     @property
     def repeats_batches(self) -> bool:
-        """Whether it samples here, on a processor."""
+        """Whether it samples in this process, on a CPU."""
         return self._network.device.type == "cpu" and self._server_sampler is None
 
     def sample(self, requests: Sequence[SampleRequest]) -> list[Completion]:
         """One completion per request, decoded as one batch; equal prompts are prefilled once.
 
-        Words that exceed the context are the agent's doing: its completion is empty, see
-        `context_full`. UsageError where a screen does; CuaTrainError where memory runs out.
+        Text that exceeds the context is the agent's fault and gives an empty completion (see
+        `context_full`). Raises UsageError if a screen exceeds it, CuaTrainError without memory.
         """
         try:
             return self._sample(requests)
@@ -168,7 +168,7 @@ class InProcessPolicy:
         return [completions[index] for index in range(len(requests))]
 
     def check_servers(self, request: SampleRequest) -> None:
-        """Sample a first turn on the servers. UsageError if they have another policy's weights.
+        """Sample a first turn on the servers. Raises UsageError if their weights differ.
 
         Raises as `SamplingServers.publish`, and UnreachableError without a completion.
         """
@@ -182,9 +182,9 @@ class InProcessPolicy:
         self.forget(request.episode)
 
     def publish(self) -> PublishedPolicy:
-        """Load this version into the servers, for other processes to sample.
+        """Load this version into the servers, so that other processes can sample it.
 
-        ValueError without servers. Raises as `SamplingServers.publish`.
+        Raises ValueError without servers, and as `SamplingServers.publish`.
         """
         if self._server_sampler is None:
             message = "the policy is sampled in this process"
@@ -202,11 +202,11 @@ class InProcessPolicy:
 
     @property
     def tokenizer(self) -> Any:
-        """Of the base network."""
+        """The tokenizer of the base network."""
         return self._network.tokenizer
 
     def token_starts(self, tokens: Sequence[int]) -> list[int]:
-        """For each token of a completion the index of its first character in its text."""
+        """Index of the first character of each completion token in the completion's text."""
         return token_starts(tokens, self._text)
 
     def _text(self, tokens: Sequence[int]) -> str:
@@ -217,9 +217,9 @@ class InProcessPolicy:
         self._episodes.forget(episode)
 
     def update(self, trajectories: Sequence[Trajectory], settings: UpdateSettings) -> UpdateResult:
-        """One policy-gradient update.
+        """Do one policy-gradient update.
 
-        Running episodes continue under the new weights, rebuilt from their records.
+        Running episodes continue with the new weights; their state is rebuilt from their records.
         """
         return self.update_in_parts(trajectories, settings, None)
 
@@ -229,7 +229,7 @@ class InProcessPolicy:
         settings: UpdateSettings,
         lend: Callable[[], None] | None,
     ) -> UpdateResult:
-        """As `update`; calls `lend` while it may be sampled from, by the weights before."""
+        """As `update`; calls `lend` when the policy may be sampled, with the previous weights."""
         ranks = current_ranks()
         if ranks is not None and ranks.rank == 0:
             self._lead(ranks, Update(trajectories, settings))
@@ -249,7 +249,7 @@ class InProcessPolicy:
         return result
 
     def _lead(self, ranks: Ranks, update: Update) -> None:
-        """Have the other ranks begin the update, with this one's weights."""
+        """Have the other ranks begin the update with this rank's weights."""
         if not self._is_led:
             ranks.send(self.opening)
             ranks.send(state_of(self))
@@ -257,7 +257,7 @@ class InProcessPolicy:
         ranks.send(update)
 
     def save_state(self, folder: Path) -> None:
-        """Write adapter, optimiser and version into an existing folder, synced."""
+        """Write adapter, optimiser and version to an existing folder, synced to disk."""
         for learned in self._learned.values():
             learned.save_state(folder)
         save_state(folder, self._network, self._optimizer, self._version)
@@ -285,7 +285,7 @@ class InProcessPolicy:
         return save_checkpoint(folder, self._network)
 
     def load_learned(self, settings: LearnedSettings, folder: Path) -> None:
-        """Take the weights of a learned advantage from a checkpoint, if it has them.
+        """Load the weights of a learned advantage from a checkpoint, if it has them.
 
         Raises as `LearnedAdvantage.load`.
         """
@@ -296,7 +296,7 @@ class InProcessPolicy:
     def _learned_of(
         self, settings: UpdateSettings, trajectories: Sequence[Trajectory]
     ) -> LearnedAdvantage | None:
-        """The one that computes the advantages, made at the first batch that is trained on."""
+        """The learned advantage of the settings, created for the first batch trained on."""
         own = settings.learned_advantage
         if own is None or not any(trajectory.is_trained for trajectory in trajectories):
             return None
@@ -334,10 +334,10 @@ class InProcessPolicy:
 
 @torch.no_grad()
 def check_runs(network: Network, encoder: ScreenEncoder, renderer: Renderer) -> None:
-    """UsageError if the policy cannot compute finite logits of a first turn.
+    """Raises UsageError if the policy cannot compute finite logits of a first turn.
 
-    What a configuration or the weights have wrong although every tensor has its place ends here:
-    dimensions that do not fit each other, weights that are not numbers.
+    Catches faults of a configuration or weights in which every tensor has its place: mismatched
+    dimensions, and weights that are not finite numbers.
     """
     try:
         screens = (

@@ -1,7 +1,7 @@
-"""An advantage that the update computes with weights of its own (gae, prime).
+"""Base class of an advantage that the update computes with weights of its own (gae, prime).
 
-To add one: its settings in `producer.algorithms.settings`, its entry in `ADVANTAGES`, a class here
-in `in_process.LEARNED`.
+To add one: add its settings to `producer.algorithms.settings`, an entry to `ADVANTAGES`, and a
+subclass of this class to `in_process.LEARNED`.
 """
 
 from abc import ABC, abstractmethod
@@ -23,26 +23,26 @@ from producer.policy.torch_policy.update_passes import JointLoss, Lend, UpdatePa
 
 
 class LearnedAdvantage(ABC):
-    """Weights with their optimiser, and the advantages that they give an update."""
+    """Weights with their optimiser, and the advantages that they provide to an update."""
 
     num_adapters: ClassVar[int]
-    """Adapters of the policy's size for which there must be memory."""
+    """Number of additional adapters of the policy's size that must fit into memory."""
     title: ClassVar[str]
     saved_at: ClassVar[str]
-    """Its weights in the folder of a checkpoint."""
+    """File or folder of its weights in a checkpoint."""
     kept_at: ClassVar[str]
-    """Its weights in the folder of a state."""
+    """File of its weights in a state."""
     optimizer_at: ClassVar[str]
-    """Its optimiser there."""
+    """File of its optimiser in a state."""
     own: ClassVar[str]
-    """What it must have been trained with to fit."""
+    """End of the error message for saved weights that do not fit: what to use instead."""
     joint_parameters: Sequence[nn.Parameter] = ()
-    """Trained in the policy's backward pass."""
+    """Parameters trained in the policy's backward pass."""
     _optimizer: torch.optim.AdamW
 
     @abstractmethod
     def __init__(self, network: Network, seed: int) -> None:
-        """UsageError if the network cannot have them; makes `_optimizer`."""
+        """Creates `_optimizer`. Raises UsageError if the network cannot have these weights."""
 
     @abstractmethod
     def prepare(
@@ -52,10 +52,10 @@ class LearnedAdvantage(ABC):
         sequences: Sequence[TrainingSequence],
         lend: Lend | None,
     ) -> list[TrainingSequence]:
-        """The sequences, all trained on, with their advantages. Begins an update."""
+        """Begin an update: the sequences, all trained on, with their advantages."""
 
     def joint_loss(self, states: CompletionStates, batch: PaddedBatch) -> JointLoss | None:  # noqa: ARG002  # a subclass reads them
-        """What is added to the policy's loss; None: nothing. Called from several threads."""
+        """Loss added to the policy's, or None. Called from several threads."""
         return None
 
     def begin_step(self) -> None:  # noqa: B027  # nothing without joint parameters
@@ -64,28 +64,28 @@ class LearnedAdvantage(ABC):
     def end_step(  # noqa: B027  # as above
         self, max_gradient_norm: float | None, sums: Sequence[tuple[float, ...]]
     ) -> None:
-        """One optimiser step on `joint_parameters`.
+        """Take one optimiser step on `joint_parameters`.
 
-        `sums`: of the micro-batches' joint losses in the first pass over the batch.
+        `sums` are those of the micro-batches' joint losses in the first pass over the batch.
         """
 
     @abstractmethod
     def result(
         self, sequences: Sequence[TrainingSequence], num_trajectories: int
     ) -> LearnedAdvantages:
-        """Of the update, after its last step; `sequences`: what `prepare` returned, not empty."""
+        """Result after the last step; `sequences` is what `prepare` returned, not empty."""
 
     @abstractmethod
     def weights(self) -> dict[str, Tensor]:
-        """By their names in files."""
+        """Weights by their names in files."""
 
     @abstractmethod
     def set_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """Take weights of these names and shapes."""
+        """Set weights with these names and shapes."""
 
     @abstractmethod
     def save(self, folder: Path) -> None:
-        """Write the weights into a checkpoint, which is made if it is not there."""
+        """Write the weights to a checkpoint folder, creating it if necessary."""
 
     @classmethod
     def is_saved(cls, folder: Path) -> bool:
@@ -98,14 +98,14 @@ class LearnedAdvantage(ABC):
         return (folder / cls.optimizer_at).is_file()
 
     def load(self, folder: Path) -> None:
-        """Read what `save` wrote; the optimiser begins anew.
+        """Read what `save` wrote; the optimiser starts fresh.
 
-        UsageError if it is damaged, MismatchError if it does not fit.
+        Raises UsageError if it is damaged, MismatchError if it does not fit.
         """
         self._read(folder / self.saved_at)
 
     def save_state(self, folder: Path) -> None:
-        """Write weights and optimiser into the folder of a state."""
+        """Write weights and optimiser to the folder of a state."""
         save_file(self.weights(), folder / self.kept_at)
         torch.save({"optimizer": self._optimizer.state_dict()}, folder / self.optimizer_at)
 

@@ -1,7 +1,7 @@
-"""Loads a policy whole from a folder, the local Hugging Face cache or the Hugging Face hub.
+"""Loads a complete policy from a folder, the local Hugging Face cache or the Hugging Face hub.
 
 A name that cannot be loaded raises one UsageError or NotFoundError, without the hub client's
-retries. A policy of which any weight is missing, left over or of another shape is refused.
+retries. A policy with missing, extra or wrongly shaped weights is refused.
 """
 
 import json
@@ -57,7 +57,7 @@ from producer.policy.torch_policy.stored_weights import (
 def check_processor(
     name: str, architecture: Architecture, network: PreTrainedModel, processor: Any
 ) -> None:
-    """UsageError for another policy's tokenizer or image processor, which would be wrong inputs."""
+    """Raises UsageError if the tokenizer or image processor belongs to another policy."""
     problems = _tokenizer_problems(architecture, network, processor)
     if architecture.sees_screens:
         problems += _image_problems(network, processor)
@@ -112,29 +112,29 @@ class Base:
     architecture: Architecture
     network: PreTrainedModel
     processor: Any
-    """The processor of a policy that sees screens, the tokenizer of one that does not."""
+    """The processor of a policy that sees screens, otherwise the tokenizer."""
     fingerprint: str
-    """Of its weights (`StoredWeights.fingerprint`)."""
+    """Fingerprint of its weights (`StoredWeights.fingerprint`)."""
     stored_dtype: str
-    """Of most of its weights, as safetensors writes it."""
+    """Type of most of its weights, as safetensors writes it."""
 
 
 def load_base(name: str, placement: Placement | None = None) -> tuple[PreTrainedModel, Any]:
     """Weights and processor of a folder or hub id; by default on `choose_placement()`.
 
-    As `open_base`, for callers that need no more.
+    Like `open_base`, for callers that need nothing else.
     """
     base = open_base(name, placement)
     return base.network, base.processor
 
 
 def open_base(name: str, placement: Placement | None = None) -> Base:
-    """The policy of a folder or hub id; the local cache is tried before the hub.
+    """Open the policy of a folder or hub id; the local cache is tried before the hub.
 
-    The first call takes the process down to one thread per operation (`use_threads` gives more).
+    The first call reduces the process to one thread per operation (`use_threads` gives more).
 
-    NotFoundError if the policy does not exist or the hub cannot be reached, UsageError if its
-    architecture is not supported or it cannot be loaded whole.
+    Raises NotFoundError if the policy does not exist or the hub cannot be reached, UsageError if
+    its architecture is not supported or it cannot be loaded completely.
     """
     compute_on_one_thread()
     transformers_logging.disable_progress_bar()
@@ -175,9 +175,10 @@ def load_network(
     """The base with the saved `adapter`, or with a fresh one of `lora_rank`.
 
     A fresh adapter has B = 0, so it does not change the output yet; `seed` initialises its A.
-    `lora_alpha` None: 2 * rank. `target_modules` None: every linear layer of the language model; of
-    a saved adapter: those that it has. `lora_dropout`: of the passes of an update. UsageError if
-    the adapter does not fit. `trains_all`: all weights in place of an adapter (`with_all_weights`).
+    `lora_alpha` None: 2 * rank. `target_modules` None: every linear layer of the language model, or
+    those that a saved adapter has. `lora_dropout` applies to the passes of an update. `trains_all`
+    trains all weights instead of an adapter (`with_all_weights`). Raises UsageError if the adapter
+    does not fit.
     """
     base = open_base(name, placement)
     base.network.requires_grad_(requires_grad=False)
@@ -209,11 +210,11 @@ def load_network(
 
 
 def _load(name: str, placement: Placement, *, local_files_only: bool) -> Base:
-    """OSError if files are missing; UsageError if the policy is not supported or not whole."""
+    """Raises OSError if files are missing, UsageError if it is unsupported or incomplete."""
     if local_files_only:
         folder = policy_folder(name, local_files_only=True)
     else:
-        # An architecture that cannot be trained is refused before its weights are downloaded.
+        # Refuse an architecture that cannot be trained before downloading its weights.
         architecture_of(name, _read_config(download_settings(name) / "config.json"))
         folder = policy_folder(name, local_files_only=False)
     architecture = architecture_of(name, _read_config(folder / "config.json"))
@@ -222,7 +223,7 @@ def _load(name: str, placement: Placement, *, local_files_only: bool) -> Base:
     except FileNotFoundError as error:
         if not Path(name).is_dir() or not any(folder.glob("*.safetensors")):
             raise
-        # An unfinished copy: some weights are there, so this is a policy, and not a whole one.
+        # An unfinished copy: it has some weights, so it is a policy, but not a complete one.
         raise UsageError(not_whole(name, str(error))) from error
     with _naming(name, architecture), _quiet(), only_own_weights(folder) as own:
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
@@ -249,7 +250,7 @@ def _load(name: str, placement: Placement, *, local_files_only: bool) -> Base:
         )
         check_whole(name, architecture, network, info)
         check_processor(name, architecture, network, processor)
-    # peft records it in adapters: the hub id, not the cache's folder.
+    # peft records this name in adapters, so use the hub id instead of the cache folder.
     network.name_or_path = network.config._name_or_path = name
     log_ignored(name, folder, stored)
     return Base(
@@ -275,7 +276,7 @@ def _read_config(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def _naming(name: str, architecture: Architecture) -> Iterator[None]:
-    """Turn whatever transformers raises for a damaged checkpoint into one UsageError."""
+    """Convert whatever transformers raises for a damaged checkpoint to one UsageError."""
     try:
         yield
     except (UsageError, OSError, MemoryError, torch.OutOfMemoryError):
@@ -290,7 +291,7 @@ def _naming(name: str, architecture: Architecture) -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without transformers' own report of missing weights: ours is an error."""
+    """Silence transformers' report of missing weights; we raise an error instead."""
     before = transformers_logging.get_verbosity()
     transformers_logging.set_verbosity_error()
     try:

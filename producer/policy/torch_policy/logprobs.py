@@ -1,7 +1,7 @@
-"""Log-probs of sampled tokens under the current network: the one forward pass with gradients.
+"""Log-probs of sampled tokens under the current network: the only forward pass with gradients.
 
-Sequences that begin alike share a row, rows of similar length a micro-batch. The output layer runs
-on completion tokens only.
+Sequences with a common prefix share a row, and rows of similar length a micro-batch. The output
+layer runs only on completion tokens.
 
 Axes: B rows, T tokens, N completion tokens, D text dimension.
 """
@@ -56,7 +56,7 @@ def token_entropies(
 ) -> Tensor:
     """[N]: entropy in float32 of softmax(output_layer(hidden) / temperature) at each position.
 
-    Memory as `token_logprobs`.
+    Uses as much memory as `token_logprobs`.
     """
 
     def of_chunk(chunk_ND: Tensor) -> Tensor:
@@ -69,7 +69,7 @@ def token_entropies(
 def _in_chunks(
     of_chunk: Callable[..., Tensor], given: tuple[Tensor, ...], vocabulary: int, logit_bytes: int
 ) -> Tensor:
-    """`of_chunk` of a few rows at a time, which are computed again in the backward pass."""
+    """Apply `of_chunk` to a few rows at a time; chunks are recomputed in the backward pass."""
     rows = max(1, logit_bytes // (vocabulary * FLOAT32_BYTES))
     if len(given[0]) <= rows:
         return of_chunk(*given)
@@ -84,10 +84,10 @@ def _in_chunks(
 def micro_batches(
     network: Network, sequences: Sequence[TokenSequence], max_tokens: int | None = None
 ) -> list[list[list[int]]]:
-    """Batches of rows of indices of `sequences`, each of at most `max_tokens` padded tokens.
+    """Batches of rows of indices into `sequences`, each of at most `max_tokens` padded tokens.
 
-    Rows of similar length share a batch, longest first. A longer row is a batch of its own, of up
-    to `row_tokens`. Without `max_tokens` as many as `max_pass_tokens` gives.
+    Rows of similar length share a batch, longest first. A longer row, of up to `row_tokens`, is a
+    batch of its own. `max_tokens` None means `max_pass_tokens`.
     """
     max_tokens = max_tokens or max_pass_tokens(network)
     longest = max((len(sequence.tokens) for sequence in sequences), default=0)
@@ -97,7 +97,7 @@ def micro_batches(
 
 
 def length_batches(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
-    """As `micro_batches`, for rows of these lengths."""
+    """Like `micro_batches`, for rows of these lengths."""
     batches: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
         if batches and (len(batches[-1]) + 1) * lengths[batches[-1][0]] <= max_tokens:
@@ -108,7 +108,7 @@ def length_batches(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
 
 
 class CompletionStates(NamedTuple):
-    """What the network computes before each sampled token, sequence by sequence."""
+    """Network outputs before each sampled token, sequence by sequence."""
 
     hidden_ND: Tensor
     """The state that the token is drawn from."""
@@ -118,7 +118,7 @@ class CompletionStates(NamedTuple):
 def completion_states(
     network: Network, encoder: ScreenEncoder, rows: Sequence[TokenRow]
 ) -> CompletionStates:
-    """One forward pass over rows of sequences."""
+    """Run one forward pass over rows of sequences."""
     tokens = [sequence.tokens[at] for row in rows for sequence in row for at in sequence.sampled_at]
     return CompletionStates(
         sampling_states(network, encoder, rows), torch.tensor(tokens, device=network.device)
@@ -128,8 +128,8 @@ def completion_states(
 def state_logprobs(network: Network, states: CompletionStates, temperature: float) -> Tensor:
     """[N]: log-prob of every sampled token, nats.
 
-    Of the distribution at `temperature`; 0 means 1, since greedy sampling records untempered
-    log-probs.
+    Uses the distribution at `temperature`; 0 is treated as 1, since greedy sampling records
+    untempered log-probs.
     """
     return token_logprobs(
         network.base.lm_head,
@@ -141,7 +141,7 @@ def state_logprobs(network: Network, states: CompletionStates, temperature: floa
 
 
 def state_entropies(network: Network, states: CompletionStates, temperature: float) -> Tensor:
-    """[N]: entropy of the distribution that each token was drawn from, nats; as above."""
+    """[N]: entropy of the distribution each token was drawn from, nats; see `state_logprobs`."""
     return token_entropies(
         network.base.lm_head,
         states.hidden_ND,
@@ -153,6 +153,6 @@ def state_entropies(network: Network, states: CompletionStates, temperature: flo
 def completion_logprobs(
     network: Network, encoder: ScreenEncoder, sequences: Sequence[TokenSequence], temperature: float
 ) -> Tensor:
-    """[N]: `state_logprobs` of the sequences, each in a row of its own."""
+    """[N]: `state_logprobs` of the sequences, one sequence per row."""
     rows = [[sequence] for sequence in sequences]
     return state_logprobs(network, completion_states(network, encoder, rows), temperature)

@@ -1,8 +1,8 @@
 """Keeps freed memory in the process, so that the next tensor reuses it.
 
 By default glibc returns a large block to the kernel when it is freed, so the next tensor of that
-size is page-faulted in again, and it gives every thread its own heap. What both cost a small policy
-is in docs/measurements/demo-policy.md. Imports no torch, so that it can run first.
+size causes page faults again, and glibc gives every thread its own heap. For the cost of both with
+a small policy see docs/measurements/demo-policy.md. Imports no torch, so that it can run first.
 """
 
 import ctypes

@@ -1,7 +1,7 @@
-"""Refuses a policy that cannot fit, by arithmetic, before any of its weights is read.
+"""Refuses a policy that cannot fit, by arithmetic, before reading any of its weights.
 
-Reads `config.json` and the headers of the safetensors files alone; of a policy that is not on this
-machine the hub serves both. One whose files cannot be read is left to loading.
+Reads only `config.json` and the headers of the safetensors files; if the policy is not on this
+machine, the hub serves both. If its files cannot be read, loading reports the problem.
 """
 
 import json
@@ -49,35 +49,35 @@ _TOWER = re.compile(r"\bvisual\.")
 _MATRIX_NDIM = 2
 
 _UNLIMITED_V1: Final = 2**62
-"""cgroup v1 writes the largest multiple of a page below 2^63 for no limit."""
+"""For no limit, cgroup v1 reports the largest multiple of a page below 2^63."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemorySupply:
-    """Memory of one device."""
+    """Available memory of one device."""
 
     available_bytes: int
     where: str
-    """What limits it, as a sentence names it: `this machine`, `the cgroup /box` ..."""
+    """What imposes the limit, for use in a sentence: `this machine`, `the cgroup /box`."""
 
 
 _CGROUP_FILES: Final = (
     ("memory.max", "memory.current", "inactive_file"),
     ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 )
-"""Of both versions of cgroups: limit, usage, and the line of memory.stat with the page cache that
+"""Files of both cgroup versions: limit, usage, and the memory.stat line with the page cache that
 the kernel frees first."""
 
 
 def host_memory(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> MemorySupply:
-    """The smallest of what the machine has and what each cgroup of this process leaves."""
+    """The smallest of the machine's available memory and that of this process's cgroups."""
     supplies = [MemorySupply(psutil.virtual_memory().available, "this machine")]
     supplies += _cgroup_supplies(proc / "self" / "cgroup", sys / "fs" / "cgroup")
     return min(supplies, key=lambda supply: supply.available_bytes)
 
 
 def _cgroup_supplies(membership: Path, root: Path) -> list[MemorySupply]:
-    """Of each cgroup with a limit, the process's own and its parents."""
+    """Available memory of each cgroup with a limit: the process's own and its parents."""
     supplies = []
     for line in _text(membership).splitlines():  # none: another system
         _, controllers, path = line.split(":", 2)
@@ -86,7 +86,8 @@ def _cgroup_supplies(membership: Path, root: Path) -> list[MemorySupply]:
         both = (root / "unified").is_dir()
         mount = root / "memory" if controllers else root / "unified" if both else root
         group = mount / path.strip("/")
-        # A container sees its own group as the root while `path` may name it as the host does.
+        # In a container the own group is mounted as the root, while `path` may name it as on the
+        # host.
         for folder in [group, *group.parents][: len(group.parts) - len(mount.parts) + 1]:
             free = _free_bytes(folder)
             if free is not None:
@@ -96,7 +97,7 @@ def _cgroup_supplies(membership: Path, root: Path) -> list[MemorySupply]:
 
 
 def _free_bytes(folder: Path) -> int | None:
-    """What the cgroup leaves, with the page cache that can go; None: it has no limit."""
+    """Free memory of the cgroup, including reclaimable page cache; None without a limit."""
     for limit, usage, reclaimable in _CGROUP_FILES:
         most, used = _text(folder / limit).strip(), _text(folder / usage).strip()
         if most.isdigit() and used.isdigit() and int(most) < _UNLIMITED_V1:
@@ -106,7 +107,7 @@ def _free_bytes(folder: Path) -> int | None:
 
 
 def _text(path: Path) -> str:
-    """Empty without the file."""
+    """Contents of the file; empty if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError:
@@ -116,10 +117,10 @@ def _text(path: Path) -> str:
 def check_memory(
     settings: PolicySettings, extent: RunExtent, placement: Placement, num_adapters: int = 1
 ) -> int | None:
-    """Bytes that the run needs at most on the device; None: loading reports what is wrong.
+    """Peak bytes the run needs on the device; None if loading will report what is wrong.
 
-    `num_adapters`: of the settings' rank. UsageError with the terms of the sum if they are not
-    there.
+    `num_adapters`: number of adapters of the settings' rank. Raises UsageError with the terms of
+    the sum if the device has too little memory.
     """
     name, compute = settings.folder, settings.compute
     try:
@@ -145,7 +146,7 @@ def check_memory(
     )
     demand = memory_demand(size, work, checkpointed=compute.gradient_checkpointing != "off")
     if placement.device.type != "cpu":
-        # transformers reads the weights into the machine's memory first.
+        # transformers first reads the weights into the machine's memory.
         weights = Term("weights, on their way to the device", size.num_weights * size.weight_bytes)
         _refuse_excess(name, "cpu", [weights], host_memory())
     _refuse_excess(name, str(placement.device), demand, _supply(placement.device))
@@ -155,9 +156,9 @@ def check_memory(
 def size_of_policy(
     name: str, lora_rank: int | None, dtype: torch.dtype | None
 ) -> NetworkSize | None:
-    """Of a policy by its files, with an adapter; None: loading reports what is wrong.
+    """Size of a policy with an adapter, from its files; None: loading reports what is wrong.
 
-    `lora_rank` None: all weights are trained. `dtype` None: the one that the files are in.
+    `lora_rank` None: all weights are trained. `dtype` None: the type that the files use.
     """
     try:
         folder, shapes = _settings_and_shapes(name)
@@ -171,7 +172,7 @@ def size_of_policy(
 
 
 def check_fitting_memory(name: str, device: torch.device, demand: list[Term]) -> None:
-    """UsageError with the terms of a supervised training's sum if the device has not that left."""
+    """Raises UsageError with the terms of `demand` if a supervised training does not fit."""
     advice = (
         "lower max_length, set gradient_checkpointing to true or train_type to lora, or choose a"
         " smaller model_name"
@@ -180,7 +181,7 @@ def check_fitting_memory(name: str, device: torch.device, demand: list[Term]) ->
 
 
 def _settings_and_shapes(name: str) -> tuple[Path, dict[str, tuple[int, ...]]]:
-    """The folder with `config.json`, and the shape of every tensor; OSError as loading would."""
+    """The folder with `config.json`, and each tensor's shape. Raises OSError, as loading does."""
     try:
         folder = policy_folder(name, local_files_only=True)
         return folder, read_shapes(folder)
@@ -189,7 +190,7 @@ def _settings_and_shapes(name: str) -> tuple[Path, dict[str, tuple[int, ...]]]:
             raise
     check_hub_has(name)
     folder = download_settings(name)
-    # Not worth asking for the size of what cannot be trained: loading refuses it.
+    # No need to ask for the size of an untrainable policy: loading refuses it.
     architecture_of(name, json.loads((folder / "config.json").read_text()))
     try:
         return folder, hub_shapes(name)
@@ -204,7 +205,7 @@ def _settings_and_shapes(name: str) -> tuple[Path, dict[str, tuple[int, ...]]]:
 
 
 def available_bytes(device: torch.device) -> int:
-    """Memory of the device that this process may still take."""
+    """Memory of the device that this process can still allocate."""
     return _supply(device).available_bytes
 
 
@@ -221,7 +222,7 @@ def size_of_network(
 
     `trains_all`: every weight outside the vision tower is trained, without an adapter.
 
-    `target_modules`: as in `lora_targets`; where one is a regular expression, every layer counts.
+    `target_modules`: as in `lora_targets`; if one is a regular expression, every layer counts.
     """
     text = config.get_text_config()
     head_dim = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
@@ -256,7 +257,7 @@ def _is_adapted(name: str, target_modules: Sequence[str] | None) -> bool:
 
 
 def _may_match(entry: str, name: str) -> bool:
-    """A regular expression is for names of the loaded network, which files may not have."""
+    """Whether `entry` may match. Regular expressions match loaded names, which files may lack."""
     if entry in CHOICES:
         is_expert = entry != "attention" and ".mlp.experts." in name
         return is_expert or re.search(CHOICES[entry], name) is not None
@@ -284,7 +285,7 @@ _ADVICE: Final = (
     " computed again), set gradient_checkpointing to auto or dtype to bfloat16, or choose a smaller"
     " model_name"
 )
-"""Of a run."""
+"""Advice for a run."""
 
 
 def _refuse_excess(

@@ -24,7 +24,7 @@ class CacheShape:
     head_dim: int
 
     def position_bytes(self, dtype: torch.dtype) -> int:
-        """Keys and values of one token."""
+        """Bytes of one token's keys and values."""
         return 2 * self.num_layers * self.num_heads * self.head_dim * dtype.itemsize
 
 
@@ -40,25 +40,25 @@ class Network:
     base: PreTrainedModel
     """The same network without peft's wrapper; its linear layers carry the adapter."""
     processor: Any
-    """Of a policy that sees screens the processor, otherwise the tokenizer."""
+    """The processor of a policy that sees screens, otherwise the tokenizer."""
     base_fingerprint: str
-    """Equal for equal weights of the base."""
+    """Hash that is equal for equal weights of the base."""
     estimated_bytes: int | None = None
-    """Memory that a run needs at most, by arithmetic; None: not known."""
+    """Estimated peak memory of a run; None if unknown."""
 
     @property
     def trains_all(self) -> bool:
-        """Whether all weights are trained, not an adapter of low rank."""
+        """Whether all weights are trained instead of a low-rank adapter."""
         return bool(self.adapted.peft_config["default"].modules_to_save)
 
     @property
     def tokenizer(self) -> Any:
-        """Text to tokens and back."""
+        """The tokenizer."""
         return self.processor.tokenizer if self.architecture.sees_screens else self.processor
 
     @property
     def language_model(self) -> nn.Module:
-        """From embeddings to hidden states."""
+        """The network from embeddings to hidden states."""
         model = self.base.model
         inner: nn.Module = model.language_model if self.architecture.sees_screens else model
         return inner
@@ -82,24 +82,24 @@ class Network:
 
     @property
     def num_weights(self) -> int:
-        """Of the base with its adapter."""
+        """Number of weights of the base with its adapter."""
         return sum(weight.numel() for weight in self.base.parameters())
 
     @property
     def device(self) -> torch.device:
-        """Of the weights."""
+        """Device of the weights."""
         return torch.device(self.base.device)
 
     @property
     def vocabulary(self) -> int:
-        """Logits per position."""
+        """Number of logits per position."""
         return int(self.base.config.get_text_config().vocab_size)
 
     @property
     def max_workers(self) -> int | None:
-        """Threads that may run a pass at the same time; None: any number.
+        """Number of passes that may run concurrently; None: unlimited.
 
-        peft adapts fused experts by changing their module during the pass, which a second pass
+        It is 1 with fused experts: peft changes their module during a pass, which a second pass
         would see.
         """
         has_experts = any(isinstance(module, ParamWrapper) for module in self.adapted.modules())
@@ -112,7 +112,7 @@ class Network:
 
     @property
     def max_context_tokens(self) -> int | None:
-        """Positions that it was made for, in tokens; None: its configuration does not say."""
+        """Maximum context in tokens; None if its configuration does not state it."""
         return getattr(self.base.config.get_text_config(), "max_position_embeddings", None)
 
     @property
@@ -129,13 +129,13 @@ class Network:
 
     @property
     def suppressed_tokens(self) -> tuple[int, ...]:
-        """Image and video placeholders: in a completion they would stand for a missing image."""
+        """Image and video placeholders; in a completion they would refer to a missing image."""
         if not self.architecture.sees_screens:
             return ()
         return int(self.base.config.image_token_id), int(self.base.config.video_token_id)
 
     def positions(self, positions_3BT: Tensor) -> Tensor:
-        """As the language model takes them: [3, B, T], or [B, T] without screens."""
+        """Positions as the language model takes them: [3, B, T], or [B, T] without screens."""
         return positions_3BT if self.architecture.sees_screens else positions_3BT[0]
 
     def trainable(self) -> list[nn.Parameter]:

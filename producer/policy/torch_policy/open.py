@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from producer.policy.torch_policy.server_sampler import ServerSampler
 
 CHECKED_TOKENS: Final = 8
-"""Of the completion that compares the servers' weights with these."""
+"""Length of the completion used to compare the servers' weights with these."""
 
 
 def check_prompts(
@@ -37,9 +37,10 @@ def check_prompts(
     max_tokens: int,
     instructions: Sequence[str],
 ) -> None:
-    """UsageError if an instruction, the screen and a completion exceed the policy's context.
+    """Raises UsageError if an instruction, the screen and a completion exceed the context.
 
-    Also if an instruction contains the image placeholder. Later turns drop the oldest instead.
+    Also if an instruction contains the image placeholder. Only first turns are checked, as later
+    prompts drop their oldest turns.
     """
     grid = _grid(network, settings.screen_px)
     num_tokens = max(
@@ -56,14 +57,14 @@ def check_prompts(
 
 
 def _grid(network: Network, screen_px: tuple[int, int] | None) -> Grid | None:
-    """As many tokens as the screen has; their arrangement is not counted."""
+    """A grid with as many tokens as the screen; their arrangement does not matter here."""
     if network.visual is None or screen_px is None:
         return None
     return Grid(1, num_screen_tokens(network.processor.image_processor, screen_px))
 
 
 def image_scale(images: Any) -> Scale:
-    """The size that the policy's own image processor gives a screenshot."""
+    """Computes the size to which the policy's image processor resizes a screenshot."""
     size = images.size
     return resized(
         images.patch_size * images.merge_size, size["shortest_edge"], size["longest_edge"]
@@ -79,25 +80,25 @@ def open_in_process(
     servers: "SamplingServers | None" = None,
     temperature: float = 1.0,
 ) -> InProcessPolicy:
-    """The policy of these settings.
+    """Open the policy of these settings.
 
-    `learned`: settings of an advantage that the update computes; of a saved adapter its weights are
-    taken too, if there are any. `servers`: sample in place of this process, once a completion at
+    `learned`: settings of an advantage that the update computes; its weights are loaded from a
+    saved adapter if that has them. `servers` sample instead of this process, after a completion at
     `temperature` has shown that they have the same weights; raises as
     `InProcessPolicy.check_servers`.
 
-    NotFoundError if there is no such policy or adapter; UsageError if it cannot be loaded whole,
-    sees no screens although the environment has some, the renderer is unknown, the device is
-    not there, or what `extent` asks for does not fit into its memory or, with one of the
-    `instructions`, into its context (None: not checked).
+    Raises NotFoundError if there is no such policy or adapter. Raises UsageError if the policy
+    cannot be loaded completely, sees no screens although the environment has some, the renderer is
+    unknown, the device does not exist, or the work of `extent` (None: not checked) does not fit
+    into its memory or, with one of the `instructions`, into its context.
     """
     folder, compute, screen_px = settings.folder, settings.compute, settings.screen_px
     if extent is not None and extent.is_training and current_ranks() is not None:
         _check_ranks(learned, settings.lora_dropout)
-    # Updates of all weights are smaller than the steps of bfloat16.
+    # When all weights are trained, updates are smaller than a step of bfloat16.
     dtype = "float32" if settings.trains_all else compute.dtype
     placement = choose_placement(compute.device, dtype)
-    # Adapters of an advantage have the policy's size, and optimisers of their own.
+    # An advantage's adapters have the policy's size and their own optimisers.
     num_adapters = 1 + (0 if learned is None else LEARNED[learned].num_adapters)
     estimated_bytes = (
         None if extent is None else check_memory(settings, extent, placement, num_adapters)
@@ -139,7 +140,7 @@ def open_in_process(
 
 
 def _check_ranks(learned: LearnedSettings | None, lora_dropout: float) -> None:
-    """UsageError for what several processes do not compute as one does."""
+    """Raises UsageError for features that several processes would compute differently from one."""
     for field, is_given in (
         ("advantage", learned is not None),
         ("lora_dropout", lora_dropout > 0),
@@ -162,7 +163,7 @@ def _server_sampler(
 def _first_request(
     instructions: Sequence[str], screen_px: tuple[int, int] | None, temperature: float
 ) -> SampleRequest:
-    """A short first turn of the first task on a blank screen."""
+    """A short first turn of the first task, on a blank screen."""
     instruction = next(iter(instructions), "Try")
     task = Task("check", "check", instruction, None, None, 1, None, None)
     shot = None if screen_px is None else blank_screenshot(screen_px)

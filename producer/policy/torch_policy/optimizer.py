@@ -1,4 +1,4 @@
-"""The optimiser of an update's weights: of the adapter, the value head and the reward model."""
+"""The optimiser of the weights an update trains: adapter, value head and reward model."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from producer.errors import CuaTrainError
 
 
 def make_optimizer(parameters: Sequence[nn.Parameter]) -> torch.optim.AdamW:
-    """AdamW with tinker's betas; each step sets its rate and weight decay."""
+    """AdamW with tinker's betas; each step sets its learning rate and weight decay."""
     return torch.optim.AdamW(parameters, lr=0.0, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.0)
 
 
@@ -20,9 +20,9 @@ def optimizer_step(
     max_gradient_norm: float | None,
     weight_decay: float = 0.0,
 ) -> float:
-    """One step; returns the gradient's global L2 norm before clipping. None: not clipped.
+    """Take one step; returns the gradient's global L2 norm before clipping (None: no clipping).
 
-    CuaTrainError, and no weight is changed, when the norm is not finite.
+    Raises CuaTrainError and changes no weight if the norm is not finite.
     """
     parameters = [item for group in optimizer.param_groups for item in group["params"]]
     norm = float(nn.utils.clip_grad_norm_(parameters, max_gradient_norm or float("inf")))

@@ -1,10 +1,10 @@
 """Packs sequences with common prefixes into one row, as a prefix tree.
 
-A row holds its first sequence in full, and of each later one the suffix after its common prefix
-with the sequence before it. A tree attention mask and the original positions keep hidden states
+A row holds its first sequence in full, and of each later one the suffix after the prefix that it
+shares with the previous one. A tree attention mask and the original positions keep hidden states
 equal to those of separate sequences, up to rounding and without dropout.
 
-Sequences are given by their keys: a number for each token. Axes: B rows, T tokens of the longest.
+A sequence is given by its keys, one number per token. Axes: B rows, T tokens of the longest.
 """
 
 from collections.abc import Sequence
@@ -23,10 +23,10 @@ Indices = NDArray[np.int64]
 
 
 class SharedRow(NamedTuple):
-    """Which sequences share a row."""
+    """The sequences that share a row."""
 
     indices: list[int]
-    """In the row's order; at least one."""
+    """Indices in the order of the row; at least one."""
     num_tokens: int
 
 
@@ -34,16 +34,16 @@ class PackedSequence(NamedTuple):
     """A sequence's placement in its row."""
 
     num_shared: int
-    """Length of the prefix that it shares with the sequence before it."""
+    """Length of the prefix shared with the previous sequence."""
     slots: Indices
-    """Index in the row of each of its tokens."""
+    """Index in the row of each token of the sequence."""
 
 
 def share_keys(keys: Sequence[Indices], max_tokens: int, size: NetworkSize) -> list[SharedRow]:
-    """The sequences in rows of at most `max_tokens` tokens; a longer one has its own.
+    """Group the sequences into rows of at most `max_tokens` tokens; a longer one gets its own row.
 
-    In the order of their keys, a sequence joins the row of the one before it if that is cheaper for
-    a network of this size than a row of its own.
+    In the order of their keys, a sequence joins the previous one's row if, for a network of this
+    size, that is cheaper than a row of its own.
     """
     break_even = _break_even_tokens(size)
     rows: list[SharedRow] = []
@@ -76,24 +76,24 @@ def pack_keys(keys: Sequence[Indices]) -> list[PackedSequence]:
 
 
 def packed_length(packed: Sequence[PackedSequence]) -> int:
-    """Length of the row, in tokens: a shared prefix counts once."""
+    """Length of the row in tokens; a shared prefix counts once."""
     return sum(len(one.slots) - one.num_shared for one in packed)
 
 
 def tree_mask(
     packed: Sequence[Sequence[PackedSequence]], dtype: torch.dtype, device: torch.device
 ) -> Tensor | None:
-    """[B, 1, T, T]: what is added to attention scores. None: no row is shared, so it is causal."""
+    """[B, 1, T, T]: added to attention scores. None if no row is shared and the mask is causal."""
     if all(len(own) == 1 for own in packed):
         return None
     num_tokens = max(packed_length(own) for own in packed)
-    # Padding attends to itself: a row of scores without any number would become NaN.
+    # Padding attends to itself: a row of scores that are all -inf would become NaN.
     attends_BTT = np.eye(num_tokens, dtype=np.bool_)[None].repeat(len(packed), axis=0)
     for attends_TT, own in zip(attends_BTT, packed, strict=True):
         for num_shared, slots in own:
             causal = np.tri(len(slots), dtype=np.bool_)[num_shared:]
             attends_TT[np.ix_(slots[num_shared:], slots)] = causal
-    # As numbers: torch would make a copy of a Boolean mask for each layer, and keep it.
+    # As floats: torch would copy a Boolean mask for each layer and keep the copies.
     attends = to_device(torch.from_numpy(attends_BTT), device)[:, None]
     mask_B1TT = torch.zeros(attends.shape, dtype=dtype, device=device)
     return mask_B1TT.masked_fill_(~attends, -torch.inf)
@@ -102,14 +102,14 @@ def tree_mask(
 def _cost(num_tokens: int, num_sequences: int, break_even: float) -> float:
     """Cost of a row, in tokens through the linear layers.
 
-    A mask makes attention compute all pairs, without one it computes half of them. Padding, and
-    masks for the other rows of the batch, are not counted.
+    With a mask, attention computes all pairs; without one, half of them. Padding, and masks for the
+    other rows of the batch, are not counted.
     """
     pairs = num_tokens**2 / (2 if num_sequences == 1 else 1)
     return num_tokens + pairs / break_even
 
 
 def _break_even_tokens(size: NetworkSize) -> float:
-    """Tokens in a row for which attention costs as much as the linear layers."""
+    """Row length in tokens at which attention costs as much as the linear layers."""
     linear = size.hidden * (2 * size.query + 2 * size.key_value + 3 * size.feed_forward)
     return linear / (2 * size.query)

@@ -15,15 +15,15 @@ _GROUPED_MM_BYTES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where the weights lie, and as what."""
+    """The device and the dtype of the weights."""
 
     device: torch.device
     dtype: torch.dtype | None
-    """None: as they are stored."""
+    """None: the dtype in which they are stored."""
 
 
 def choose_placement(device: str = "auto", dtype: Dtype = "auto") -> Placement:
-    """The device and dtype that the configuration asks for. UsageError names what there is."""
+    """The configured device and dtype. Raises UsageError naming the devices that exist."""
     found = _choose_device(device)
     if dtype == "auto":
         return Placement(found, torch.float32 if found.type == "cpu" else None)
@@ -46,17 +46,17 @@ def _choose_device(device: str) -> torch.device:
 
 
 def to_device(tensor: Tensor, device: torch.device) -> Tensor:
-    """The tensor on the device; the processor does not wait for a copy to an accelerator."""
+    """The tensor on the device; the CPU does not wait for a copy to an accelerator."""
     if device.type != "cuda":
         return tensor.to(device)
     return tensor.pin_memory().to(device, non_blocking=True)
 
 
 def experts_implementation(text_config: Any, dtype: torch.dtype | None) -> str | None:
-    """How transformers multiplies by fused experts of this text configuration; None: its choice.
+    """Implementation of fused experts for this text configuration; None: transformers' default.
 
-    Its choice is torch's grouped_mm, which takes rows of multiples of 16 bytes alone. `dtype` None:
-    as stored, which may be of 2 bytes.
+    The default is torch's grouped_mm, which requires rows of a multiple of 16 bytes. `dtype` None
+    means as stored, which may be 2 bytes per weight.
     """
     width = getattr(text_config, "moe_intermediate_size", None)
     if width is None:

@@ -26,9 +26,9 @@ class Prefilled:
     """A batch of prompts after its prefill."""
 
     logits_BV: Tensor
-    """Of each row's next token."""
+    """Logits of each row's next token."""
     num_cached: list[int]
-    """Cache positions in use per row."""
+    """Number of cache positions in use per row."""
     next_positions: list[int]
     """Rope position of each row's next token."""
 
@@ -50,7 +50,7 @@ def prefill(
 ) -> Prefilled:
     """Run the prompts' new tokens; row b continues after its `num_cached[b]` cached tokens.
 
-    In passes of as many rows as have activations of at most `max_bytes`, and of one at least.
+    Each pass has as many rows as fit into `max_bytes` of activations, and at least one.
     """
     longest = max(len(segment.tokens) for segment in segments)
     token_bytes = size_of_network(network.base.config, network.base.dtype).passing_bytes
@@ -68,7 +68,7 @@ def prefill(
 
 
 def join_prefilled(parts: Sequence[Prefilled]) -> Prefilled:
-    """The rows of all parts."""
+    """Concatenate the rows of all parts."""
     return Prefilled(
         logits_BV=torch.cat([part.logits_BV for part in parts]),
         num_cached=[item for part in parts for item in part.num_cached],

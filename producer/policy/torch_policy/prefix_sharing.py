@@ -1,4 +1,4 @@
-"""Prefix sharing: recorded sequences with a common prefix in one row of a batch (`packed_rows`).
+"""Prefix sharing: packs recorded sequences with a common prefix into one row (`packed_rows`).
 
 Rollouts of a group share the prompt, and the episode until an action or a screenshot differs.
 (LoRA dropout draws one mask for a shared token.)
@@ -36,7 +36,7 @@ TokenRow = Sequence[TokenSequence]
 
 
 def max_pass_tokens(network: Network) -> int:
-    """Padded tokens of one pass of an update."""
+    """Maximum padded tokens of one pass of an update."""
     size = size_of_network(network.base.config, network.base.dtype)
     return pass_tokens(size, network.device.type)
 
@@ -44,20 +44,20 @@ def max_pass_tokens(network: Network) -> int:
 def share_rows(
     network: Network, sequences: Sequence[TokenSequence], max_tokens: int
 ) -> list[SharedRow]:
-    """The sequences, by their content, in rows of at most `max_tokens` tokens (`share_keys`)."""
+    """Group the sequences by content into rows of at most `max_tokens` tokens (`share_keys`)."""
     keys = [_content_ids(sequence, network.image_token) for sequence in sequences]
     return share_keys(keys, max_tokens, size_of_network(network.base.config, network.base.dtype))
 
 
 def num_padded_tokens(network: Network, rows: Sequence[TokenRow]) -> int:
-    """Tokens of the rows, padded to the longest; what the sequences of a row share counts once."""
+    """Tokens of the rows, padded to the longest; a prefix shared within a row counts once."""
     return len(rows) * max(packed_length(_pack_row(network, row)) for row in rows)
 
 
 def sampling_states(network: Network, encoder: ScreenEncoder, rows: Sequence[TokenRow]) -> Tensor:
     """[N, D]: the hidden state that each completion token was drawn from, sequence by sequence.
 
-    One forward pass over the rows.
+    Runs one forward pass over the rows.
     """
     packed = [_pack_row(network, row) for row in rows]
     batch = _input(network, encoder, rows, packed)
@@ -69,8 +69,8 @@ def sampling_states(network: Network, encoder: ScreenEncoder, rows: Sequence[Tok
         for number, (row, own) in enumerate(zip(rows, packed, strict=True))
         for sequence, one in zip(row, own, strict=True)
     ]
-    # A shared state is taken several times. On a processor the gradient of index_select has the
-    # same bits on every run, that of indexing has not.
+    # A shared state is selected several times. On a CPU the gradient of index_select is
+    # bit-identical on every run; that of indexing is not.
     indices = to_device(torch.from_numpy(np.concatenate(slots)), network.device)
     return hidden_BTD.flatten(0, 1).index_select(0, indices)
 
@@ -111,7 +111,7 @@ def _input(
 
 
 def _content_ids(sequence: TokenSequence, image_token: int | None) -> Indices:
-    """A number for each token; for an image's placeholders one that stands for its content."""
+    """A number per token; an image's placeholders get one that identifies its content."""
     keys = np.array(sequence.tokens, dtype=np.int64)
     if not sequence.screenshots:
         return keys
@@ -119,7 +119,7 @@ def _content_ids(sequence: TokenSequence, image_token: int | None) -> Indices:
     begins = is_image & ~np.concatenate([[False], is_image[:-1]])
     refs = [screenshot.ref for screenshot in sequence.screenshots]
     if np.count_nonzero(begins) != len(refs):
-        # Placeholders side by side do not say where an image ends: all of them stand for all.
+        # Adjacent placeholders do not show where an image ends, so all refs are hashed together.
         refs = ["".join(refs)] * np.count_nonzero(begins)
     numbers = np.array([_screen_id(ref) for ref in refs])
     keys[is_image] = numbers[np.cumsum(begins)[is_image] - 1]
@@ -127,5 +127,5 @@ def _content_ids(sequence: TokenSequence, image_token: int | None) -> Indices:
 
 
 def _screen_id(ref: str) -> int:
-    """Below every token's, and equal for equal refs alone."""
+    """A number below every token id, equal only for equal refs."""
     return -1 - int.from_bytes(sha256(ref.encode()).digest()[:7], "big")

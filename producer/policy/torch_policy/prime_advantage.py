@@ -1,9 +1,10 @@
-"""PRIME: an implicit reward model learns from the outcomes, then gives the advantages.
+"""PRIME: an implicit reward model learns from the outcomes, then provides the advantages.
 
-The model is a second adapter on the policy's base, with an optimiser. Its B begins at 0, so that it
-begins at the reference: the base without adapters. It is active inside `active` alone; elsewhere
-the network is the policy. It lies in a folder of its own, which plain peft loads. As in verl's
-recipe (`update: before`), it takes one optimiser step on the batch before its log-ratios are used.
+The model is a second adapter on the policy's base, with its own optimiser. Its B starts at 0, so
+that it starts equal to the reference, the base without adapters. It is active only inside `active`;
+elsewhere the network is the policy. It is saved to a subfolder that plain peft can load. As in
+verl's recipe (`update: before`), it takes one optimiser step on the batch before its log-ratios are
+used.
 
 Axes: B trajectories, T completion tokens of the longest, N completion tokens of one sequence.
 """
@@ -60,9 +61,9 @@ class PrimeAdvantage(LearnedAdvantage):
     own = "'s adapter; use the lora_rank, target_modules and model_name that it was trained with"
 
     def __init__(self, network: Network, seed: int) -> None:
-        """Takes the place of an earlier one; its A is drawn from `seed`.
+        """Replaces an earlier reward model; the adapter's A is drawn from `seed`.
 
-        UsageError for a network whose weights peft adapts once only.
+        Raises UsageError for a network whose weights peft can adapt only once.
         """
         if network.max_workers is not None:
             message = (
@@ -79,7 +80,7 @@ class PrimeAdvantage(LearnedAdvantage):
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Inside the context the network is the reward model; not to be sampled from."""
+        """Inside the context the network is the reward model; do not sample from it."""
         self._network.adapted.set_adapter(REWARD_ADAPTER)
         try:
             yield
@@ -93,10 +94,10 @@ class PrimeAdvantage(LearnedAdvantage):
         sequences: Sequence[TrainingSequence],
         lend: Lend | None,
     ) -> list[TrainingSequence]:
-        """As of `LearnedAdvantage`, after one step of the reward model.
+        """See `LearnedAdvantage`; takes one step of the reward model first.
 
-        Log-probs are those of temperature 1, whatever the policy's. A rollout without tokens is in
-        no group. Without sequences nothing changes.
+        Log-probs are computed at temperature 1, whatever the policy's. A rollout without tokens
+        belongs to no group. Without sequences nothing changes.
         """
         del lend
         settings = passes.settings.learned_advantage
@@ -134,7 +135,7 @@ class PrimeAdvantage(LearnedAdvantage):
         ]
 
     def _own_passes(self, passes: UpdatePasses) -> UpdatePasses:
-        """Passes of the reward model: the gradient of a weighted sum of log-probs."""
+        """Passes of the reward model, with the gradient of a weighted sum of log-probs."""
         changes = {
             "loss_fn": "reinforce",
             "loss_aggregation": "sum",
@@ -156,7 +157,7 @@ class PrimeAdvantage(LearnedAdvantage):
         weights: Sequence[Tensor],
         settings: PrimeSettings,
     ) -> float:
-        """One optimiser step on the gradient of the weighted log-probs; its norm."""
+        """Take one optimiser step on the weighted log-probs; returns the gradient norm."""
         weighted = [
             replace(item, advantages_N=-weights_N)
             for item, weights_N in zip(sequences, weights, strict=True)
@@ -174,10 +175,10 @@ class PrimeAdvantage(LearnedAdvantage):
     ) -> LearnedAdvantages:
         """Measurements of the reward model.
 
-        `loss` and `accuracy` are of its outcomes before its step, mean over trajectories: the
-        cross-entropy in nats, and the share it predicts, a positive sum of log-ratios standing for
-        a right answer. `reward_mean` is of the process rewards after its step, over the tokens;
-        `gradient_norm` before clipping.
+        `loss` and `accuracy` measure its predictions of the outcomes before its step, averaged over
+        trajectories: the cross-entropy in nats, and the share predicted correctly, where a positive
+        sum of log-ratios predicts a right answer. `reward_mean` is the mean process reward per
+        token after its step; `gradient_norm` is before clipping.
         """
         return LearnedAdvantages(
             mean_advantages(sequences, num_trajectories),
@@ -186,15 +187,15 @@ class PrimeAdvantage(LearnedAdvantage):
         )
 
     def weights(self) -> dict[str, Tensor]:
-        """By their names in files."""
+        """Weights by their names in files."""
         return adapter_weights(self._network.adapted, REWARD_ADAPTER)
 
     def set_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """Take weights of these names and shapes."""
+        """Set weights with these names and shapes."""
         load_adapter_weights(self._network.adapted, dict(weights), REWARD_ADAPTER)
 
     def save(self, folder: Path) -> None:
-        """Write it in PEFT's layout into a folder of its own in `folder`, synced."""
+        """Write the adapter in PEFT's layout to its subfolder of `folder`, synced."""
         save_adapter(folder, self._network, REWARD_ADAPTER)
 
 

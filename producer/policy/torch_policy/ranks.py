@@ -1,7 +1,7 @@
-"""Several processes that learn together, as torchrun starts them: data parallelism of updates.
+"""Several processes that learn together, started by torchrun: data parallelism of updates.
 
-Rank 0 trains: it samples, records and saves. The others hold the same network, and for each update
-compute the gradients of their share of its sequences. All ranks then take the same optimiser step
+Rank 0 trains: it samples, records and saves. The other ranks hold the same network and compute the
+gradients of their share of each update's sequences. All ranks then take the same optimiser step
 with the sum, so that their weights stay equal.
 """
 
@@ -24,7 +24,8 @@ from producer.policy.learner import Learner, Trajectory
 logger = logging.getLogger(__name__)
 
 TIMEOUT: Final = timedelta(days=2)
-"""The other ranks wait while rank 0 collects rollouts; a rank that dies is noticed at once."""
+"""Long, because the other ranks wait while rank 0 collects rollouts; a dead rank is noticed at
+once."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -32,7 +33,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Files of the training state that rank 0 has now."""
+    """Files of rank 0's current training state."""
 
     files: Mapping[str, bytes] = field(repr=False)
 
@@ -46,14 +47,14 @@ class Update:
 
 
 class Ranks:
-    """The processes of torchrun. CuaTrainError from every method when one of them has died."""
+    """The processes of torchrun. Every method raises CuaTrainError if one of them has died."""
 
     def __init__(self) -> None:
         self.rank = dist.get_rank()
         self.size = dist.get_world_size()
 
     def share(self, items: Sequence[Item]) -> list[Item]:
-        """This rank's items."""
+        """This rank's share of the items."""
         return list(items[self.rank :: self.size])
 
     def joined(
@@ -64,23 +65,23 @@ class Ranks:
         return [parts[row % self.size][row // self.size] for row in range(len(items))]
 
     def send(self, message: object) -> None:
-        """From rank 0 to the others, which `receive` it."""
+        """Send a message from rank 0 to the others, which `receive` it."""
         self._collective(lambda: dist.broadcast_object_list([message], src=0))
 
     def receive(self) -> object:
-        """What rank 0 sends next."""
+        """The next message from rank 0."""
         box: list[object] = [None]
         self._collective(lambda: dist.broadcast_object_list(box, src=0))
         return box[0]
 
     def gather(self, value: Result) -> list[Result]:
-        """The value of every rank, on every rank."""
+        """Every rank's value, on every rank."""
         values: list[Any] = [None] * self.size
         self._collective(lambda: dist.all_gather_object(values, value))
         return values
 
     def sum_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
-        """Each parameter's `.grad` becomes the sum over the ranks; None where no rank has one."""
+        """Replace each `.grad` by its sum over the ranks; None if no rank has a gradient."""
         has_one = torch.tensor([float(item.grad is not None) for item in parameters])
         gradients = [
             (torch.zeros_like(item) if item.grad is None else item.grad).detach().float().flatten()
@@ -105,7 +106,7 @@ class Ranks:
 
 
 def current_ranks() -> Ranks | None:
-    """Those that `join` joined; None: this process learns alone."""
+    """The ranks that `join` joined; None if this process learns alone."""
     return Ranks() if dist.is_available() and dist.is_initialized() else None
 
 
@@ -117,7 +118,7 @@ def join(local_rank: int) -> None:
 
 
 def leave() -> None:
-    """End the group; rank 0 tells the others, which then return from `follow`."""
+    """End the group; rank 0 tells the others, whose `follow` then returns."""
     ranks = current_ranks()
     if ranks is None:
         return
@@ -130,7 +131,7 @@ def leave() -> None:
 
 
 def state_of(policy: Learner) -> State:
-    """What `State` sends of the policy."""
+    """The files of the policy's state, for `State`."""
     with TemporaryDirectory() as folder:
         policy.save_state(Path(folder))
         return State({path.name: path.read_bytes() for path in Path(folder).iterdir()})

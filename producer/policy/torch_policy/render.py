@@ -1,8 +1,8 @@
 """Renders episodes as tokens with the policy's own chat template, and computes rope positions.
 
-Turn 1 renders as instruction and first screen; a later turn as whatever the template puts between
-two answers, with a new screen. Turns are appended to the sampled tokens and never rendered again,
-so every prompt extends the turn before token by token. Knows no weights.
+Turn 1 renders as the instruction and the first screen; a later turn as what the template puts
+between two answers, with a new screen. Turns are appended to the sampled tokens and never rendered
+again, so every prompt extends the previous turn token by token. Knows no weights.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ class Grid:
 
     @property
     def num_tokens(self) -> int:
-        """Placeholders that the screen takes in a prompt."""
+        """Number of placeholders for the screen in a prompt."""
         return self.rows * self.columns
 
 
@@ -38,9 +38,9 @@ class Renderer:
     def __init__(
         self, processor: Any, image_token: int | None, system_prompt: str | None = None
     ) -> None:
-        """`processor` is a processor, or without an `image_token` a tokenizer.
+        """`processor` is a processor, or a tokenizer if there is no `image_token`.
 
-        UsageError if its chat template does not append.
+        Raises UsageError if its chat template does not append.
         """
         self._processor = processor
         self._tokenizer = processor if image_token is None else processor.tokenizer
@@ -60,7 +60,7 @@ class Renderer:
     def first_turn(self, instruction: str, grid: Grid | None, text: str | None = None) -> list[int]:
         """The whole prompt of turn 1: the instruction, the environment's text, its screen.
 
-        UsageError if a text contains the image placeholder.
+        Raises UsageError if a text contains the image placeholder.
         """
         said = instruction if text is None else f"{instruction}\n\n{text}"
         if text is not None or grid is None:
@@ -72,8 +72,8 @@ class Renderer:
     def next_turn(self, grid: Grid | None, *, stopped: bool, text: str | None = None) -> list[int]:
         """The tokens between an answer and the next one, with the environment's text and screen.
 
-        They begin with the end token unless the answer has `stopped` with one already. UsageError
-        if the text contains the image placeholder.
+        They begin with the end token unless the answer has `stopped` with one already. Raises
+        UsageError if the text contains the image placeholder.
         """
         if text is None and grid is not None:
             return self._expand_image(self._after_stop if stopped else self._after_length, grid)
@@ -83,9 +83,9 @@ class Renderer:
         )
 
     def dialogue(self, messages: Sequence[dict[str, Any]], grids: Sequence[Grid]) -> list[int]:
-        """The prompt of a whole dialogue, after `system_prompt`; `grids`: of its images, in order.
+        """The prompt of a whole dialogue after `system_prompt`; `grids` of its images, in order.
 
-        UsageError if the messages have another number of images.
+        Raises UsageError if the number of images in the messages differs.
         """
         tokens = self.tokens(self._text([*messages]))
         num_images = 0 if self._image_token is None else tokens.count(self._image_token)
@@ -144,7 +144,7 @@ class Renderer:
         return between
 
     def tokens(self, text: str) -> list[int]:
-        """Of a text as it is."""
+        """Tokens of the text, without a template."""
         return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _expand_image(self, tokens: list[int], grid: Grid | None) -> list[int]:
@@ -166,8 +166,8 @@ def rope_positions(
 ) -> tuple[Positions, int]:
     """Positions of `tokens` from `start` on, and the position of the token after them.
 
-    Text counts up by one. An image's tokens are at (start, start + row, start + column), and the
-    count then advances by max(rows, columns).
+    Text positions count up by one. An image's tokens are at (start, start + row, start + column),
+    and the count then advances by max(rows, columns).
     """
     parts: list[Positions] = []
     remaining = iter(grids)

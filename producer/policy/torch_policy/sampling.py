@@ -1,12 +1,12 @@
 """Samples completions for a batch of prompts: one prefill, then token by token.
 
-Each row has its own uniform numbers, seeded by its request, and samples by inverting its cumulative
-distribution. A completion therefore depends on its request alone, up to rounding: matrix products
-of another batch size differ by about 1e-6 of a log-prob, so a uniform number that close to a
-boundary may pick the neighbouring token. Greedy ties have the same caveat.
+Each row has its own uniform random numbers, seeded by its request, and samples by inverting its
+cumulative distribution. A completion therefore depends only on its request, up to rounding: with
+another batch size, matrix products change log-probs by about 1e-6, so a uniform number that close
+to a boundary may select the neighbouring token. The same applies to ties in greedy decoding.
 
-A batch is decoded in parts; equal prompts are prefilled once, and of a large network also what
-several prompts begin with.
+A batch is decoded in parts. Equal prompts are prefilled once; with a large network, so are common
+prefixes of several prompts.
 
 Axes: B rows, T new tokens, V vocabulary, K blocks of W tokens.
 """
@@ -36,8 +36,8 @@ from producer.policy.torch_policy.prefill import Prefilled, prefill
 from producer.policy.torch_policy.shared_prefill import prefill_groups, sort_by_beginning
 
 BLOCK: Final = 512
-"""Tokens whose probabilities are added up one by one; about the root of the largest vocabularies,
-and more than the small policy's 398."""
+"""Number of tokens whose probabilities are added up one by one: about the square root of the
+largest vocabularies, and more than the small policy's 398."""
 _BELOW_ONE: Final = 1 - 2**-53
 """The largest uniform number."""
 
@@ -47,12 +47,12 @@ class SamplingParameters:
     """How a row is sampled."""
 
     temperature: float
-    """0: greedy."""
+    """0 means greedy decoding."""
     max_tokens: int
     seed: int
-    """Key of the row's uniform numbers; not negative."""
+    """Key of the row's uniform random numbers; >= 0."""
     top_p: float = 1.0
-    """Probability of the tokens that may be drawn, likeliest first."""
+    """Cumulative probability of the likeliest tokens that may be drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,26 +66,26 @@ class SampledCompletion:
 
 @dataclass(frozen=True, slots=True)
 class DecodedBatch:
-    """Completions with the caches that continue them, row by row."""
+    """Completions of the rows, with caches to continue them."""
 
     completions: list[SampledCompletion]
     prefilled: Prefilled
-    """Before the completions."""
+    """State before the completions."""
     cache: WorkingCache
-    """After the completions; lacks each row's last token."""
+    """Cache after the completions; lacks each row's last token."""
 
 
 class ComputedRows:
-    """The rows of a batch that are still computed: the first ones of its cache."""
+    """The rows of a batch that are still being decoded, kept at the front of its cache."""
 
     def __init__(self, cache: WorkingCache, num_rows: int) -> None:
         self._whole = self.cache = cache
         self.rows_B = torch.arange(num_rows, device=cache.kv_B2LHCD.device)
-        """Whose caches `cache` has, in its order."""
+        """Original indices of the rows in `cache`, in its order."""
         self._swaps: list[tuple[int, int]] = []
 
     def keep(self, running_B: Tensor) -> None:
-        """From now on only these rows, which are among those computed."""
+        """Continue with only these rows, which are among the current ones."""
         places = running_B[self.rows_B].nonzero()[:, 0].tolist()
         for to, at in enumerate(places):
             if to != at:
@@ -95,7 +95,7 @@ class ComputedRows:
         self.cache = WorkingCache(self._whole.kv_B2LHCD[: len(places)])
 
     def put_back(self) -> None:
-        """Order the whole cache as at the beginning."""
+        """Restore the original order of the whole cache."""
         for to, at in reversed(self._swaps):
             self._swap(to, at)
         self._swaps.clear()
@@ -113,7 +113,7 @@ def decode(
 ) -> DecodedBatch:
     """Sample every row until an end token or its `max_tokens`. Writes to `cache`.
 
-    Of a large network, rows that have ended are left out once they are half of those computed.
+    With a large network, finished rows are left out once they are half of those computed.
     """
     device = network.device
     num_rows = len(parameters)
@@ -215,7 +215,7 @@ def _nucleus(logprobs_BV: Tensor, top_p_B: Tensor) -> Tensor:
 
 
 def _in_blocks(logprobs_BV: Tensor, suppressed: Sequence[int]) -> Tensor:
-    """[B, K, W] with probability 0 for suppressed tokens and to fill the last block."""
+    """[B, K, W], with probability 0 for suppressed tokens and the padding of the last block."""
     num_rows, size = logprobs_BV.shape
     width = min(size, BLOCK)
     num_blocks = math.ceil(size / width)
@@ -228,8 +228,8 @@ def _in_blocks(logprobs_BV: Tensor, suppressed: Sequence[int]) -> Tensor:
 def _draw(logprobs_BKW: Tensor, uniforms_B: Tensor) -> Tensor:
     """The first token whose cumulative probability exceeds the uniform number's share of the sum.
 
-    Finds the block of tokens first and the token in it second, so that only one block's
-    probabilities are added up one by one.
+    Finds the block first and then the token in it, so that only one block's probabilities are added
+    up one by one.
     """
     num_rows, num_blocks, width = logprobs_BKW.shape
     rows_B = torch.arange(num_rows, device=logprobs_BKW.device)
@@ -242,7 +242,7 @@ def _draw(logprobs_BKW: Tensor, uniforms_B: Tensor) -> Tensor:
 
 
 def _locate(cumulative_BK: Tensor, uniforms_B: Tensor) -> tuple[Tensor, Tensor]:
-    """The index in which each uniform number falls, and how far into it, in [0, 1)."""
+    """The index that each uniform number falls into, and the fraction within it, in [0, 1)."""
     target_B1 = uniforms_B[:, None] * cumulative_BK[:, -1:]
     index_B1 = (cumulative_BK <= target_B1).sum(dim=-1, keepdim=True)
     upper_B1 = cumulative_BK.gather(1, index_B1)
@@ -256,18 +256,18 @@ def _uniforms(seed: int, num: int) -> np.ndarray[tuple[int], np.dtype[np.float64
 
 
 ROWS_PER_PART = 64
-"""Rows that are decoded together, where a network is decoded in parts. The number of parts must not
-follow the number of cores: a batch of another size changes the last bits."""
+"""Rows decoded together if a network decodes in parts. The number of parts must not depend on the
+number of cores, because another batch size changes the last bits."""
 MIN_PARTS = 2
-"""Of a batch of at least two prompts: two parts cost 1.1 times one on one core, four 1.4 times
-(docs/decisions/same-seed.md)."""
+"""Minimum number of parts for at least two prompts. On one core, two parts cost 1.1 times as much
+as one, and four 1.4 times (docs/decisions/same-seed.md)."""
 
 
 class Decoder:
     """Samples completions of prompts from a network and the caches of its episodes.
 
-    Called from one thread, without gradients. On a processor the same batches give the same bits,
-    on however many cores.
+    Called from one thread, without gradients. On a CPU the same batches give the same bits,
+    whatever the number of cores.
     """
 
     def __init__(self, network: Network, caches: EpisodeCaches, compute: ComputeSettings) -> None:
@@ -279,7 +279,7 @@ class Decoder:
     def decode(
         self, prompts: Sequence[Prompt], parameters: Sequence[SamplingParameters]
     ) -> Iterator[tuple[list[int], DecodedBatch]]:
-        """Parts of the batch as they are done: their rows' indices, and what was decoded."""
+        """Yield the parts as they are done: row indices, and the decoded batch."""
         num_parts = max(
             self._num_parts(len(prompts)), self._num_parts_in_memory(prompts, parameters)
         )
@@ -296,7 +296,7 @@ class Decoder:
     def _num_parts_in_memory(
         self, prompts: Sequence[Prompt], parameters: Sequence[SamplingParameters]
     ) -> int:
-        """Parts whose working caches keep within the bound of the episodes' caches."""
+        """Number of parts such that their working caches stay within `kv_cache_bytes`."""
         if self._compute.kv_cache_bytes is None:
             return 1
         longest = max(
@@ -307,14 +307,14 @@ class Decoder:
         return math.ceil(len(prompts) / max(1, self._compute.kv_cache_bytes // row_bytes))
 
     def _num_parts(self, num_rows: int) -> int:
-        """A function of the network and of `num_rows` alone."""
+        """Depends only on the network and on `num_rows`."""
         if self._num_weights > SMALL_WEIGHTS or self._network.device.type != "cpu":
             return 1
         return max(MIN_PARTS, math.ceil(num_rows / ROWS_PER_PART))
 
     def _decode(self, prompts: list[Prompt], parameters: list[SamplingParameters]) -> DecodedBatch:
         distinct = list({prompt.digest: prompt for prompt in reversed(prompts)}.values())
-        # A small network's pass costs little beside what every pass costs.
+        # A small network computes little in a pass compared with the pass's fixed cost.
         is_large = self._num_weights > SMALL_WEIGHTS
         if is_large:
             distinct = sort_by_beginning(distinct)

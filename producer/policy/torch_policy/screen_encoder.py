@@ -1,11 +1,12 @@
 """Encodes screenshots with the vision tower and caches their features by the PNG's hash.
 
-The tower is frozen, so a screen's features never change. They must also not depend on what is
-encoded in the same batch, which depends on the cache and so on restarts: matrix products round
-differently for another number of rows. Every call for a grid therefore has the same shape.
+The tower is frozen, so a screen's features never change. They must not depend on the rest of the
+batch either, since that depends on the cache and so on restarts, and matrix products round
+differently for another number of rows. All calls for a grid therefore have the same shape.
 
-The cache is bounded in bytes: a screen takes 30 KB for the small policy and 83 MB for 1080 x 2400
-pixels in Qwen3-VL-2B (2,550 image tokens x 2,048 dimensions x 4 bytes, four times with deepstack).
+The cache is bounded in bytes: a screen takes 30 KB with the small policy, and 83 MB with 1080 x
+2400 pixels in Qwen3-VL-2B (2,550 image tokens x 2,048 dimensions x 4 bytes, four times with
+deepstack).
 
 Axes: S screens, N image tokens, C patch values, D text dimension, L deepstack layers.
 """
@@ -31,18 +32,18 @@ from schemas.blobs import BlobRef
 
 @dataclass(frozen=True, slots=True)
 class ScreenFeatures:
-    """One screen as input of the language model."""
+    """One screen as input to the language model."""
 
     ref: BlobRef
-    """Of its PNG."""
+    """Ref of its PNG."""
     grid: Grid
     features_ND: Tensor
     deepstack_LND: Tensor
-    """Added after the first L layers; L is 0 without deepstack."""
+    """Features added after the first L layers; L is 0 without deepstack."""
 
     @property
     def num_bytes(self) -> int:
-        """Of the features' memory, that of tensors which they are views of included."""
+        """Memory of the features, including that of tensors they are views of."""
         storages = {
             tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes()
             for tensor in (self.features_ND, self.deepstack_LND)
@@ -51,32 +52,32 @@ class ScreenFeatures:
 
 
 class ScreenCache:
-    """Least recently used first out. Not thread-safe."""
+    """A cache that evicts the least recently used screen. Not thread-safe."""
 
     def __init__(self, max_bytes: int) -> None:
-        """0: keeps nothing."""
+        """`max_bytes` 0 keeps nothing."""
         self._max_bytes = max_bytes
         self._num_bytes = 0
         self._screens: OrderedDict[BlobRef, ScreenFeatures] = OrderedDict()
 
     def __len__(self) -> int:
-        """Screens kept."""
+        """Number of screens kept."""
         return len(self._screens)
 
     @property
     def num_bytes(self) -> int:
-        """Of all features kept; never above the bound."""
+        """Size of all features kept; never above the limit."""
         return self._num_bytes
 
     def get(self, ref: BlobRef) -> ScreenFeatures | None:
-        """The screen's features, now the most recently used; None if they are not kept."""
+        """The screen's features, now the most recently used; None if not cached."""
         screen = self._screens.get(ref)
         if screen is not None:
             self._screens.move_to_end(ref)
         return screen
 
     def put(self, screen: ScreenFeatures) -> None:
-        """Keep the screen in place of the least recently used. One above the bound is not kept."""
+        """Cache the screen, evicting the least recently used; ignores one larger than the cache."""
         if screen.ref in self._screens or screen.num_bytes > self._max_bytes:
             return
         while self._num_bytes + screen.num_bytes > self._max_bytes:
@@ -87,9 +88,9 @@ class ScreenCache:
 
 
 PATCHES_PER_CALL: Final = 512
-"""Patches that one call of the tower may have, for more than one screen: 8 screens of the small
-policy, and one of a phone's full resolution. It bounds the call's memory whatever the batch. Calls
-of one screen cost the small policy twice as much, 7.2 instead of 3.6 CPU-ms a screen."""
+"""Maximum patches per call of the tower, unless it has a single screen: 8 screens of the small
+policy, or one of a phone's full resolution. This limits a call's memory whatever the batch. With
+one screen per call the small policy takes twice as long, 7.2 instead of 3.6 CPU-ms per screen."""
 
 
 class ScreenEncoder:
@@ -101,10 +102,10 @@ class ScreenEncoder:
     def __init__(
         self, visual: nn.Module | None, processor: Any, max_cached_bytes: int | None = None
     ) -> None:
-        """Keeps features of at most `max_cached_bytes`; what does not fit is encoded again.
+        """Caches features up to `max_cached_bytes`; what does not fit is encoded again.
 
-        None: `SCREEN_CACHE_BYTES`. `visual` None: a policy without screens; no screenshots are ever
-        passed.
+        `max_cached_bytes` None means `SCREEN_CACHE_BYTES`. `visual` None is for a policy without
+        screens, which never gets screenshots.
         """
         self._visual: Any = visual or nn.Identity()
         parameter = next(self._visual.parameters(), torch.zeros(0))
@@ -116,7 +117,7 @@ class ScreenEncoder:
         self._lock = threading.Lock()
 
     def encode(self, screenshots: Sequence[Screenshot]) -> list[ScreenFeatures]:
-        """Features of each, in order."""
+        """Features of each screenshot, in order."""
         by_ref = {screenshot.ref: screenshot for screenshot in screenshots}
         with self._lock:
             encoded = self._encode_missing(by_ref)
@@ -135,7 +136,7 @@ class ScreenEncoder:
         return encoded
 
     def _calls(self, screenshots: Sequence[Screenshot]) -> list[list[Screenshot]]:
-        """The screenshots in groups of one size, as many as one call takes."""
+        """The screenshots grouped by size, with as many per group as one call takes."""
         by_size: dict[tuple[int, int], list[Screenshot]] = {}
         for screenshot in screenshots:
             size = Image.open(io.BytesIO(screenshot.png)).size
@@ -152,7 +153,7 @@ class ScreenEncoder:
 
     @torch.no_grad()
     def _run_tower(self, screenshots: Sequence[Screenshot]) -> list[ScreenFeatures]:
-        """Features of screenshots of one size; repeats the last one up to the call's shape."""
+        """Features of equally sized screenshots; repeats the last one to fill the call's shape."""
         images = [Image.open(io.BytesIO(shot.png)).convert("RGB") for shot in screenshots]
         width_px, height_px = images[0].size
         pixels = self._processor(images=images, return_tensors="pt")
@@ -175,7 +176,7 @@ class ScreenEncoder:
 
 
 def num_screen_tokens(image_processor: Any, screen_px: tuple[int, int]) -> int:
-    """Image tokens of a screen of this width and height."""
+    """Number of image tokens for a screen of this width and height."""
     width_px, height_px = screen_px
     patches = image_processor.get_number_of_image_patches(height_px, width_px, {})
     return int(patches) // int(image_processor.merge_size) ** 2
@@ -189,7 +190,7 @@ def _deepstack(output: Any, features_SND: Tensor) -> Tensor:
 
 
 def blank_screenshot(screen_px: tuple[int, int]) -> Screenshot:
-    """Grey, of this width and height."""
+    """A grey screenshot of this width and height."""
     buffer = io.BytesIO()
     Image.new("RGB", screen_px, "grey").save(buffer, "PNG")
     return Screenshot(buffer.getvalue(), *screen_px)

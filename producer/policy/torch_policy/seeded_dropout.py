@@ -1,8 +1,8 @@
-"""Dropout of LoRA adapters, drawn from a seed that the pass names.
+"""Dropout of LoRA adapters, drawn from a seed that the pass provides.
 
-torch's own dropout draws from one generator for all threads, so passes that run in parallel would
-get masks by who comes first. Here a mask is a function of the pass's seed, the module's number and
-the input's shape: the same bits on any number of cores, when a layer is computed again (gradient
+torch's own dropout draws from one generator for all threads, so the masks of parallel passes would
+depend on their timing. Here a mask depends only on the pass's seed, the module's number and the
+input's shape. It has the same bits on any number of cores, when a layer is recomputed (gradient
 checkpointing), and after a resume. Without a seed (sampling, measuring) nothing is dropped.
 """
 
@@ -21,21 +21,21 @@ from producer.seeds import derived_seed
 
 
 class _Seed(threading.local):
-    """Of the pass that runs on this thread; None: nothing is dropped."""
+    """Seed of the pass on this thread; None: nothing is dropped."""
 
     value: int | None = None
 
 
 _ON_THREAD: Final = _Seed()
 _LATEST: Final[list[int | None]] = [None]
-"""Of the only pass on an accelerator, whose backward pass runs on threads of torch's own."""
+"""Seed of the only pass on an accelerator, whose backward pass runs on torch's own threads."""
 
 
 @contextmanager
 def dropout_drawn_from(seed: int | None) -> Iterator[None]:
-    """Inside the context this thread's passes drop by `seed`; None: not at all.
+    """Inside the context, this thread's passes draw dropout from `seed`; None: no dropout.
 
-    It must enclose the backward pass, which may compute layers again.
+    It must enclose the backward pass, which may recompute layers.
     """
     before, latest = _ON_THREAD.value, _LATEST[0]
     _ON_THREAD.value = _LATEST[0] = seed
@@ -49,13 +49,13 @@ class SeededDropout(nn.Module):
     """Sets values to 0 with probability `p` and scales the others by 1 / (1 - p)."""
 
     def __init__(self, p: float, number: int) -> None:
-        """`number`: of the module in its network; each draws masks of its own."""
+        """`number` identifies the module in its network; each module draws its own masks."""
         super().__init__()
         self.p = p
         self.number = number
 
     def forward(self, values: Tensor) -> Tensor:
-        """The values themselves outside `dropout_drawn_from`."""
+        """Apply dropout; returns `values` unchanged outside `dropout_drawn_from`."""
         seed = _ON_THREAD.value if values.device.type == "cpu" else _LATEST[0]
         if seed is None:
             return values
@@ -68,7 +68,7 @@ class SeededDropout(nn.Module):
 def seed_dropout(adapted: PeftModel, p: float) -> None:
     """Let every adapted layer drop its adapter's input with probability `p`.
 
-    UsageError for fused experts, whose adapters take no dropout.
+    Raises UsageError for fused experts, whose adapters do not support dropout.
     """
     if p == 0:
         return

@@ -1,9 +1,9 @@
-"""Has servers sample for the network that learns here, and checks that they have the same weights.
+"""Has servers sample for the network trained here, and checks that they have the same weights.
 
-A prompt without screenshots is sent as tokens. One with screenshots is sent as messages, since
-servers take images nowhere else, and the answer says which tokens the server made of them. Where
-those differ from ours (a sampled word may have two spellings in tokens), the turn is recorded with
-the server's prompt, so that what is trained on is always what was sampled from.
+A prompt without screenshots is sent as tokens. One with screenshots is sent as messages, the only
+form in which servers accept images, and the answer contains the tokens that the server made of it.
+If those differ from ours (the text of a sampled word may have two tokenisations), the turn is
+recorded with the server's prompt, so that training always uses the prompt that was sampled from.
 """
 
 from collections.abc import Sequence
@@ -31,12 +31,12 @@ from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.state import save_checkpoint
 
 MAX_GAP: Final = 0.25
-"""Mean |difference of log-probs|, nats, that another kernel or dtype may make: in bfloat16 it was
-0.007 (largest 0.03). Other weights differ by more than 1."""
+"""Largest mean |difference of log-probs|, nats, attributed to another kernel or dtype: in bfloat16
+it was 0.007 (largest 0.03). Other weights differ by more than 1."""
 
 
 class ServerSampler:
-    """Samples from servers by the network's current adapter. Not thread-safe."""
+    """Samples from servers with the network's current adapter. Not thread-safe."""
 
     def __init__(
         self, servers: SamplingServers, network: Network, system_prompt: str | None
@@ -53,14 +53,14 @@ class ServerSampler:
     def sample(
         self, requests: Sequence[SampleRequest], prompts: Sequence[Prompt], version: int
     ) -> list[SampledTokens | ChatFailedError]:
-        """One completion per request, by the weights of `version`. Raises as `publish`."""
+        """One completion per request, with the weights of `version`. Raises as `publish`."""
         self.publish(version)
         asked = [self._request(*pair) for pair in zip(requests, prompts, strict=True)]
         answers = self._servers.complete(asked)
         return [self._tokens(*pair) for pair in zip(prompts, answers, strict=True)]
 
     def publish(self, version: int) -> SamplingServers:
-        """The servers, which have the weights of `version` then. Raises as their `publish`."""
+        """The servers, once they have the weights of `version`. Raises as their `publish`."""
         if self._published_version != version:
             self._servers.publish(self._save)
             self._published_version = version
@@ -70,7 +70,7 @@ class ServerSampler:
     def check_gap(
         self, encoder: ScreenEncoder, request: SampleRequest, tokens: SampledTokens
     ) -> None:
-        """UsageError if log-probs of a first turn are not those of the network here."""
+        """Raises UsageError if log-probs of a first turn differ from those of the local network."""
         (sequence,) = join_turns([(request.screenshot, tokens)])
         states = completion_states(self._network, encoder, [[sequence]])
         ours_N = state_logprobs(self._network, states, request.temperature or 1.0)
@@ -122,9 +122,9 @@ class ServerSampler:
 
 
 def _expanded(theirs: Sequence[int], ours: Sequence[int], image: int | None) -> list[int]:
-    """The server's prompt with a placeholder for each image token, as ours has.
+    """The server's prompt with as many placeholders per image as ours.
 
-    Some servers return one placeholder for an image.
+    Some servers return one placeholder per image.
     """
     if image is None or image not in theirs:
         return list(theirs)

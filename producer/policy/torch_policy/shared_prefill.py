@@ -1,9 +1,9 @@
-"""Prefills prompts of which several begin alike: the common beginning is computed once.
+"""Prefills prompts of which several have a common prefix; each prefix is computed once.
 
 Questions about one database share its schema, which is most of their prompts. The prompts are
-sorted, divided into neighbours that begin alike, and each group's beginning is copied from its
-first row's cache to the others'. Only text is shared: a prompt with screens, or with tokens in a
-cache already, is prefilled by itself.
+sorted and divided into groups of neighbours with a common prefix, which is copied from the cache of
+each group's first row to the others'. Only text is shared: a prompt with screens, or with cached
+tokens, is prefilled alone.
 """
 
 from collections.abc import Sequence
@@ -16,25 +16,25 @@ from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.prefill import Prefilled, join_prefilled, prefill
 
 PASS_TOKENS: Final = 64
-"""Another forward pass costs about as much as so many tokens: it reads all weights."""
+"""Cost of another forward pass, in tokens: it reads all weights."""
 
 
 class PrefixGroup(NamedTuple):
-    """Neighbouring prompts that begin alike."""
+    """Neighbouring prompts with a common prefix."""
 
     start: int
     stop: int
     num_shared: int
-    """Tokens that all of them begin with; each has at least one more."""
+    """Length of the common prefix; each prompt has at least one more token."""
 
 
 def sort_by_beginning(prompts: Sequence[Prompt]) -> list[Prompt]:
-    """Prompts that begin alike become neighbours; those that share nothing come first."""
+    """Sort, so that prompts with a common prefix are adjacent; unshareable ones come first."""
     return sorted(prompts, key=_shareable)
 
 
 def prefill_groups(network: Network, cache: WorkingCache, prompts: Sequence[Prompt]) -> Prefilled:
-    """As `prefill` of the prompts, which are sorted: what several begin with is computed once."""
+    """As `prefill` for sorted prompts; computes each common prefix once."""
     parts = []
     for start, stop, num_shared in find_groups([_shareable(prompt) for prompt in prompts]):
         own = prompts[start:stop]
@@ -55,16 +55,16 @@ def prefill_groups(network: Network, cache: WorkingCache, prompts: Sequence[Prom
 
 
 def find_groups(prompts: Sequence[Sequence[int]]) -> list[PrefixGroup]:
-    """The division of sorted prompts into neighbours that saves the most tokens.
+    """The division of sorted prompts into groups of neighbours that saves the most tokens.
 
-    A group saves its common beginning once for each prompt but the first, less PASS_TOKENS. Prompts
-    that share nothing worth a pass are one group with their neighbours of that kind.
+    A group saves its common prefix once for each prompt except the first, minus PASS_TOKENS.
+    Neighbouring prompts without a worthwhile prefix form one group.
     """
     common = [
         min(common_length(first, second), len(first) - 1, len(second) - 1)
         for first, second in pairwise(prompts)
     ]
-    # Of the prompts before each place: the most tokens that can be saved, and the last group.
+    # For the prompts before each index: the most tokens that can be saved, and the last group.
     saved, last = [0], [PrefixGroup(0, 0, 0)]
     for stop in range(1, len(prompts) + 1):
         best, group = saved[stop - 1], PrefixGroup(stop - 1, stop, 0)
@@ -89,7 +89,7 @@ def find_groups(prompts: Sequence[Sequence[int]]) -> list[PrefixGroup]:
 
 
 def _shareable(prompt: Prompt) -> list[int]:
-    """The tokens that may be shared."""
+    """Tokens that may be shared; empty for a prompt with screens or cached tokens."""
     return [] if prompt.num_cached or prompt.segment.screens else prompt.segment.tokens
 
 

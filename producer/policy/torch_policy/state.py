@@ -1,8 +1,8 @@
 """A policy's training state on disk: adapter, optimiser and version.
 
-A run that continues from it is bit-identical. There is no RNG state: every draw and shuffle comes
-from a seed that is passed in. Files are synced on return; the caller's manifest marks a state as
-complete. A checkpoint is an adapter in PEFT's layout, or a whole policy in the hub's.
+A run resumed from it is bit-identical. There is no RNG state: every draw and shuffle uses a seed
+that is passed in. Files are synced on return; the caller's manifest marks a state as complete. A
+checkpoint is an adapter in PEFT's layout, or a whole policy in the hub's layout.
 """
 
 import json
@@ -34,16 +34,16 @@ _ADAPTER: Final = "adapter.safetensors"
 _OPTIMIZER: Final = "optimizer.pt"
 _BESIDE_WEIGHTS: Final = frozenset({".json", ".jinja", ".txt"})
 _OF_A_RESULT: Final = "training.json"
-"""Names the training that a folder is the result of."""
+"""File that names the training whose result the folder is."""
 _PREFIX: Final = "base_model.model."
-"""Of peft's names for the base's weights."""
+"""Prefix of peft's names for the base's weights."""
 _DTYPES: Final = {"F64": torch.float32, "F32": torch.float32, "F16": torch.float16}
 
 
 def save_state(
     folder: Path, network: Network, optimizer: torch.optim.Optimizer, version: int
 ) -> None:
-    """Write the state into an existing folder."""
+    """Write the state to an existing folder."""
     save_file(adapter_weights(network.adapted), folder / _ADAPTER)
     torch.save(
         {
@@ -59,8 +59,8 @@ def save_state(
 def load_state(folder: Path, network: Network, optimizer: torch.optim.Optimizer) -> int:
     """Restore adapter and optimiser; returns the version.
 
-    NotFoundError if files are missing, MismatchError if the adapter has other shapes or belongs to
-    other weights than the policy's folder has now.
+    Raises NotFoundError if files are missing, MismatchError if the adapter has other shapes or
+    belongs to weights other than those now in the policy's folder.
     """
     if not (folder / _ADAPTER).is_file() or not (folder / _OPTIMIZER).is_file():
         message = (
@@ -77,7 +77,7 @@ def load_state(folder: Path, network: Network, optimizer: torch.optim.Optimizer)
         )
         raise MismatchError(message)
     stored = torch.load(folder / _OPTIMIZER, weights_only=True)
-    # States of older releases do not record it.
+    # States of older releases have no fingerprint.
     if stored.get("base_fingerprint", network.base_fingerprint) != network.base_fingerprint:
         message = (
             f"the weights of the policy {network.name} have changed since {folder} was saved; put"
@@ -92,7 +92,7 @@ def load_state(folder: Path, network: Network, optimizer: torch.optim.Optimizer)
 def save_checkpoint(folder: Path, network: Network) -> str:
     """Write the adapter in PEFT's layout; returns the sha256 of its weights file, hex.
 
-    Of a network that trains all weights: the whole policy in the hub's layout, in float32.
+    A network that trains all weights is written as a whole policy in the hub's layout, in float32.
     """
     if network.trains_all:
         folder.mkdir(parents=True, exist_ok=True)
@@ -111,9 +111,9 @@ def _file_sha256(path: Path) -> str:
 
 
 def save_adapter(folder: Path, network: Network, name: str) -> None:
-    """Write the network's adapter of this name in PEFT's layout, synced.
+    """Write the network's adapter with this name in PEFT's layout, synced.
 
-    The policy's into `folder`, another into a folder of its name in it.
+    The policy's adapter is written to `folder`, any other to a subfolder with its name.
     """
     # Embeddings are never adapted; by default peft would ask the hub whether they were resized.
     network.adapted.save_pretrained(
@@ -126,7 +126,7 @@ def save_adapter(folder: Path, network: Network, name: str) -> None:
 
 
 def sync_files(folder: Path) -> None:
-    """Sync the folder's files and entries to disk."""
+    """Sync the folder's files and directory entries to disk."""
     for path in [*(entry for entry in folder.iterdir() if entry.is_file()), folder]:
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -136,7 +136,7 @@ def sync_files(folder: Path) -> None:
 
 
 def trained_weights(adapted: PeftModel, base: PreTrainedModel) -> dict[str, Tensor]:
-    """The whole policy's weights by their names in the base, the trained ones in place."""
+    """The whole policy's weights by their names in the base, including the trained ones."""
     trained = {
         name.removeprefix(_PREFIX): tensor.detach()
         for name, tensor in adapter_weights(adapted).items()
@@ -156,9 +156,9 @@ def write_policy(
     dtype: torch.dtype,
     source: str,
 ) -> None:
-    """Write a policy in the hub's layout into an existing folder, in one file of weights.
+    """Write a policy in the hub's layout to an existing folder, with a single weights file.
 
-    `source`: the folder or hub id whose other files (tokenizer, templates) come with it.
+    `source`: the folder or hub id whose other files (tokenizer, templates) are copied.
     """
     stored = {name: one.to(dtype) for name, one in weights.items()}
     network.save_pretrained(folder, state_dict=stored, max_shard_size="1000GB")
@@ -170,7 +170,7 @@ def write_policy(
 
 
 def copy_other_files(source: str, folder: Path) -> None:
-    """Copy the other files of a policy's folder, unless the folder has them already."""
+    """Copy the other files of a policy's folder, except those that `folder` already has."""
     for path in sorted(policy_folder(source, local_files_only=True).iterdir()):
         is_kept = not path.name.endswith((".index.json", _OF_A_RESULT, CONFIG, BASE))
         written = folder / path.name
@@ -179,10 +179,10 @@ def copy_other_files(source: str, folder: Path) -> None:
 
 
 def merge_adapter(base_name: str, adapter: Path, output: Path) -> int:
-    """Write base + adapter into the existing, empty folder `output`; returns its parameters.
+    """Write base + adapter to the existing, empty folder `output`; returns its parameter count.
 
-    In the type that the base's weights are stored in. UsageError or NotFoundError as for loading,
-    and if the adapter does not fit.
+    The weights keep the type in which the base is stored. Raises UsageError or NotFoundError as
+    loading does, or UsageError if the adapter does not fit.
     """
     base = open_base(base_name)
     network = base.network.float()  # the sum is rounded once

@@ -1,6 +1,6 @@
-"""A policy's weights as they lie on disk, and whether a network was loaded whole from them.
+"""A policy's weights as stored on disk, and the check that a network was loaded completely.
 
-Names, types and shapes are those of safetensors headers. Reads no weights but the first bytes of
+Names, types and shapes are those in safetensors headers. Reads no weights except the first bytes of
 each tensor, which identify the policy.
 """
 
@@ -28,14 +28,14 @@ _SETTINGS: Final = ("config.json", "generation_config.json")
 _FLOATS: Final = frozenset({"F64", "F32", "F16", "BF16"})
 _HEAD_BYTES: Final = 1024
 _LENGTH_BYTES: Final = 8
-"""Of the number before a safetensors header: little-endian, unsigned."""
+"""Size of the number before a safetensors header: little-endian, unsigned."""
 
 
 class StoredTensor(NamedTuple):
     """One tensor of a safetensors file."""
 
     dtype: str
-    """As safetensors writes it: F32, BF16 ..."""
+    """Type as safetensors writes it: F32, BF16 ..."""
     shape: tuple[int, ...]
     head: bytes
     """Its first bytes, at most `_HEAD_BYTES`."""
@@ -57,15 +57,15 @@ class StoredWeights:
 
     @property
     def main_dtype(self) -> str:
-        """The type that most tensors are stored in."""
+        """The type of most tensors."""
         return Counter(tensor.dtype for tensor in self.tensors.values()).most_common(1)[0][0]
 
 
 def read_stored_weights(folder: Path) -> StoredWeights:
     """The tensors that transformers would load from `folder`.
 
-    FileNotFoundError if it has no safetensors weights or lacks files that its index names.
-    UsageError if a file is cut off, a tensor is stored twice or its type is no plain float.
+    Raises FileNotFoundError if it has no safetensors weights or lacks files named in its index, and
+    UsageError if a file is truncated, a tensor is stored twice or its type is not a plain float.
     """
     tensors: dict[str, StoredTensor] = {}
     for path in _weight_files(folder):
@@ -90,10 +90,10 @@ def read_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
 
 @contextmanager
 def only_own_weights(folder: Path) -> Iterator[Path]:
-    """A folder for transformers with what the fingerprint covers, and nothing that it would add.
+    """A folder for transformers with only the files that the fingerprint covers.
 
-    An adapter beside the weights, as PEFT leaves one beside a policy that it merged, is put on top
-    of them by `from_pretrained` without a word. Raises as `read_stored_weights`.
+    `from_pretrained` silently applies an adapter stored next to the weights, which PEFT leaves
+    there after merging it into them. Raises as `read_stored_weights`.
     """
     with TemporaryDirectory(prefix="policy-") as view:
         for path in (*(folder / name for name in _SETTINGS), *_weight_files(folder)):
@@ -147,7 +147,7 @@ def _read_tensors(path: Path) -> Iterator[tuple[str, StoredTensor]]:
 
 
 def list_some(names: list[str], num: int = 8) -> str:
-    """The first names, and how many more there are."""
+    """The first names, and the number of remaining ones."""
     rest = len(names) - num
     return ", ".join(names[:num]) + (f" and {rest} more" if rest > 0 else "")
 
@@ -155,7 +155,7 @@ def list_some(names: list[str], num: int = 8) -> str:
 def check_whole(
     name: str, architecture: Architecture, network: PreTrainedModel, info: dict[str, Any]
 ) -> None:
-    """UsageError unless every weight was loaded; `info` is transformers' loading info."""
+    """Raises UsageError unless every weight was loaded; `info` is transformers' loading info."""
     problems = []
     if info["missing_keys"]:
         missing = sorted(info["missing_keys"])
@@ -182,7 +182,7 @@ def check_whole(
 
 
 def not_whole(name: str, problems: str, architecture: Architecture | None = None) -> str:
-    """The message for a policy of which something is missing or left over."""
+    """The message for a policy with missing or extra weights."""
     shape = f" as {architecture.title}" if architecture else ""
     return (
         f"policy {name!r} cannot be loaded whole{shape}: {problems}. Download it again, or check"
@@ -191,9 +191,10 @@ def not_whole(name: str, problems: str, architecture: Architecture | None = None
 
 
 def check_square_experts(name: str, architecture: Architecture, stored: StoredWeights) -> None:
-    """Experts are stored (experts, in, out) on the hub and (experts, out, in) by transformers 5.
+    """Raises UsageError for square expert weights whose orientation is ambiguous.
 
-    transformers tells them apart by the shape, which a square weight does not show: UsageError.
+    Experts are stored as (experts, in, out) on the hub and (experts, out, in) by transformers 5,
+    which tells the two apart by shape; for a square weight it cannot.
     """
     if not architecture.expert_parameters:
         return
@@ -203,8 +204,8 @@ def check_square_experts(name: str, architecture: Architecture, stored: StoredWe
         pair = stored.tensors.get(other_key)
         if not key.endswith(first) or pair is None:
             continue
-        # (experts, D, 2 I) and (experts, I, D) as on the hub; D = 2 I makes the first square and
-        # D = I the second.
+        # (experts, D, 2 I) and (experts, I, D) are the hub's shapes; D = 2 I makes the first square
+        # and D = I the second.
         for square, of, other, transposed in (
             (key, tensor, other_key, pair.shape[1] * 2 == pair.shape[2]),
             (other_key, pair, key, tensor.shape[1] * 2 == tensor.shape[2]),
@@ -219,7 +220,7 @@ def check_square_experts(name: str, architecture: Architecture, stored: StoredWe
 
 
 def log_ignored(name: str, folder: Path, stored: StoredWeights) -> None:
-    """Name what lies in a policy's folder and is not read."""
+    """Log files in a policy's folder that are not read."""
     if (folder / CONFIG).is_file():
         logger.warning(
             "policy %r: the adapter beside its weights (%s) is not read; to train with it, copy"

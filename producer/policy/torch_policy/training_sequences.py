@@ -1,9 +1,9 @@
-"""Token sequences with what the loss needs of every completion token, and their padded form.
+"""Token sequences with the loss's inputs for every completion token, and their padded form.
 
-A trajectory whose turns extend each other is one sequence; where a prompt was cut, another begins.
+A trajectory whose turns extend each other is one sequence; where a prompt was cut, a new one
+begins.
 
-For what is summed over a trajectory there are rows, one of each trajectory, however many sequences
-its turns make.
+For sums over a trajectory there are rows, one per trajectory, whatever the number of its sequences.
 
 Axes: B sequences or trajectories, T completion tokens of the longest, N completion tokens in order.
 """
@@ -28,26 +28,27 @@ class TrainingSequence:
     is_trained: bool
     """False: only its KL divergence and entropy are measured."""
     trajectory: int
-    """Its place in the batch."""
+    """Index of the trajectory in the batch."""
     base_logprobs_N: Tensor | None = None
-    """Under the base policy; None: there is no KL penalty."""
+    """Log-probs under the base policy; None without a KL penalty."""
     values_N: Tensor | None = None
     returns_N: Tensor | None = None
-    """The value head's before the update and what it is trained towards; None: not computed."""
+    """Values before the update and the returns that they are trained towards; None without a value
+    head."""
 
 
 MicroBatch = Sequence[Sequence[TrainingSequence]]
-"""The sequences of each of its rows; at least one of each."""
+"""Rows of a micro-batch, each with its sequences; at least one of each."""
 
 
 def token_rows(micro_batch: MicroBatch) -> list[list[TokenSequence]]:
-    """The tokens of its rows."""
+    """The token sequences of the rows."""
     return [[sequence.tokens for sequence in row] for row in micro_batch]
 
 
 @dataclass(frozen=True, slots=True)
 class PaddedBatch:
-    """Sequences of one micro-batch, their completion tokens side by side."""
+    """Sequences of one micro-batch, with their completion tokens padded."""
 
     sampled_logprobs_BT: Tensor
     advantages_BT: Tensor
@@ -61,7 +62,7 @@ class PaddedBatch:
 def training_sequences(
     trajectories: Sequence[Trajectory], device: torch.device
 ) -> list[TrainingSequence]:
-    """Every sequence of the trajectories that has a completion token."""
+    """All sequences of the trajectories that have a completion token."""
     return [
         TrainingSequence(
             tokens,
@@ -75,7 +76,7 @@ def training_sequences(
 
 
 def pad(sequences: Sequence[TrainingSequence], *, is_per_sequence: bool) -> PaddedBatch:
-    """A row per sequence, padded with 0 to the longest; otherwise all tokens as one row."""
+    """A row per sequence, padded with 0 to the longest, or else all tokens in one row."""
     lengths = [len(sequence.sampled_logprobs_N) for sequence in sequences]
     if not is_per_sequence:
         lengths = [sum(lengths)]
@@ -100,24 +101,24 @@ def pad(sequences: Sequence[TrainingSequence], *, is_per_sequence: bool) -> Padd
 
 
 def unflatten(values: Sequence[Tensor], mask_BT: Tensor) -> Tensor:
-    """[B, T] with the values, in order, where the mask is; 0 elsewhere. Passes gradients."""
+    """[B, T] with `values`, in order, where the mask is True; 0 elsewhere. Differentiable."""
     values_N = torch.cat(tuple(values))
     return torch.zeros_like(mask_BT, dtype=values_N.dtype).masked_scatter(mask_BT, values_N)
 
 
 @dataclass(frozen=True, slots=True)
 class TrajectoryRows:
-    """Which sequences make up which row; at least one."""
+    """The sequences that make up each row; at least one row."""
 
     trajectories: tuple[int, ...]
-    """Of each row its place in the batch."""
+    """Index in the batch of each row's trajectory."""
     places: tuple[tuple[int, ...], ...]
-    """Of each row its sequences, in order."""
+    """Indices of each row's sequences, in order."""
     mask_BT: Tensor
     """True on tokens."""
 
     def rows(self, numbers: Sequence[Tensor]) -> Tensor:
-        """[B, T] from [N] of each sequence: on the processor, in float64, padded with 0."""
+        """[B, T] from [N] per sequence, on the CPU, in float64, padded with 0."""
         return torch.nn.utils.rnn.pad_sequence(
             [
                 torch.cat([numbers[at].detach() for at in places]).cpu().double()
@@ -127,7 +128,7 @@ class TrajectoryRows:
         )
 
     def parts(self, numbers_BT: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
-        """[N] of each sequence, with the lengths, device and dtype of `like`."""
+        """[N] per sequence, with the lengths, device and dtype of `like`."""
         found = list(like)
         for row, places in enumerate(self.places):
             start = 0
@@ -139,7 +140,7 @@ class TrajectoryRows:
 
 
 def trajectory_rows(sequences: Sequence[TrainingSequence]) -> TrajectoryRows:
-    """The rows of these sequences, by the first of each trajectory."""
+    """The rows of these sequences, ordered by each trajectory's first sequence."""
     places: dict[int, list[int]] = {}
     for at, one in enumerate(sequences):
         places.setdefault(one.trajectory, []).append(at)
@@ -156,7 +157,7 @@ def trajectory_rows(sequences: Sequence[TrainingSequence]) -> TrajectoryRows:
 def mean_advantages(
     sequences: Sequence[TrainingSequence], num_trajectories: int
 ) -> tuple[float | None, ...]:
-    """Of each trajectory the mean over its tokens; None where it has none among these."""
+    """Mean advantage over the tokens of each trajectory; None for one without tokens here."""
     advantages: dict[int, list[Tensor]] = {}
     for sequence in sequences:
         advantages.setdefault(sequence.trajectory, []).append(sequence.advantages_N)

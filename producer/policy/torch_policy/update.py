@@ -1,4 +1,4 @@
-"""One policy-gradient update of the adapter, and of an advantage's own weights.
+"""One policy-gradient update of the adapter, and of a learned advantage's weights.
 
 Axes: N completion tokens of all sequences.
 """
@@ -29,24 +29,24 @@ from producer.policy.torch_policy.update_passes import BackwardPass, Lend, Updat
 from producer.seeds import derived_seed
 
 MAX_EXPONENT = 700.0
-"""Larger ones have no float64."""
+"""Above this, exp overflows float64."""
 
 
 @dataclass(slots=True)
 class Measured:
-    """Sums over the substeps done."""
+    """Sums over the substeps so far."""
 
     losses: list[float] = field(default_factory=list)
     gradient_norms: list[float] = field(default_factory=list)
     token_loss: float = 0.0
     logprobs: list[Tensor] = field(default_factory=list)
-    """[2, N] of each micro-batch: current and sampled."""
+    """[2, N] per micro-batch: current and sampled log-probs."""
     first_logprobs: list[Tensor] = field(default_factory=list)
-    """Those of them before the first optimiser step: by the weights that sampled."""
+    """Those computed before the first optimiser step, with the weights that sampled."""
     num_clipped: int = 0
-    """Trained tokens whose ratio was cut, over all passes."""
+    """Number of trained tokens whose ratio was clipped, over all passes."""
     largest_log_ratio: float = -math.inf
-    """Of trained tokens, over all passes."""
+    """Maximum over trained tokens and all passes."""
 
     def measure(self, logprobs: list[Tensor]) -> None:
         """Add log-probs of micro-batches."""
@@ -62,7 +62,7 @@ class Measured:
             self.largest_log_ratio = max(self.largest_log_ratio, largest)
 
     def add(self, current: BackwardPass, *, is_first: bool) -> float:
-        """Add what this micro-batch measured; log-probs in the first pass over the batch alone.
+        """Add the measurements of a micro-batch; log-probs only in the first pass over the batch.
 
         Returns its share of the loss.
         """
@@ -87,16 +87,16 @@ def policy_gradient(
     lend: Lend | None = None,
     ranks: Ranks | None = None,
 ) -> UpdateResult:
-    """Update the adapter on the trajectories that are trained on, and measure all of them.
+    """Update the adapter on the trajectories marked for training, and measure all of them.
 
-    `learned`: computes the advantages from the trajectories' outcomes, and is trained; None: the
-    trajectories have their advantages.
+    `learned` computes the advantages from the trajectories' outcomes and is trained too; None: the
+    trajectories already have advantages.
 
-    `ranks`: processes that compute the same update, each a share of its sequences; every one has
-    the result, without a learned advantage. None: this one alone.
+    `ranks`: processes that compute the same update, each a share of its sequences; each of them
+    gets the result, without a learned advantage. None: this process works alone.
 
     Without completion tokens nothing changes and the result's means are NaN. `lend` is called now
-    and then until the first optimiser step: the network is whole and may be sampled from.
+    and then until the first optimiser step; inside it the network may be sampled from.
     """
     began = time.monotonic()
     adapter = network.trainable()
@@ -144,9 +144,9 @@ def _result(
     num_tokens: int,
     began_s: float,
 ) -> UpdateResult:
-    """What an update came to after its last optimiser step, without a learned advantage's part.
+    """The result of an update after its last optimiser step, without the learned advantage.
 
-    `sequences`: all that were measured; `num_tokens`: those that were trained on.
+    `sequences`: all that were measured; `num_tokens`: tokens that were trained on.
     """
     settings = passes.settings
     trained_N, sampled_N = torch.cat(done.logprobs, dim=1) if done.logprobs else torch.zeros((2, 0))
@@ -187,7 +187,7 @@ def _take_step(
     lend: Lend | None,
     ranks: Ranks | None,
 ) -> None:
-    """One optimiser step on the substep's sequences; its measurements are added to `done`."""
+    """Take one optimiser step on the substep's sequences; adds the measurements to `done`."""
     settings = passes.settings
     trained, is_first = substep.trained, substep.is_first
     size = BatchSize(sum(len(item.advantages_N) for item in trained), len(trained))
@@ -219,9 +219,9 @@ def _take_step(
 def _with_gradient(
     settings: UpdateSettings, trained: Sequence[TrainingSequence], *, is_learned: bool
 ) -> tuple[Sequence[TrainingSequence], Sequence[TrainingSequence]]:
-    """The sequences whose loss has a gradient, and those whose loss is 0 whatever the weights are.
+    """Sequences whose loss has a gradient, and those whose loss is 0 whatever the weights.
 
-    Where all are of the second kind they count as the first: a step is taken in any case.
+    If all are of the second kind they are returned as the first: a step is taken in any case.
     """
     has_other_terms = settings.entropy_coef or (
         settings.kl_in == "loss" and settings.kl_penalty_coef
@@ -237,7 +237,7 @@ def _with_gradient(
 def _share(
     ranks: Ranks | None, sequences: Sequence[TrainingSequence]
 ) -> Sequence[TrainingSequence]:
-    """What this process computes of them."""
+    """The sequences that this process computes."""
     return sequences if ranks is None else ranks.share(sequences)
 
 
@@ -246,12 +246,12 @@ def _joined(
     compute: Callable[[Sequence[TrainingSequence]], list[Tensor]],
     sequences: Sequence[TrainingSequence],
 ) -> list[Tensor]:
-    """`compute` of all, divided among the ranks."""
+    """Apply `compute` to all sequences, divided among the ranks."""
     return compute(sequences) if ranks is None else ranks.joined(compute, sequences)
 
 
 def _total(parts: Sequence[Measured]) -> Measured:
-    """What the ranks measured together."""
+    """Combine the measurements of all ranks."""
     return Measured(
         losses=[sum(losses) for losses in zip(*(part.losses for part in parts), strict=True)],
         gradient_norms=parts[0].gradient_norms,
@@ -286,7 +286,7 @@ def _with_kl_penalty(
 
 
 def _sampler_gap(logprobs: Sequence[Tensor]) -> SamplerGap | None:
-    """Of [2, N]: the learner's and the sampler's log-probs. None without tokens."""
+    """The gap between learner and sampler, from [2, N] log-probs. None without tokens."""
     if not sum(part.shape[1] for part in logprobs):
         return None
     learner_N, sampled_N = torch.cat([*logprobs], dim=1).double()
@@ -296,7 +296,7 @@ def _sampler_gap(logprobs: Sequence[Tensor]) -> SamplerGap | None:
 
 
 def _kl_policy_base(sequences: Sequence[TrainingSequence]) -> float | None:
-    """Mean of log p_sampled - log p_base; None: not measured."""
+    """Mean of log p_sampled - log p_base; None if not measured."""
     differences = [
         sequence.sampled_logprobs_N - sequence.base_logprobs_N
         for sequence in sequences
@@ -306,7 +306,7 @@ def _kl_policy_base(sequences: Sequence[TrainingSequence]) -> float | None:
 
 
 def _after_update(passes: UpdatePasses, sequences: Sequence[TrainingSequence]) -> Tensor:
-    """Log-probs [2, N] of every token under the updated network, and as sampled."""
+    """[2, N]: log-probs of every token under the updated network, and as sampled."""
     if not passes.settings.compute_post_kl or not sequences:
         return torch.zeros((2, 0))
     return torch.cat(passes.measure(sequences), dim=1)

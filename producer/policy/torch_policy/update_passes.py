@@ -46,20 +46,20 @@ from producer.policy.torch_policy.training_sequences import (
 from producer.seeds import derived_seed
 
 Lend = Callable[[], None]
-"""Lets another caller use the network, and returns when that is over."""
+"""Lets another caller use the network, and returns when it has finished."""
 Batch = TypeVar("Batch")
 
 
 class JointLoss(NamedTuple):
-    """A loss that is added to the policy's, of one micro-batch."""
+    """A loss of one micro-batch that is added to the policy's."""
 
     loss_BT: Tensor
     sums: tuple[float, ...]
-    """Measurements that are added up over a step."""
+    """Measurements that are summed over a step."""
 
 
 ComputeJointLoss = Callable[[CompletionStates, PaddedBatch], JointLoss | None]
-"""None: nothing is added. Called from several threads."""
+"""Returns None to add nothing. Called from several threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,36 +67,36 @@ class BackwardPass:
     """Result of one micro-batch."""
 
     gradients: tuple[Tensor | None, ...]
-    """Per parameter of `UpdatePasses.parameters`; None where the loss does not depend on one (an
+    """One per entry of `UpdatePasses.parameters`; None if the loss does not depend on it (an
     adapter on the frozen tower)."""
     loss: float
-    """Without the joint loss of a learned advantage."""
+    """Loss without a learned advantage's joint loss."""
     token_loss: float
-    """Sum over tokens, whatever the aggregation."""
+    """Loss summed over tokens, whatever the aggregation."""
     logprobs_2N: Tensor
     """Current and sampled log-prob of every completion token."""
     joint_sums: tuple[float, ...]
-    """Of the learned advantage's joint loss; empty: there is none."""
+    """Sums of the learned advantage's joint loss; empty if there is none."""
     num_clipped: int
-    """Tokens whose probability ratio the loss cuts."""
+    """Number of tokens whose probability ratio the loss clips."""
     largest_log_ratio: float
-    """Of current to sampled probability, over tokens."""
+    """Maximum over tokens of the log-ratio of current to sampled probability."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpdatePasses:
-    """What every micro-batch of an update shares."""
+    """What all micro-batches of an update share."""
 
     network: Network
     encoder: ScreenEncoder
     settings: UpdateSettings
     joint_loss: ComputeJointLoss | None
-    """Of a learned advantage; None: the trajectories have their advantages."""
+    """Joint loss of a learned advantage; None if the trajectories have their advantages."""
     parameters: Sequence[nn.Parameter]
-    """The active adapter's, then the learned advantage's. Found once: a search takes as long as a
-    small network's layer, as does that of `max_workers`."""
+    """The active adapter's parameters, then the learned advantage's. Computed once, because a
+    search takes as long as a layer of a small network; the same goes for `max_workers`."""
     max_workers: int | None
-    """The network's."""
+    """See `Network.max_workers`."""
     gradient_checkpointing: Switch = "auto"
     limit: PassLimit = field(default_factory=PassLimit)
     """Divides micro-batches that do not fit into the device's memory."""
@@ -113,11 +113,11 @@ class UpdatePasses:
         ]
 
     def logprobs(self, sequences: Sequence[TrainingSequence]) -> list[Tensor]:
-        """[N] of each sequence; no gradients."""
+        """[N] per sequence: log-probs; no gradients."""
         return self._per_sequence(self._logprobs, sequences, None)
 
     def base_logprobs(self, sequences: Sequence[TrainingSequence]) -> list[Tensor]:
-        """[N] of each sequence under the network without its adapter; no gradients."""
+        """[N] per sequence: log-probs under the network without its adapter; no gradients."""
         with self.network.adapted.disable_adapter():
             return self.logprobs(sequences)
 
@@ -127,7 +127,7 @@ class UpdatePasses:
         sequences: Sequence[TrainingSequence],
         lend: Lend | None,
     ) -> list[Tensor]:
-        """[N] of each sequence, computed from its hidden states; no gradients."""
+        """[N] per sequence, computed from its hidden states; no gradients."""
         return self._per_sequence(
             lambda micro_batch: compute(self._states(micro_batch)), sequences, lend
         )
@@ -139,9 +139,9 @@ class UpdatePasses:
         dropout_seed: int,
         lend: Lend | None = None,
     ) -> Iterator[BackwardPass]:
-        """Each micro-batch's loss and gradients; the network is whole once all were taken.
+        """Yield each micro-batch's loss and gradients; exhaust it to restore the network.
 
-        `size`: of the step's sequences. `dropout_seed`: of the adapter's dropout, if it has one.
+        `size`: size of the step's sequences. `dropout_seed`: seed of the adapter's dropout, if any.
         """
         network, compute = self.network, partial(self._numbered, size, dropout_seed)
         batches = _micro_batches(network, sequences)
@@ -211,7 +211,7 @@ class UpdatePasses:
         sequences: Sequence[TrainingSequence],
         lend: Lend | None,
     ) -> list[Tensor]:
-        """A number per completion token, [N] of each sequence, in the order of `sequences`."""
+        """A number per completion token, [N] per sequence, in the order of `sequences`."""
         indices = micro_batches(self.network, [sequence.tokens for sequence in sequences])
         batches = _gather(sequences, indices)
         found: list[Tensor] = [torch.zeros(0)] * len(sequences)
@@ -229,7 +229,7 @@ class UpdatePasses:
         batches: list[MicroBatch],
         lend: Lend | None,
     ) -> list[Tensor]:
-        """What is computed of each micro-batch."""
+        """Apply `compute` to each micro-batch without gradients."""
         network, computed = self.network, list[Tensor]()
 
         def fitting(micro_batch: MicroBatch) -> Tensor:
@@ -244,9 +244,9 @@ class UpdatePasses:
 def _parts(
     network: Network, max_workers: int | None, batches: list[Batch], lend: Lend | None
 ) -> Iterator[list[Batch]]:
-    """The batches, all at once or, with `lend`, as many at a time as run at a time.
+    """The batches, all at once or, with `lend`, as many at a time as run concurrently.
 
-    Nothing is computed when `lend` is called, before each part.
+    `lend` is called before each part, while nothing is being computed.
     """
     if lend is None:
         yield batches
@@ -270,5 +270,5 @@ def _gather(
 
 
 def _sampled_logprobs(micro_batch: MicroBatch) -> Tensor:
-    """[N] of all its sequences."""
+    """[N]: sampled log-probs of all its sequences."""
     return torch.cat([sequence.sampled_logprobs_N for row in micro_batch for sequence in row])
