@@ -71,9 +71,9 @@ def print_result(
     *,
     note: str = "",
 ) -> None:
-    """Print a training's result, `lines`, and commands for inspecting it:
+    """Print a training's result, `lines`, and commands for inspecting it.
 
-    `look`, then its events.
+    The commands are `look`, followed by the one that prints the training's events.
     """
     name = result.training_name
     events = cua_project_command("tail", "--training", name, "-n", "20")
