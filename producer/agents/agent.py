@@ -87,11 +87,11 @@ class Agent(ABC):
     """Maps a reward's name to a factory that takes the configuration's settings for that reward, or
     None for the defaults."""
 
-    def default_tasks(self, seed: int) -> dict[str, JsonValue]:  # noqa: ARG002  # of generated tasks
+    def default_tasks(self, seed: int) -> dict[str, JsonValue]:  # noqa: ARG002  # used by agents that generate tasks
         """The values of `tasks` and `eval_tasks` when none are given, whatever the policy."""
         return {}
 
-    def screen(self, settings: AgentSettings) -> tuple[int, int] | None:  # noqa: ARG002  # of devices
+    def screen(self, settings: AgentSettings) -> tuple[int, int] | None:  # noqa: ARG002  # used by agents with devices
         """Width and height in px; None if there is no screen and policies need no vision tower."""
         return self.screen_px
 
@@ -101,16 +101,16 @@ class Agent(ABC):
 
     def operating_system(
         self,
-        settings: AgentSettings,  # noqa: ARG002  # of devices
+        settings: AgentSettings,  # noqa: ARG002  # used by agents with devices
     ) -> Literal["android", "database", "linux"]:
         """The environment's `box_type` under these settings."""
         return self.box_type
 
-    def most_at_once(self, settings: AgentSettings) -> int | None:  # noqa: ARG002  # of devices
+    def most_at_once(self, settings: AgentSettings) -> int | None:  # noqa: ARG002  # used by agents with devices
         """How many episodes the agent's devices can run concurrently; None if unlimited."""
         return None
 
-    def text_format(self, settings: AgentSettings) -> Format | None:  # noqa: ARG002  # of servers
+    def text_format(self, settings: AgentSettings) -> Format | None:  # noqa: ARG002  # used by agents on servers
         """How policies write actions here; None leaves that to the policy's model family."""
         return None
 
@@ -121,7 +121,7 @@ class Agent(ABC):
         """
         return ()
 
-    def release(self, device_id: str | None) -> bool:  # noqa: ARG002  # of devices
+    def release(self, device_id: str | None) -> bool:  # noqa: ARG002  # used by agents with devices
         """Release the device of a process that died. Returns True only if it is certainly free now.
 
         `device_id` is the environment's `provider_id`, or None if it had none yet. The

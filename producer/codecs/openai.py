@@ -46,7 +46,7 @@ class OpenAICodec(Codec):
     name = "openai"
     literals = JSON_LITERAL
 
-    def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # the interface's
+    def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # required by the interface
         """Write the action as one item. Every action can be written."""
         return json.dumps(action_item(action), ensure_ascii=False)
 

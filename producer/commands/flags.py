@@ -2,9 +2,11 @@
 
 A command with such flags also accepts the CUA recipe's spelling, unchanged:
 
-compute_post_kl=True            ->  --compute-post-kl --compute_post_kl False         ->
---no-compute-post-kl --renderer_name qwen3_vl        ->  --renderer_name recipe --gbox_api_key KEY
-->  refused, without the key use_default_eval_tasks=True     ->  nothing, the default
+compute_post_kl=True            ->  --compute-post-kl
+--compute_post_kl False         ->  --no-compute-post-kl
+--renderer_name qwen3_vl        ->  --renderer_name recipe
+--gbox_api_key KEY              ->  refused, without the key
+use_default_eval_tasks=True     ->  nothing, the default
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

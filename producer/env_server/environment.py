@@ -146,7 +146,7 @@ class ServedEnvironment(ServerEnvironment[TypedAction, Shown, EpisodeState]):  #
         words = "\n\n".join(filter(None, (task.description, text_of(first))))
         return self._show(first, words)
 
-    def step(self, action: TypedAction, timeout_s: float | None = None) -> Shown:  # noqa: ARG002  # the interface's
+    def step(self, action: TypedAction, timeout_s: float | None = None) -> Shown:  # noqa: ARG002  # required by the interface
         """Perform the action. Raises EnvironmentFailedError."""
         environment, shown = self._environment, self._shown
         if environment is None or shown is None:

@@ -12,7 +12,7 @@ BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 """Characters that would end a comment or control a terminal."""
 SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
-r"""A lone JSON surrogate such as `\\ud800`, which no encoding can represent."""
+r"""A lone JSON surrogate such as `\ud800`, which no encoding can represent."""
 COLUMNS: Final = 100
 
 

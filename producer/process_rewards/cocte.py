@@ -1,18 +1,18 @@
 """CoCTE, a chain of common table expressions: SQL whose steps can be read and scored one by one.
 
-WITH cheap AS (SELECT id FROM book WHERE price < 9),
+    WITH cheap AS (SELECT id FROM book WHERE price < 9),
 
-lent AS (SELECT book_id FROM loan WHERE book_id IN (SELECT id FROM cheap))
+    lent AS (SELECT book_id FROM loan WHERE book_id IN (SELECT id FROM cheap))
 
-SELECT count(*) FROM lent
+    SELECT count(*) FROM lent
 
-One CTE per step, a blank line between the steps, the query last. Steps are cut at the blank lines
-outside strings, names, comments and parentheses; whether they make a CoCTE is asked afterwards, so
-that the steps of any completion can be scored.
+Each step is one CTE, a blank line separates the steps, and the query comes last. Steps are split at
+blank lines outside strings, names, comments and parentheses. Whether they form a CoCTE is checked
+afterwards, so that the steps of any completion can be scored.
 
-The steps' tokens make up the whole completion: what stands between two steps belongs to the first,
-what stands before the first step or after the last to those. So a score for each step is a score
-for each token.
+Together, the steps' tokens cover the whole completion: text between two steps belongs to the first
+of them, text before the first or after the last step belongs to that step. So a score for each step
+gives a score for each token.
 """
 
 import re

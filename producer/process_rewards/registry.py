@@ -1,6 +1,6 @@
 """Reward functions, reward managers and core algorithms by name, including a user's own.
 
-from producer.process_rewards.registry import register_reward_function
+    from producer.process_rewards.registry import register_reward_function
 
     @register_reward_function("sql_reward")
     def sql_reward_function(port, db_id, question_id, solution_str, ground_truth, extra_info):

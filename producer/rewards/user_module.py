@@ -90,7 +90,7 @@ def source_sha256(module: ModuleType) -> str:
 def _load_file(path: Path) -> ModuleType:
     name = f"cua_user_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}_{path.stem}"
     spec = spec_from_file_location(name, path)
-    assert spec is not None  # noqa: S101  # of a .py file there is one
+    assert spec is not None  # noqa: S101  # a .py file always has a spec
     assert spec.loader is not None  # noqa: S101
     module = module_from_spec(spec)
     # Dataclasses and pickles in the file look their module up by name.

@@ -119,7 +119,7 @@ class Guard:
         action: int,
         first: str | None,
         second: str | None,
-        database: str | None,  # noqa: ARG002  # the interface's; ATTACH and TEMP are refused
+        database: str | None,  # noqa: ARG002  # required by the interface; ATTACH and TEMP are refused
         trigger: str | None,
     ) -> int:
         reason = self._reason(action, first, second, trigger)

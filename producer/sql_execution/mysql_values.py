@@ -88,7 +88,7 @@ def time_text(kind: TimeKind, given: str) -> str | None:
     )
     hour, minute, second = (int(found[name] or 0) for name in ("hour", "minute", "second"))
     with suppress(ValueError, OverflowError):  # the day does not exist
-        moment = datetime(int(year), int(month), int(day), hour, minute, second)  # noqa: DTZ001  # MySQL's have no zone
+        moment = datetime(int(year), int(month), int(day), hour, minute, second)  # noqa: DTZ001  # MySQL times have no zone
         if kind == "DATE":
             return moment.date().isoformat()
         return str(moment + timedelta(seconds=_rounding(found["fraction"])))

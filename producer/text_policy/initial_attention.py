@@ -6,12 +6,13 @@ and a later one that looks for what followed the same token before) only after t
 too many for a few minutes on a laptop. So the circuit is built in, and trained with everything
 else:
 
-- In layer 0, one head attends one token back and another two: their queries and keys are biases,
-  rotated against each other by so many positions in the fastest frequencies. They read the same and
-  write into directions of their own.
-- In layer 1, one head compares a token (query) with the one before another (key), and carries over
-  what followed last time. Another compares the token before (query) with the one two before (key):
-  so rows are copied whose values stand between equal signs. Both in frequencies that hardly rotate.
+- In layer 0, one head attends to the previous token and another to the one before that. Their
+  queries and keys are biases, rotated against each other by one and by two positions in the fastest
+  frequencies. Both read the same features and write into separate directions.
+- In layer 1, one head compares a token (query) with the predecessor of another token (key) and
+  copies what followed it last time. Another head compares a token's predecessor (query) with the
+  token two back (key), so that rows are copied whose values stand between equal signs. Both use
+  frequencies that hardly rotate.
 - Every other head copies from the most similar token: keys equal queries, and the output projection
   is the transpose of the value projection.
 

@@ -43,7 +43,7 @@ class AdbAgent(Agent):
     built_policy = AndroidAgent.built_policy
     task_sources: ClassVar[Mapping[str, TaskSource]] = AndroidAgent.task_sources
 
-    def has_screen(self, settings: AgentSettings) -> bool:  # noqa: ARG002  # as the interface
+    def has_screen(self, settings: AgentSettings) -> bool:  # noqa: ARG002  # required by the interface
         """True: every phone has a screen."""
         return True
 
@@ -61,7 +61,7 @@ class AdbAgent(Agent):
 
         return AdbEnvironment(_server(settings.adb_server), _serials(settings))
 
-    def release(self, device_id: str | None) -> bool:  # noqa: ARG002  # as the interface
+    def release(self, device_id: str | None) -> bool:  # noqa: ARG002  # required by the interface
         """True: a phone is free once the process that used it has ended."""
         return True
 
@@ -75,7 +75,7 @@ class AdbAgent(Agent):
         _checked(settings.adb_server, _serials(settings))
         AndroidAgent().check_task(settings, task)
 
-    def open_oracle(  # as the interface
+    def open_oracle(  # required by the interface
         self,
         settings: AgentSettings,  # noqa: ARG002
     ) -> "tuple[Learner, MakeEnvironment]":

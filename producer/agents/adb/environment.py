@@ -51,7 +51,7 @@ class AdbEnvironment(JudgedByShell):
         """The phone's serial; empty before `open`."""
         return self._provider_id
 
-    def open(self, task: Task, seed: int) -> Screenshot:  # noqa: ARG002  # a phone is what it is
+    def open(self, task: Task, seed: int) -> Screenshot:  # noqa: ARG002  # a phone has no variants
         """Take a free phone, go to its home screen, run `task.setup` and return a screenshot.
 
         Raises EnvironmentFailedError if no phone is free and connected, or if a command fails.

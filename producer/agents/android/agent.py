@@ -103,13 +103,13 @@ class AndroidAgent(Agent):
         "ids": TaskSource(load=_by_ids, required="task_ids", is_tested=True),
     }
 
-    def make_environment(self, settings: AgentSettings) -> "Environment":  # noqa: ARG002  # as the interface
+    def make_environment(self, settings: AgentSettings) -> "Environment":  # noqa: ARG002  # required by the interface
         """A simulated phone."""
         from producer.agents.android.sim.device.sim import AndroidSim
 
         return AndroidSim()
 
-    def check_task(self, settings: AgentSettings, task: Task) -> None:  # noqa: ARG002  # as the interface
+    def check_task(self, settings: AgentSettings, task: Task) -> None:  # noqa: ARG002  # required by the interface
         """Set the task up on a phone and run its device query once."""
         from producer.agents.android.shell_judge import judge, single_query_tasks
         from producer.agents.android.sim.device.answers import check_answer

@@ -60,13 +60,13 @@ class JudgedByShell(ABC):
     def shell(self, command: str) -> str:
         """Run a shell command and return its output. Raises EnvironmentFailedError."""
 
-    def judge(self, task: Task, evidence: Evidence) -> Verdict:  # noqa: ARG002  # by its state alone
+    def judge(self, task: Task, evidence: Evidence) -> Verdict:  # noqa: ARG002  # judged by state alone
         """Judge by the answers to the task's device queries.
 
         Raises ValueError, EnvironmentFailedError.
         """
         return judge(task, self.shell)
 
-    def failure_facts(self, evidence: Evidence, reason: str) -> None:  # noqa: ARG002  # as the interface
+    def failure_facts(self, evidence: Evidence, reason: str) -> None:  # noqa: ARG002  # required by the interface
         """None: an Android device has no environment-specific events for a failed episode."""
         return

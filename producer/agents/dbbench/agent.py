@@ -163,7 +163,7 @@ class DbBenchAgent(Agent):
         )
         return {"tasks": train, "eval_tasks": held_out}
 
-    def text_format(self, settings: AgentSettings) -> Format:  # noqa: ARG002  # as the interface
+    def text_format(self, settings: AgentSettings) -> Format:  # noqa: ARG002  # required by the interface
         """A codec for SQL blocks and final answers."""
         return Format(DbBenchCodec(), SYSTEM_PROMPT)
 

@@ -53,7 +53,7 @@ class DbBenchCodec(Codec):
     name = "dbbench"
     literals = LITERALS
 
-    def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # the interface's
+    def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # required by the interface
         """Write an operation or an answer; the answer implies `terminate`.
 
         Raises CannotEncodeError.
@@ -66,7 +66,7 @@ class DbBenchCodec(Codec):
             case _:
                 return cannot_encode(self.name, action)
 
-    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:  # noqa: ARG002  # the interface's
+    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:  # noqa: ARG002  # required by the interface
         """The operation, the answer followed by the session's end, or one `parse` error."""
         action = ACTION.search(answer)
         if action is None:

@@ -47,24 +47,24 @@ class DesktopAgent(Agent):
         )
     }
 
-    def default_tasks(self, seed: int) -> dict[str, JsonValue]:  # noqa: ARG002  # none is generated
+    def default_tasks(self, seed: int) -> dict[str, JsonValue]:  # noqa: ARG002  # no tasks are generated
         """The training tasks, and the held-out ones for evaluation."""
         return {
             "tasks": {"source_type": SOURCE, "split": "train"},
             "eval_tasks": {"source_type": SOURCE, "split": "held_out"},
         }
 
-    def release(self, device_id: str | None) -> bool:  # noqa: ARG002  # as the interface
+    def release(self, device_id: str | None) -> bool:  # noqa: ARG002  # required by the interface
         """True: a desktop ends with its process."""
         return True
 
-    def make_environment(self, settings: AgentSettings) -> "Environment":  # noqa: ARG002  # as the interface
+    def make_environment(self, settings: AgentSettings) -> "Environment":  # noqa: ARG002  # required by the interface
         """A new desktop for each episode."""
         from producer.agents.desktop.environment import DesktopEnvironment
 
         return DesktopEnvironment()
 
-    def check_task(self, settings: AgentSettings, task: Task) -> None:  # noqa: ARG002  # as the interface
+    def check_task(self, settings: AgentSettings, task: Task) -> None:  # noqa: ARG002  # required by the interface
         """Check that the programs are installed and that a desktop starts.
 
         Raises NotFoundError, UnreachableError, and ValueError for a task that it cannot judge.

@@ -95,7 +95,7 @@ class DesktopEnvironment:
         """Title of the active window, for the oracle. Raises EnvironmentFailedError."""
         return self._up()[1].title()
 
-    def judge(self, task: Task, evidence: Evidence) -> Verdict:  # noqa: ARG002  # by its state alone
+    def judge(self, task: Task, evidence: Evidence) -> Verdict:  # noqa: ARG002  # judged by state alone
         """Judge by the output of the goal's query. Raises ValueError, EnvironmentFailedError."""
         session, _ = self._up()
         if self._goal is None:

@@ -49,7 +49,7 @@ class GboxAgent(Agent):
         """The operating system that the settings ask for."""
         return settings.box_type
 
-    def has_screen(self, settings: AgentSettings) -> bool:  # noqa: ARG002  # as the interface
+    def has_screen(self, settings: AgentSettings) -> bool:  # noqa: ARG002  # required by the interface
         """True: every box has a screen. Only the box itself knows its size."""
         return True
 
@@ -105,7 +105,7 @@ class GboxAgent(Agent):
             )
             raise ValueError(message)
 
-    def open_oracle(  # as the interface
+    def open_oracle(  # required by the interface
         self,
         settings: AgentSettings,  # noqa: ARG002
     ) -> "tuple[Learner, MakeEnvironment]":

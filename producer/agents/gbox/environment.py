@@ -55,7 +55,7 @@ class GboxEnvironment(JudgedByShell):
         """The box's id; empty before `open`."""
         return self._provider_id
 
-    def open(self, task: Task, seed: int) -> Screenshot:  # noqa: ARG002  # a box is what it is
+    def open(self, task: Task, seed: int) -> Screenshot:  # noqa: ARG002  # a box has no variants
         """Create a box, run `task.setup` and return the screen. Raises EnvironmentFailedError."""
         self.close()
         self._box = self._service.create(self._box_type, self._training, self._lifetime_s)

@@ -45,20 +45,20 @@ class MiniWobAgent(Agent):
         )
     }
 
-    def default_tasks(self, seed: int) -> dict[str, JsonValue]:  # noqa: ARG002  # none is generated
+    def default_tasks(self, seed: int) -> dict[str, JsonValue]:  # noqa: ARG002  # no tasks are generated
         """The training pages, and the held-out ones for evaluation."""
         return {
             "tasks": {"source_type": "miniwob", "split": "train"},
             "eval_tasks": {"source_type": "miniwob", "split": "held_out"},
         }
 
-    def make_environment(self, settings: AgentSettings) -> "Environment":  # noqa: ARG002  # as the interface
+    def make_environment(self, settings: AgentSettings) -> "Environment":  # noqa: ARG002  # required by the interface
         """An environment with a page in this process's browsers."""
         from producer.agents.miniwob.environment import MiniWobEnvironment
 
         return MiniWobEnvironment()
 
-    def check_task(self, settings: AgentSettings, task: Task) -> None:  # noqa: ARG002  # as the interface
+    def check_task(self, settings: AgentSettings, task: Task) -> None:  # noqa: ARG002  # required by the interface
         """Check that the pages and a browser are installed. Raises NotFoundError."""
         from producer.agents.miniwob.chromium import check_browser
         from producer.agents.miniwob.page_files import has_page

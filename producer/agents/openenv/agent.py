@@ -62,7 +62,7 @@ class OpenEnvAgent(Agent):
         "openenv_ids": TaskSource(load=_by_ids, required="task_ids"),
     }
 
-    def default_tasks(self, seed: int) -> dict[str, JsonValue]:  # noqa: ARG002  # as the interface
+    def default_tasks(self, seed: int) -> dict[str, JsonValue]:  # noqa: ARG002  # required by the interface
         """The server's own tasks."""
         return {"tasks": {"source_type": SERVERS_OWN}}
 
@@ -114,7 +114,7 @@ class OpenEnvAgent(Agent):
             task_id = task.validation_config.get(TASK_ID)
             check_server(url, settings.env_actions, self.screen(settings), task_id)
 
-    def open_oracle(self, settings: AgentSettings) -> "tuple[Learner, MakeEnvironment]":  # noqa: ARG002  # as the interface
+    def open_oracle(self, settings: AgentSettings) -> "tuple[Learner, MakeEnvironment]":  # noqa: ARG002  # required by the interface
         """Raise UsageError: the answers of a server's tasks are unknown."""
         _no_oracle()
 

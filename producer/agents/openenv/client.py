@@ -102,7 +102,7 @@ class Session:
         self._url, self._client = url, client
         try:
             client.connect()
-        except Exception as error:  # noqa: BLE001  # of sockets, TLS, HTTP and OpenEnv
+        except Exception as error:  # noqa: BLE001  # errors of sockets, TLS, HTTP and OpenEnv
             self.close()
             problem = f"{url} cannot be reached: {_reason(error)}"
             raise NoServerError(problem) from None
@@ -115,7 +115,7 @@ class Session:
     def _answer(self, ask: Callable[[], Any]) -> Step:
         try:
             result = ask()
-        except Exception as error:  # noqa: BLE001  # of sockets, JSON and OpenEnv
+        except Exception as error:  # noqa: BLE001  # errors of sockets, JSON and OpenEnv
             self._fail(error)
         if not isinstance(result.observation, dict) or not result.observation:
             self._fail(ValueError("it sent no observation"))

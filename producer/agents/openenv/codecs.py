@@ -27,7 +27,7 @@ class TextCodec(Codec):
 
     name = "text"
 
-    def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # the interface's
+    def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # required by the interface
         """The text that the action types or answers. Raises CannotEncodeError."""
         match action:
             case Type(text=text) | Answer(text=text) if text.strip():
@@ -35,7 +35,7 @@ class TextCodec(Codec):
             case _:
                 return cannot_encode(self.name, action)
 
-    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:  # noqa: ARG002  # the interface's
+    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:  # noqa: ARG002  # required by the interface
         """The text, stripped, or one `parse` error."""
         said = answer.strip()
         if not said:
@@ -49,11 +49,11 @@ class JsonActionCodec(Codec):
     name = "json_action"
     literals = JSON_LITERAL
 
-    def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # the interface's
+    def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # required by the interface
         """Write the action's fields as JSON."""
         return json.dumps(action.model_dump(mode="json"), ensure_ascii=False)
 
-    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:  # noqa: ARG002  # the interface's
+    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:  # noqa: ARG002  # required by the interface
         """The action, or one error."""
         try:
             fields = _first_object(answer)

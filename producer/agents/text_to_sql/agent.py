@@ -41,7 +41,7 @@ class TextToSqlAgent(Agent):
         )
     }
 
-    def text_format(self, settings: AgentSettings) -> Format:  # noqa: ARG002  # as the interface
+    def text_format(self, settings: AgentSettings) -> Format:  # noqa: ARG002  # required by the interface
         """A codec whose completions are steps that end in a query."""
         return Format(TextToSqlCodec(), SYSTEM_PROMPT)
 

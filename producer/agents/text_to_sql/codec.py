@@ -36,7 +36,7 @@ class TextToSqlCodec(Codec):
     name = "text_to_sql"
     literals = SQL_LITERALS
 
-    def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # the interface's
+    def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # required by the interface
         """Write the query as a fenced block, which also ends the episode.
 
         There is no text for `terminate`. Raises CannotEncodeError.
@@ -47,7 +47,7 @@ class TextToSqlCodec(Codec):
             case _:
                 return cannot_encode(self.name, action)
 
-    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:  # noqa: ARG002  # the interface's
+    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:  # noqa: ARG002  # required by the interface
         """The query as the answer followed by the end of the episode, or one `parse` error."""
         span = find_sql(answer)
         if span is None:

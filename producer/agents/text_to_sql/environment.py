@@ -85,7 +85,7 @@ class TextToSqlEnvironment:
             facts=completion_facts(sql, found),
         )
 
-    def failure_facts(self, evidence: Evidence, reason: str) -> None:  # as the interface
+    def failure_facts(self, evidence: Evidence, reason: str) -> None:  # required by the interface
         """None: a failed question has no environment-specific events."""
 
     def compare(self, task: Task, sql: str | None) -> Comparison:

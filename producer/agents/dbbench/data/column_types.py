@@ -1,13 +1,13 @@
-"""The types of a table's columns: MySQL's, as data sets declare them.
+"""The column types of tables, which are MySQL's, as data sets declare them.
 
 INT TINYINT SMALLINT MEDIUMINT BIGINT, UNSIGNED or not, with a display width or not
 DECIMAL(10,2)             exact, with its digits after the point
 FLOAT DOUBLE              FLOAT of single precision; FLOAT(8,2) and DOUBLE(8,2) rounded
 YEAR                      of four digits
 TEXT VARCHAR(50) CHAR(2), and the other sizes of TEXT
-DATE DATETIME TIMESTAMP TIME, as texts in the form that MySQL stores them in
+DATE DATETIME TIMESTAMP TIME, as texts in the form in which MySQL stores them
 
-with MySQL's other names of them, and attributes (`column_declaration`).
+MySQL's synonyms and column attributes are accepted too (`column_declaration`).
 """
 
 import math

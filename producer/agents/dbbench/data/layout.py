@@ -116,7 +116,7 @@ class _Field:
 
     def get(self, name: str) -> "_Field":
         """A field of an object; its value is None if it is missing."""
-        assert isinstance(self.value, dict)  # noqa: S101  # of `object`
+        assert isinstance(self.value, dict)  # noqa: S101  # only called on the result of `object`
         return _Field(f"{self.where}.{name}", self.value.get(name))
 
     def parsed(self) -> "_Field":

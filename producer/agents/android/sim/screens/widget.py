@@ -28,7 +28,7 @@ class Command(NamedTuple):
     function: Callable[..., None]
     arguments: tuple[Any, ...]
 
-    def apply(self, phone: Phone, x: int) -> None:  # noqa: ARG002  # as of sliders
+    def apply(self, phone: Phone, x: int) -> None:  # noqa: ARG002  # only sliders use x
         """Apply to the phone."""
         self.function(phone, *self.arguments)
 
