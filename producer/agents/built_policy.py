@@ -75,7 +75,7 @@ class BuiltPolicy:
     """The policy that `model_name` demo selects for one agent."""
 
     name: str
-    """Prefix of the policy's folder name in CUA_HOME/policies."""
+    """Name of the policy's folder in CUA_HOME/policies."""
     plan: Callable[[], WarmUpPlan]
     """Creates the plan that is recorded with the warm-up."""
     ensure: Callable[[Path, OnProgress, OnWait], Path]

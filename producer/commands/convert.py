@@ -85,7 +85,7 @@ def converted_text(file: Converted) -> str:
 
 
 def _origin_of(name: str, file: Converted) -> str:
-    """What the file calls one of our fields, and the only case in which the field has an effect."""
+    """One of our fields: its name in the file, and when it is a default or has an effect."""
     theirs = file.name_of(name)
     remarks = [theirs] if theirs != name else []
     remarks += (

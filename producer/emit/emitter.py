@@ -50,7 +50,7 @@ class Emitter:
 
     Emitting waits for no I/O, except for room in the bounded buffer while that is full. An
     acknowledged event is on disk in the local log. `close` writes what is buffered and is
-    idempotent; a process that ends without it loses the events that were not acknowledged.
+    idempotent; a process that ends without calling it loses the events that were not acknowledged.
     """
 
     def __init__(

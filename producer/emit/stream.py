@@ -209,7 +209,10 @@ class StreamWriter:
 
 
 def _check_bounds(payload: Payload) -> None:
-    """Raise UsageError for values that the tables' columns reject, at which the fold would stop."""
+    """Raise UsageError for values that the tables cannot store.
+
+    The projector would park a stream with such a value.
+    """
     try:
         check_key_texts(payload)
         check_numbers(payload)

@@ -35,8 +35,8 @@ NUM_JUDGED_SCREENS = 3
 class TypedAction(Action):  # type: ignore[misc]  # it ships no types
     """One of the actions of `schemas.actions`, as JSON: `{"type": "click", "x": 1, "y": 2}`.
 
-    Its fields are validated when it is carried out: a mistake in them is the agent's, and an
-    observation reports it.
+    Its fields are validated when the action is performed: mistakes in them are the agent's and are
+    reported by an observation.
     """
 
     model_config = ConfigDict(extra="allow")

@@ -1,6 +1,6 @@
 """The Environment interface: a device with screenshots, or one that answers in text.
 
-Synchronous: the rollout engine calls each environment on a thread of its own with a deadline, so a
+Synchronous: the rollout engine calls each environment on its own thread with a deadline, so a
 device that hangs fails one attempt and blocks no other. Implementations import no torch.
 """
 

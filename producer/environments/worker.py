@@ -1,4 +1,4 @@
-"""Runs the calls of one environment on a thread of its own, so that a hanging call blocks no other.
+"""Runs the calls of one environment on its own thread, so that a hanging call blocks no other.
 
 Jobs run in order, one at a time. The outcome of each is put on the shared queue exactly once,
 unless the worker was abandoned before. Python cannot stop a thread: a hanging call keeps running,

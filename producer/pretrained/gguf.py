@@ -105,7 +105,7 @@ def _plain(items: "np.ndarray[Any, Any]") -> Weights:
 
 
 def _q8_0(blocks: "np.ndarray[Any, Any]") -> Weights:
-    """Scale times the signed byte."""
+    """Q8_0: scale times the signed byte."""
     values, scale = (blocks[part].astype(np.float32) for part in ("values", "scale"))
     weights: Weights = values * scale[:, None]
     return weights

@@ -1,6 +1,6 @@
 """The OpenAI-compatible API, with vLLM's token and adapter fields: requests, responses, routes.
 
-Errors have OpenAI's form; none names the key.
+Errors have OpenAI's format; none reveals the key.
 """
 
 import hmac

@@ -41,7 +41,7 @@ MAX_TITLE_CHARS: Final = 80
 ONLY_SHOWN: Final = frozenset({"judged", "source_type"})
 """Fields in the output of `cua-train tasks show --json` that are derived from the others."""
 OF_OTHER_SOURCES: Final = frozenset({"judge", "judge_model", "entry"})
-"""Fields of a task that users cannot set in the task itself."""
+"""Fields that only tasks from other sources have."""
 TEXT_SUFFIX = ".txt"
 BEGINS_AS_JSON: Final = re.compile(r'\s*(?:\{\s*(?:"|\}\s*$)|\[\s*(?:["\[{]|\]\s*$))')
 """Matches the beginning of a JSON object or array of tasks. `[Settings] Turn on Wi-Fi` does not
@@ -117,8 +117,8 @@ class CustomTask(BaseModel):
             kept = {key: value for key, value in given.items() if key not in ONLY_SHOWN}
             if "expected_result" in kept and "expected" not in kept:
                 kept["expected"] = kept.pop("expected_result")
-            # Tasks from a source other than a file have these fields with a value; they are
-            # refused.
+            # `cua-train tasks show --json` prints these fields for every task. A value means that
+            # the task comes from another source; it is then refused.
             return {k: v for k, v in kept.items() if k not in OF_OTHER_SOURCES or v is not None}
         if not isinstance(given, str):
             return given

@@ -20,7 +20,8 @@ SERVERS_OWN: Final = "openenv"
 MAX_TURNS: Final = 1000
 """Maximum turns of a task. The server ends its episodes, and the configuration limits them."""
 ENGINE_FIRST_S: Final = 1.0
-"""Margin that lets the engine record a hanging environment before its session is left."""
+"""Added to the limit of a turn, so that the engine records a hanging environment before its session
+gives up."""
 DESCRIPTION: Final = "Do what the environment asks."
 
 
