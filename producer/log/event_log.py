@@ -68,8 +68,7 @@ class EventLog:
         self.topic_prefix = installation.topic_prefix
         self._installation = installation
         self.is_shared = installation.kafka_bootstrap_servers is not None
-        """Whether the log is Kafka, which other homes write to; a local log is copied with its
-        home."""
+        """Whether it is Kafka, which other homes write to; a local log is copied with its home."""
         self._lock = threading.Lock()
         self._kafka: KafkaLog | None = None
         """Connection for reading; `_sending` is the shipper's own."""
@@ -129,10 +128,9 @@ class EventLog:
         return kafka
 
     def max_event_bytes(self, topic: str) -> int:
-        """Maximum size of a serialised event, the same for all logs.
+        """Maximum size of a serialised event, the same for all logs; larger ones cannot be shipped.
 
-        A larger event could never be shipped. A lower limit of a Kafka topic applies once Kafka has
-        been reached.
+        A lower limit of a Kafka topic applies once Kafka has been reached.
         """
         limit = self._limits.get(topic)
         return MAX_EVENT_BYTES if limit is None else largest_value(limit)
@@ -208,10 +206,7 @@ class EventLog:
         return read_histories(self._installation, self.connect(timeout_s), subjects, since)
 
     def operator_drops(self) -> Drops:
-        """What operators gave up in this home with `cua-project parked drop`.
-
-        Raises MismatchError.
-        """
+        """What operators gave up in this home (`cua-project parked drop`). Raises MismatchError."""
         return known_drops(self._installation)
 
     def read_on(
@@ -262,8 +257,7 @@ class EventLog:
     ) -> Iterator[tuple[str, bytes]]:
         """(key, value) of at least every record of a topic that names the training.
 
-        On Kafka only records appended since the training began are read, if its own stream was read
-        before.
+        On Kafka only of those appended since the training began, if its own stream was read before.
         """
         topic = self.topic_prefix + name
         if not self.is_shared:

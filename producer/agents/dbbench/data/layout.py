@@ -40,10 +40,7 @@ def is_hub_name(name: str) -> bool:
 
 
 def downloaded(name: str) -> Path:
-    """Download the data set and return its folder.
-
-    Raises UnreachableError, and UsageError without the hub's client.
-    """
+    """Download to a folder. Raises UnreachableError, or UsageError without the hub's client."""
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
@@ -135,10 +132,9 @@ class _Field:
 
 
 def read_entries(path: Path) -> list[EntryContent]:
-    """Read the entries of a folder or a file, in the file's order.
+    """The entries of a folder or a file, in the file's order.
 
-    Raises NotFoundError if there is no such file, and UsageError that names the file, the entry and
-    the field.
+    Raises NotFoundError without such a file, and UsageError that names file, entry and field.
     """
     entries: list[EntryContent] = []
     places: dict[str, Path] = {}
@@ -280,10 +276,7 @@ def _md5(given: _Field) -> str | None:
 
 
 def _computed_md5(given: _Field, table: TableInfo, sql: str) -> str:
-    """Compute the hash of the table after the SQL, for an entry that lacks it.
-
-    Raises ValueError.
-    """
+    """Compute the hash of the table after the SQL, if an entry lacks it. Raises ValueError."""
     try:
         return state_after(table, sql)
     except (SqlRefusedError, DatabaseFailedError) as error:
