@@ -1,6 +1,6 @@
-"""Agents: each folder is one kind of agent, with all that belongs to it.
+"""Agents: each folder holds one agent and everything that belongs to it.
 
-To add one: a folder with a class of `Agent`, and its line in `AGENTS`.
+To add an agent, create a folder with a subclass of `Agent` and add a line to `AGENTS`.
 """
 
 from producer.agents.adb.agent import AdbAgent
@@ -26,7 +26,7 @@ AGENTS: dict[str, Agent] = {
         DesktopAgent(),
     )
 }
-"""`environment` of the configuration -> its agent. The first is the default."""
+"""Maps the configuration's `environment` to its agent. The first is the default."""
 DEFAULT_AGENT = next(iter(AGENTS))
 
 __all__ = ["AGENTS", "DEFAULT_AGENT", "Agent", "AgentSettings"]

@@ -1,6 +1,6 @@
-"""The Agent interface: where an agent works, its tasks, how it writes, and what it is trained with.
+"""The Agent interface: an agent's environment, its tasks, its text format and its defaults.
 
-An agent's heavy parts (devices, databases, torch) are imported when they are first used: reading a
+An agent's heavy dependencies (devices, databases, torch) are imported on first use, so reading a
 configuration needs none of them.
 """
 
@@ -27,110 +27,120 @@ if TYPE_CHECKING:
 
 
 AgentSettings: TypeAlias = "ConfigFields"
-"""The configuration; agents read the fields of their topic."""
+"""The configuration. Each agent reads the fields that concern it."""
 MakeEnvironment = Callable[["UUID"], "Environment"]
-"""A fresh environment for the episode of this id."""
+"""Creates a new environment for the episode with this id."""
 
 
 @dataclass(frozen=True, slots=True)
 class RentedDevice:
-    """A device of ours that a provider rents out, and that exists until it is closed or expires."""
+    """A device that we rent from a provider. It exists until it is closed or expires."""
 
     device_id: str
-    """The provider's."""
+    """The provider's id of the device."""
     box_type: str
-    """android or linux."""
+    """`android` or `linux`."""
     status: str
-    """In the provider's words."""
+    """The status in the provider's words."""
     training: str | None
-    """Name of the training that it was rented for; None: for none, or it has no label."""
+    """Name of the training that the device was rented for; None if it was rented for none or
+    carries no label."""
     created_at: datetime
     expires_at: datetime | None
-    """When its provider deletes it; None: never, as far as it says."""
+    """When the provider deletes the device; None if the provider states no expiry."""
 
 
 class Agent(ABC):
     """One kind of agent. Stateless."""
 
     name: ClassVar[str]
-    """`environment` of the configuration."""
+    """The value of `environment` in the configuration."""
     description: ClassVar[str]
-    """What the agent works in, for `--help`."""
+    """What the agent operates, shown in `--help`."""
     box_type: ClassVar[Literal["android", "database", "linux"]]
-    """As `Environment.box_type`."""
+    """See `Environment.box_type`."""
     screen_px: ClassVar[tuple[int, int] | None] = None
-    """As `screen` returns it, where no setting changes it."""
+    """The result of `screen`, for agents whose screen size no setting changes."""
     seeds_matter: ClassVar[bool] = False
-    """Whether a seed changes a task's initial state; False: each episode of a task is the same."""
+    """Whether the seed changes a task's initial state. If False, every episode of a task starts the
+    same."""
     has_skills: ClassVar[bool] = False
     """Whether tasks are tagged with skills, which can be trained one after another."""
     answers_in_steps: ClassVar[bool] = False
-    """Whether an episode is one completion of steps that end in executed SQL, which process reward
-    models can score."""
+    """Whether an episode is a single completion, written in steps and ending in executed SQL, which
+    process reward models can score."""
     sql_dialect: ClassVar[Literal["mysql", "sqlite"] | None] = None
-    """Of the golds of its tasks; None: they have none."""
+    """The SQL dialect of the tasks' gold answers; None if the tasks have no gold SQL."""
     is_served: ClassVar[bool] = True
     """Whether `cua-train env serve` offers its environment."""
     own_settings: ClassVar[frozenset[str]] = frozenset()
-    """Fields of the configuration that only this agent has, or few agents share."""
+    """Configuration fields that only this agent, or a few agents, use."""
     defaults: ClassVar[Mapping[str, JsonValue]] = {}
-    """Of fields of the configuration, for every policy."""
+    """Defaults for configuration fields, whatever the policy."""
     demo_preset: ClassVar[Mapping[str, JsonValue]] = {}
-    """Further defaults for its built policy."""
+    """Additional defaults that apply when the agent's built policy is used."""
     task_sources: ClassVar[Mapping[str, TaskSource]]
-    """`source_type` -> the source of its own tasks."""
+    """Maps `source_type` to the source of the agent's own tasks."""
     built_policy: ClassVar[BuiltPolicy | None] = None
-    """The policy `demo`; None: there is none."""
+    """The policy that `demo` selects; None if the agent has none."""
     rewards: ClassVar[Mapping[str, Callable[[Any | None], Reward]]] = {}
-    """Name -> its reward with the configuration's settings, or with the defaults."""
+    """Maps a reward's name to a factory that takes the configuration's settings for that reward, or
+    None for the defaults."""
 
-    def default_tasks(self, seed: int) -> dict[str, JsonValue]:  # noqa: ARG002  # of generated tasks
-        """The fields `tasks` and `eval_tasks` where none are given, for every policy."""
+    def default_tasks(self, seed: int) -> dict[str, JsonValue]:  # noqa: ARG002  # used by agents that generate tasks
+        """The values of `tasks` and `eval_tasks` when none are given, whatever the policy."""
         return {}
 
-    def screen(self, settings: AgentSettings) -> tuple[int, int] | None:  # noqa: ARG002  # of devices
-        """Width and height, px; None: it has no screen, and a policy needs no vision tower."""
+    def screen(self, settings: AgentSettings) -> tuple[int, int] | None:  # noqa: ARG002  # used by agents with devices
+        """Width and height in px; None if there is no screen and policies need no vision tower."""
         return self.screen_px
 
     def has_screen(self, settings: AgentSettings) -> bool:
-        """Whether it has one; asks no device."""
+        """Whether the agent has a screen. Contacts no device."""
         return self.screen(settings) is not None
 
     def operating_system(
         self,
-        settings: AgentSettings,  # noqa: ARG002  # of devices
+        settings: AgentSettings,  # noqa: ARG002  # used by agents with devices
     ) -> Literal["android", "database", "linux"]:
-        """As `Environment.box_type`, with these settings."""
+        """The environment's `box_type` under these settings."""
         return self.box_type
 
-    def most_at_once(self, settings: AgentSettings) -> int | None:  # noqa: ARG002  # of devices
-        """Episodes that its devices can have at the same time; None: as many as are asked for."""
+    def most_at_once(self, settings: AgentSettings) -> int | None:  # noqa: ARG002  # used by agents with devices
+        """How many episodes the agent's devices can run concurrently; None if unlimited."""
         return None
 
-    def text_format(self, settings: AgentSettings) -> Format | None:  # noqa: ARG002  # of servers
-        """How a policy writes here; None: the policy's family decides."""
+    def text_format(self, settings: AgentSettings) -> Format | None:  # noqa: ARG002  # used by agents on servers
+        """How policies write actions here; None leaves that to the policy's model family."""
         return None
 
     def rented_devices(self) -> Sequence[RentedDevice]:
-        """Devices of ours that exist at its provider. CuaTrainError where it does not answer."""
+        """Our devices that currently exist at the provider.
+
+        Raises CuaTrainError if the provider does not answer.
+        """
         return ()
 
-    def release(self, device_id: str | None) -> bool:  # noqa: ARG002  # of devices
-        """End the device of a process that died; whether it certainly is free now.
+    def release(self, device_id: str | None) -> bool:  # noqa: ARG002  # used by agents with devices
+        """Release the device of a process that died. Returns True only if it is certainly free now.
 
-        `device_id`: the environment's `provider_id`; None: it had none yet. EnvironmentFailedError,
-        CuaTrainError. The environment's `env_type` is the agent's name.
+        `device_id` is the environment's `provider_id`, or None if it had none yet. The
+        environment's `env_type` is the agent's name. Raises EnvironmentFailedError and
+        CuaTrainError.
         """
         return False
 
     @abstractmethod
     def make_environment(self, settings: AgentSettings) -> "Environment":
-        """A fresh one for one rollout."""
+        """Create a new environment for one rollout."""
 
     @abstractmethod
     def check_task(self, settings: AgentSettings, task: Task) -> None:
-        """ValueError or EnvironmentFailedError for a task that its environment cannot set up."""
+        """Check that the environment can set up the task.
+
+        Raises ValueError, EnvironmentFailedError.
+        """
 
     @abstractmethod
     def open_oracle(self, settings: AgentSettings) -> "tuple[Learner, MakeEnvironment]":
-        """The scripted policy, which knows the answers, and its environments."""
+        """The scripted policy, which knows the answers, and a factory for its environments."""

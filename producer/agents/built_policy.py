@@ -9,45 +9,48 @@ from pydantic import JsonValue
 from schemas.training import Recipe
 
 OnProgress = Callable[[str, int, int, float | None], None]
-"""Gets (policy, optimiser steps done, in all, loss); loss is None while demonstrations are made."""
+"""Called with (policy name, optimiser steps done, total steps, loss); loss is None while
+demonstrations are being generated."""
 OnWait = Callable[[str, int, int, float | None], None]
-"""The same of another process that makes the policy, of which it gets the name."""
+"""Called while another process builds the policy: (that process's name, optimiser steps done, total
+steps, loss)."""
 OnStep = Callable[[int, float | None], None]
-"""Gets (optimiser steps done, loss); loss is None while demonstrations are made."""
+"""Called with (optimiser steps done, loss); loss is None while demonstrations are being
+generated."""
 
 
 @dataclass(frozen=True, slots=True)
 class WarmUpStep:
-    """One optimiser step."""
+    """One optimiser step of a warm-up."""
 
     stage: str
-    """What is trained: alignment, grounding, imitation."""
+    """What is trained: `alignment`, `grounding` or `imitation`."""
     batch_size: int
-    """Items of the batch."""
+    """Items in the batch."""
     learning_rate: float
-    """Of AdamW."""
+    """AdamW's learning rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class WarmUpPlan:
-    """Of one policy."""
+    """The warm-up of one policy: its optimiser steps and the settings recorded with it."""
 
     steps: tuple[WarmUpStep, ...]
     """Every optimiser step, in order."""
     settings: Mapping[str, JsonValue]
     """The recipe, as the training's configuration records it."""
     learning_rate: float
-    """Of the last stage, at its peak."""
+    """Peak learning rate of the last stage."""
     max_turns: int
-    """Of a demonstration."""
+    """Maximum turns of a demonstration."""
     seed: int
     box_type: str
-    """As `Environment.box_type`."""
+    """See `Environment.box_type`."""
     renderer_name: str
-    """Its codec."""
+    """Name of the codec."""
 
     def recipe(self, policy: str) -> Recipe:
-        """The columns of the training, of the policy with this name: those of its last stage."""
+        """The training's recipe columns for the policy of this name, taken from the last stage."""
         batch_size = self.steps[-1].batch_size
         return Recipe(
             model_name=policy,
@@ -69,13 +72,14 @@ class WarmUpPlan:
 
 @dataclass(frozen=True, slots=True)
 class BuiltPolicy:
-    """`model_name` demo of one agent."""
+    """The policy that `model_name` demo selects for one agent."""
 
     name: str
-    """Of its folder below CUA_HOME/policies."""
+    """Name of the policy's folder in CUA_HOME/policies."""
     plan: Callable[[], WarmUpPlan]
-    """What its warm-up is recorded with."""
+    """Creates the plan that is recorded with the warm-up."""
     ensure: Callable[[Path, OnProgress, OnWait], Path]
-    """Its folder below this one, made if it does not exist."""
+    """Returns the policy's folder inside the given folder; builds the policy if it does not
+    exist."""
     build_shape: Callable[[Path], None]
-    """Writes a policy of its shape with random weights into a folder."""
+    """Writes a policy of the same shape with random weights into a folder."""

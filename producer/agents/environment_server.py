@@ -1,4 +1,4 @@
-"""The settings of agents that work on environment servers, as configurations hold them."""
+"""Settings of agents that work on environment servers."""
 
 import re
 from importlib.util import find_spec
@@ -9,24 +9,27 @@ from producer.errors import NotFoundError
 from schemas.distribution import install_command
 
 ActionsName = Literal["computer", "browsergym", "text", "action_str", "answer", "code"]
-"""How actions are sent."""
+"""How actions are encoded for the server."""
 TOKEN: Final = "CUA_OPENENV_TOKEN"  # noqa: S105  # the variable's name
-"""Holds the token that servers get as `Authorization: Bearer`."""
+"""Environment variable with the token that is sent to servers as `Authorization: Bearer`."""
 TASK_ID: Final = "task_id"
-"""In the configuration of a task: the server's own name of it."""
+"""Key in a task's configuration for the server's own name of the task."""
 EXAMPLE: Final = "ws://127.0.0.1:8000"
 SIZE: Final = re.compile(r"([1-9]\d{0,4})x([1-9]\d{0,4})")
 
 
 def require_package() -> None:
-    """NotFoundError without the package of the protocol, which has its client and its server."""
+    """Check that openenv, the protocol's client and server, is installed. Raises NotFoundError."""
     if find_spec("openenv") is None:
         message = "environment servers need the package openenv"
         raise NotFoundError(message, ways=(f"run {install_command('openenv')}",))
 
 
 def check_server_urls(urls: str) -> str:
-    """URLs between commas, each in its normal form. ValueError for none, and for a secret in it."""
+    """Normalise comma-separated URLs.
+
+    Raises ValueError for an invalid URL or one with a secret in it.
+    """
     return ",".join(_checked(url.strip()) for url in urls.split(","))
 
 
@@ -51,7 +54,7 @@ def _checked(url: str) -> str:
 
 
 def check_size(size: str) -> str:
-    """WIDTHxHEIGHT in pixels. ValueError."""
+    """Check that `size` is WIDTHxHEIGHT in pixels. Raises ValueError."""
     if SIZE.fullmatch(size) is None:
         message = f"{size!r} is no size; write WIDTHxHEIGHT in pixels, such as 1280x720"
         raise ValueError(message)
@@ -59,7 +62,7 @@ def check_size(size: str) -> str:
 
 
 def size_px(size: str | None) -> tuple[int, int] | None:
-    """Width and height of a checked size, px."""
+    """Width and height in px of a size that `check_size` accepted; None if `size` is None."""
     if size is None:
         return None
     width, _, height = size.partition("x")

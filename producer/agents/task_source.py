@@ -1,4 +1,4 @@
-"""A source of an agent's own tasks, as the configuration names it by `source_type`."""
+"""A source of an agent's own tasks, which the configuration selects by `source_type`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,22 +13,24 @@ if TYPE_CHECKING:
 
 
 SourceFields: TypeAlias = "Source"
-"""The source, whose fields agents read."""
+"""The configured source. Agents read its fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSource:
-    """One `source_type`."""
+    """The tasks of one `source_type`."""
 
     load: Callable[[SourceFields, str], Sequence[Task]]
-    """(source, its place in the configuration) -> its tasks. UsageError, NotFoundError."""
+    """Loads the tasks, given the source and its place in the configuration. Raises UsageError,
+    NotFoundError."""
     required: str | None = None
-    """The field that this type must have, and that types without it refuse."""
+    """A field that this type requires and that types without it reject."""
     splits: tuple[str, ...] = ()
-    """What `split` may be; empty: there is none."""
+    """Allowed values of `split`; empty if this type has no splits."""
     fields: frozenset[str] = frozenset()
-    """Optional fields that only this and other types which name them have."""
+    """Optional fields that are allowed only for this type and other types that list them."""
     held_out: Callable[[dict[str, JsonValue]], JsonValue] = lambda _source: None
-    """A source of training tasks -> the source of tasks that are held out from it; None: none."""
+    """Maps a source of training tasks to a source of tasks held out from it; None if there is
+    none."""
     is_tested: bool = False
-    """Whether its tasks are ours and known to be sound, so that a run need not try each."""
+    """Whether the tasks are ours and known to be sound, so that a run need not try each one."""

@@ -1,1 +1,1 @@
-"""Codecs: the formats in which families of policies write actions."""
+"""Codecs: the formats in which model families write actions."""

@@ -1,4 +1,4 @@
-"""The Codec interface: text of a policy to actions, and back."""
+"""The Codec interface: converts a policy's text to actions, and back."""
 
 from abc import ABC, abstractmethod
 from typing import Literal, NamedTuple, NoReturn, final
@@ -14,7 +14,7 @@ ErrorType = Literal["parse", "tool_name", "tool_arg"]
 
 
 CONTEXT_FULL = "context_full"
-"""`tool_name` of the only action of a turn whose prompt the policy cannot take; it ends the
+"""`tool_name` of the only action of a turn whose prompt exceeds the policy's context. It ends the
 episode."""
 
 
@@ -26,38 +26,45 @@ class CannotEncodeError(ValueError):
 
 
 class Codec(ABC):
-    """The format of one family of policies. Stateless.
+    """The format of one model family. Stateless.
 
-    What a policy wrote meets a format in `parse` alone, so that a thought is no call in any.
+    Only `parse` reads what a policy wrote, so that no format takes a thought for a call.
     """
 
     name: str
     """Name of the format: `compact`, `qwen`."""
     literals: str | None = None
-    """What of an answer may quote the tags of a thought (`producer.thoughts`); None: nothing."""
+    """Matches parts of an answer that may quote the tags of a thought (`producer.thoughts`), if
+    any."""
 
     @abstractmethod
     def encode(self, action: Action, width_px: int, height_px: int) -> str:
-        """The action as text, for a screen of this size. CannotEncodeError."""
+        """Write the action as text, for a screen of this size. Raises CannotEncodeError."""
 
     @abstractmethod
     def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
-        """The actions of a completion without thoughts, as `parse` gives them. ValueError."""
+        """The actions of a completion without thoughts, in the form of `parse`.
+
+        Raises ValueError.
+        """
 
     @final
     def readable(self, written: str, action: Action) -> str:
-        """The text of an action, if no part of it reads as a thought. CannotEncodeError."""
+        """Return `written` if no part of it reads as a thought.
+
+        Raises CannotEncodeError otherwise.
+        """
         if hide_thoughts(written, self.literals) != written:
             cannot_encode(self.name, action)
         return written
 
     @final
     def parse(self, text: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
-        """The actions of a completion, in order; at least one. Raises nothing.
+        """Parse the actions of a completion, in order; at least one. Raises nothing.
 
-        What the policy only thinks is not read. A call that cannot be parsed has an `error_type`:
-        `parse` (no call found), `tool_name` (unknown tool) or `tool_arg` (wrong arguments). An
-        event of the actions can be written and read back, whatever the text is.
+        Thoughts are not read. A call that cannot be parsed has an `error_type`: `parse` (no call
+        found), `tool_name` (unknown tool) or `tool_arg` (wrong arguments). Whatever the text is, an
+        event with these actions can be written and read back.
         """
         said = storable(text)
         answer = hide_thoughts(said, self.literals)
@@ -65,13 +72,13 @@ class Codec(ABC):
             return (parse_error("parse", ONLY_THOUGHT),)
         try:
             return self.parse_answer(answer, width_px, height_px)
-        except (ValueError, RecursionError) as error:  # pydantic's is a ValueError
+        except (ValueError, RecursionError) as error:  # pydantic's errors are ValueErrors
             message = f"the call cannot be read: {type(error).__name__}"
             return (parse_error("parse", message),)
 
 
 class Format(NamedTuple):
-    """A codec, and the system prompt that explains it."""
+    """A codec and the system prompt that explains it."""
 
     codec: Codec
     system_prompt: str | None
@@ -84,7 +91,7 @@ def parse_error(
     tool_name: str = "",
     tool_args: dict[str, JsonValue] | None = None,
 ) -> TakenAction:
-    """A call that could not be parsed."""
+    """Represent a call that could not be parsed."""
     return TakenAction(
         tool_name=tool_name,
         tool_args=tool_args or {},

@@ -30,10 +30,10 @@ SWIPES: dict[str, tuple[int, int, int, int]] = {
     "left": (80, 50, 20, 50),
     "right": (20, 50, 80, 50),
 }
-"""Direction of the finger -> start and end, hundredths."""
+"""Maps the direction of the finger to (start, end), in hundredths of the screen."""
 NAMED_NUMBER = re.compile(r"[^\W\d_](?:[^\W\d_]|[ -])*?\s*([0-9]{1,2})")
-"""A name of letters, spaces and hyphens, then a coordinate. The space between them is optional,
-because some tokenizers drop it."""
+"""Matches a name of letters, spaces and hyphens followed by a coordinate. The space between them is
+optional, because some tokenizers drop it."""
 CALL = re.compile(r"\s*([A-Za-z_]+)\((.*)\)\s*", re.DOTALL)
 
 
@@ -48,9 +48,10 @@ class CompactCodec(Codec):
     literals = COMPACT_LITERAL
 
     def encode(self, action: Action, width_px: int, height_px: int) -> str:  # one per action
-        """The action as one call.
+        """Write the action as one call.
 
-        CannotEncodeError for drags, scrolls, pointer moves, mouse buttons and key combinations.
+        Raises CannotEncodeError for drags, scrolls, pointer moves, mouse buttons and key
+        combinations.
         """
 
         def point(x: int, y: int) -> tuple[int, int]:

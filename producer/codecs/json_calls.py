@@ -1,4 +1,4 @@
-"""Shared by the codecs of JSON tool calls: untrusted JSON, and actions from fields."""
+"""Shared by the codecs of JSON tool calls: reads untrusted JSON, and builds actions from fields."""
 
 import json
 import re
@@ -16,7 +16,7 @@ ACTION: Final[TypeAdapter[Action]] = TypeAdapter(Action)
 MAX_ERROR_CHARACTERS = 200
 CALL: Final = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
 SCALE: Final = 1000
-"""Of coordinates that do not depend on the screen's size, on each axis."""
+"""Range of coordinates that do not depend on the screen's size, on each axis."""
 Fields = dict[str, JsonValue]
 
 
@@ -29,7 +29,7 @@ class BadCallError(ValueError):
 
 
 def read_json(text: str) -> JsonValue:
-    """The value, checked to be storable in the log. BadCallError."""
+    """Parse JSON and check that the log can store it. Raises BadCallError."""
     try:
         content: JsonValue = json.loads(text)
         # A lone surrogate is valid JSON but not valid UTF-8, so no log could store it.
@@ -44,25 +44,25 @@ def read_json(text: str) -> JsonValue:
 
 
 def no_call(text: str) -> TakenAction:
-    """The error of a completion without a match of `CALL`."""
+    """The error for a completion in which `CALL` matches nothing."""
     return parse_error("parse", f"no <tool_call>...</tool_call> in {text.strip()[:80]!r}")
 
 
 def encode_call(tool: str, arguments: Fields) -> str:
-    """A tool call as the chat template writes it."""
+    """Write a tool call as the chat template does."""
     call = json.dumps({"name": tool, "arguments": arguments}, ensure_ascii=False)
     return f"<tool_call>\n{call}\n</tool_call>"
 
 
 def scaled(pixel: int, size_px: int, size: int = SCALE) -> int:
-    """The pixel's middle in units of `size`; the pixel itself where those are pixels."""
+    """The pixel's middle in units of `size`, or the pixel itself if those are pixels."""
     return pixel if size == size_px else round((pixel + 0.5) * size / size_px)
 
 
 def pixel_of(
     value: JsonValue, screen: tuple[int, int], size: tuple[int, int] = (SCALE, SCALE)
 ) -> tuple[int, int] | None:
-    """The pixel of a screen that [x, y] in units of `size` means; None if it means none."""
+    """The pixel that [x, y] in units of `size` refers to; None if it is no point of the screen."""
     if not isinstance(value, list) or len(value) != len(screen):
         return None
     found = []
@@ -74,7 +74,7 @@ def pixel_of(
 
 
 def named_arguments(call: str, tools: Sequence[str]) -> tuple[str, Fields]:
-    """The name, one of `tools`, and the arguments of a call in Qwen's form. BadCallError."""
+    """The name, one of `tools`, and the arguments of a call in Qwen's form. Raises BadCallError."""
     content = read_json(call)
     fields: Fields = content if isinstance(content, dict) else {}
     name, arguments = fields.get("name"), fields.get("arguments")
@@ -88,7 +88,10 @@ def named_arguments(call: str, tools: Sequence[str]) -> tuple[str, Fields]:
 
 
 def action_of(fields: Fields, width_px: int, height_px: int) -> Action:
-    """The action with these fields, its points on the screen. BadCallError, ValidationError."""
+    """Build the action with these fields.
+
+    Raises ValidationError, and BadCallError for points off the screen.
+    """
     action = ACTION.validate_json(json.dumps(fields))
     for x, y in _points(action):
         if not (x < width_px and y < height_px):
@@ -106,7 +109,7 @@ def _points(action: Action) -> Iterator[tuple[int, int]]:
 
 
 def taken(tool: str, arguments: Fields, read: Callable[[], Action]) -> TakenAction:
-    """The call with the action that `read` gives, or with the error that it raises."""
+    """The call with the action that `read` returns, or with the error that it raises."""
     try:
         action = read()
     except BadCallError as error:

@@ -22,9 +22,9 @@ from schemas.turn import TakenAction
 NATIVE: Final = frozenset(
     {"click", "double_click", "drag", "keypress", "move", "screenshot", "scroll", "type", "wait"}
 )
-"""Types of actions of OpenAI computer use."""
+"""Action types of OpenAI's computer use."""
 SKIPPED: Final = ("message", "reasoning")
-"""Compared by equality: the type that a model writes may be a list."""
+"""Item types to skip. A tuple, because the type that a model writes may be an unhashable list."""
 OPENAI_PROMPT: Final = """\
 You operate a phone by its screenshots. Each turn you see the screen and answer with one JSON \
 object and nothing else:
@@ -46,8 +46,8 @@ class OpenAICodec(Codec):
     name = "openai"
     literals = JSON_LITERAL
 
-    def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # the interface's
-        """The action as one item; every action has one."""
+    def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # required by the interface
+        """Write the action as one item. Every action can be written."""
         return json.dumps(action_item(action), ensure_ascii=False)
 
     def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:
@@ -62,7 +62,7 @@ class OpenAICodec(Codec):
 
 
 def action_item(action: Action) -> Fields:
-    """The output item of an action."""
+    """The output item for an action."""
     fields: Fields = action.model_dump(mode="json")
     match action:
         case actions.Drag(path=path):
@@ -85,7 +85,7 @@ def _function(action: Action) -> Fields:
 
 
 def _read_items(answer: str) -> list[Fields]:
-    """The items of a completion. BadCallError."""
+    """The items of a completion. Raises BadCallError."""
     content = read_json(answer)
     items = content if isinstance(content, list) else [content]
     objects = [item for item in items if isinstance(item, dict)]

@@ -1,12 +1,12 @@
 """The Qwen codec: calls of one of Qwen's official tools, `mobile_use` or `computer_use`.
 
-JSON between <tool_call> tags. What coordinates refer to depends on the policy's family.
+Each call is JSON between <tool_call> tags. The scale of coordinates depends on the model family.
 
     <tool_call>
     {"name": "mobile_use", "arguments": {"action": "click", "coordinate": [312, 540]}}
     </tool_call>
 
-A completion may contain several calls. What the tool does not have is an error.
+A completion may contain several calls. Actions that the tool does not have are errors.
 """
 
 from collections.abc import Callable, Collection
@@ -35,26 +35,29 @@ from schemas.turn import TakenAction
 
 BUTTONS: Final = {"home": "Home", "back": "Back", "recents": "Menu"}
 CLICKS: Final = {"left": "left_click", "right": "right_click", "wheel": "middle_click"}
-"""Of `computer_use`; a finger's is `click`."""
+"""Mouse buttons in `computer_use`; a tap in `mobile_use` is `click`."""
 KEY_BUTTONS: Final = ("power", "volume_up", "volume_down")
 """System buttons that the tool writes as keys."""
 MAX_NUMBER: Final = 1_000_000
-"""Of pixels or seconds."""
+"""Upper limit of pixels or seconds."""
 
 
 class QwenToolCodec(Codec):
-    """One official tool, strictly. Stateless."""
+    """The codec of one official tool, which is followed strictly. Stateless."""
 
     literals = CALL_LITERAL
 
     def __init__(self, tool: ToolName, scale: Scale = thousandths) -> None:
-        """`scale`: what coordinates refer to."""
+        """`scale` gives the size that coordinates refer to."""
         self.name = "qwen_mobile" if tool == "mobile_use" else "qwen_computer"
         self._tool: ToolName = tool
         self._scale = scale
 
     def encode(self, action: Action, width_px: int, height_px: int) -> str:
-        """The action as a tool call; a drag as two. CannotEncodeError for what the tool lacks."""
+        """Write the action as a tool call, or a drag as two.
+
+        Raises CannotEncodeError for actions that the tool lacks.
+        """
         screen, size = (width_px, height_px), self._scale(width_px, height_px)
         is_phone = self._tool == "mobile_use"
         calls = _calls(action, screen, size, is_phone=is_phone)
@@ -70,7 +73,7 @@ class QwenToolCodec(Codec):
             parsed = self._parse(call, screen, size, _pointer(found))
             is_drag = isinstance(parsed.action, actions.Drag)
             if is_drag and isinstance(found[-1].action, actions.Move):
-                # It was moved to where the drag begins.
+                # That move went to the start of this drag and is part of it.
                 found.pop()
             found.append(parsed)
         return tuple(found) or (no_call(answer),)
@@ -89,7 +92,7 @@ class QwenToolCodec(Codec):
 def _calls(  # noqa: C901, PLR0911, PLR0912  # one branch per action
     action: Action, screen: tuple[int, int], size: Size, *, is_phone: bool
 ) -> list[Fields]:
-    """The arguments of the action's calls; empty: neither tool has it."""
+    """The arguments of the action's calls; empty if neither tool has the action."""
 
     def point(x: int, y: int) -> JsonValue:
         return [scaled(x, screen[0], size[0]), scaled(y, screen[1], size[1])]
@@ -117,7 +120,7 @@ def _calls(  # noqa: C901, PLR0911, PLR0912  # one branch per action
             return [at("mouse_move", x, y), at("left_click_drag", *end)]
         case actions.KeyPress(keys=("enter",)) if is_phone:
             return [{"action": "system_button", "button": "Enter"}]
-        # The schema's `key` takes one name; those of buttons would be read as buttons.
+        # The schema's `key` takes one name. Names of buttons would be read as buttons.
         case actions.KeyPress(keys=(key,)) if is_phone and key not in KEY_BUTTONS:
             return [{"action": "key", "text": key}]
         case actions.KeyPress() if not is_phone:
@@ -139,7 +142,7 @@ def _calls(  # noqa: C901, PLR0911, PLR0912  # one branch per action
 
 
 def _pointer(found: list[TakenAction]) -> tuple[int, int] | None:
-    """Where the calls before left the pointer; None: they do not say."""
+    """Where the earlier calls left the pointer; None if they do not tell."""
     for item in reversed(found):
         match item.action:
             case actions.Move() | actions.Click() | actions.DoubleClick() | actions.Scroll() as at:
@@ -159,12 +162,12 @@ class _Arguments:
     screen: tuple[int, int]
     size: tuple[int, int]
     names: Collection[str]
-    """Actions of the tool."""
+    """Names of the tool's actions."""
     start: tuple[int, int] | None
-    """The pointer's place, where a drag begins; None: it is not known, and there is no drag."""
+    """The pointer's position, where a drag begins. None if unknown; then there can be no drag."""
 
     def action(self) -> Action:
-        """The action. BadCallError, ValidationError."""
+        """Build the action. Raises BadCallError, ValidationError."""
         name = self.arguments.get("action")
         if not isinstance(name, str) or name not in self.names:
             message = f"unknown action {name!r}; use one of {', '.join(self.names)}"
@@ -175,7 +178,7 @@ class _Arguments:
         """A coordinate in pixels."""
         value = self.arguments.get(name)
         if value is None and "scroll" in str(self.arguments["action"]):
-            # The official schema requires none; the middle is where there is something to scroll.
+            # The official schema requires no coordinate; the middle of the screen usually scrolls.
             return {"x": self.screen[0] // 2, "y": self.screen[1] // 2}
         pixel = pixel_of(value, self.screen, self.size)
         if pixel is None:
@@ -264,4 +267,4 @@ READ: Final[dict[str, Callable[[_Arguments], Action]]] = {
         {"status": call.arguments.get("status", "success")}
     ),
 }
-"""Action of either tool -> how its arguments are read."""
+"""Maps an action's name in either tool to the function that reads its arguments."""

@@ -2,7 +2,8 @@
 
 Names and values are those of Qwen's cookbooks (agent_function_call.py for Qwen2.5-VL, mobile_agent
 and computer_use for Qwen3-VL); descriptions are shortened. Qwen3-VL writes coordinates from 0 to
-1000 whatever the screen's size, Qwen2.5-VL pixels of the image as it was resized for the policy.
+1000 whatever the screen's size; Qwen2.5-VL writes pixels of the image after it was resized for the
+policy.
 """
 
 import json
@@ -18,23 +19,23 @@ ToolName = Literal["mobile_use", "computer_use"]
 
 
 class Size(NamedTuple):
-    """Width and height in the units of coordinates."""
+    """Width and height of the coordinate space."""
 
     width: int
     height: int
 
 
 Scale = Callable[[int, int], Size]
-"""Screenshot's width and height in pixels -> the size that coordinates refer to."""
+"""Maps a screenshot's width and height in pixels to the size that coordinates refer to."""
 
 
 def thousandths(_width_px: int, _height_px: int) -> Size:
-    """Qwen3-VL: the same for every screen."""
+    """Qwen3-VL's scale, the same for every screen."""
     return Size(SCALE, SCALE)
 
 
 def resized(factor: int, min_pixels: int, max_pixels: int) -> Scale:
-    """Qwen2.5-VL: the screenshot's size after its image processor, multiples of `factor`.
+    """Qwen2.5-VL's scale: the size of the resized screenshot, in multiples of `factor`.
 
     Source: `smart_resize` in transformers' Qwen2-VL image processor.
     """
@@ -131,7 +132,7 @@ FIELDS: Final[dict[ToolName, dict[str, JsonValue]]] = {
 
 
 def tool_schema(tool: ToolName, resolution: str) -> dict[str, JsonValue]:
-    """The function as chat templates and servers take it. `resolution`: `999x999`."""
+    """The function schema for chat templates and servers, with a `resolution` such as `999x999`."""
     named = ACTIONS_OF[tool]
     listed = "\n".join(f"* `{name}`: {text}" for name, text in named.items())
     action: JsonValue = {
@@ -154,7 +155,7 @@ def tool_schema(tool: ToolName, resolution: str) -> dict[str, JsonValue]:
 
 
 def tools_prompt(tool: ToolName, resolution: str = "999x999") -> str:
-    """The system prompt, as Qwen's chat template writes it for one tool."""
+    """The system prompt that Qwen's chat template writes for one tool."""
     return (
         "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
         "You are provided with function signatures within <tools></tools> XML tags:\n<tools>\n"

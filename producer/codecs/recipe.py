@@ -1,13 +1,13 @@
-r"""The codec of the seed recipe's three tools: `action`, `wait` and `finish`.
+"""The codec of the seed recipe's three tools: `action`, `wait` and `finish`.
 
     <tool_call>
     {"name": "action", "arguments": {"action_type": "click", "option": "left",
      "target": {"element": "Settings", "coordinates": [312, 540]}}}
     </tool_call>
 
-Coordinates run from 0 to 1000 on each axis, as in Qwen3-VL. `element` describes the target
-in words and is recorded with the call; `coordinates` is the place. A `finish` with a
-`result_message` is an answer and the end of the episode.
+Coordinates run from 0 to 1000 on each axis, as in Qwen3-VL. `element` describes the target in words
+and is recorded with the call; `coordinates` is the point. A `finish` with a `result_message` is an
+answer that ends the episode.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ from schemas.turn import TakenAction
 
 TOOLS: Final = ("action", "wait", "finish")
 DOUBLE: Final = "double"
-"""The `option` of a click that is two."""
+"""The `option` that makes a click a double click."""
 DIRECTIONS: Final = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 MAX_DISTANCE: Final = 100_000
 RECIPE_PROMPT: Final = """\
@@ -63,10 +63,10 @@ class RecipeCodec(Codec):
     literals = CALL_LITERAL
 
     def encode(self, action: Action, width_px: int, height_px: int) -> str:
-        """The action as one tool call.
+        """Write the action as one tool call.
 
-        CannotEncodeError for answers without an end, opening an app by its name, diagonal scrolls
-        and drags around corners.
+        Raises CannotEncodeError for answers that do not end the episode, opening an app by its
+        name, diagonal scrolls and drags around corners.
         """
         match action:
             case actions.Wait():
@@ -150,7 +150,7 @@ def _finish(given: Fields) -> list[TakenAction]:
 
 
 def _action(given: Fields, width_px: int, height_px: int) -> Action:
-    """The action of the tool `action`. BadCallError, ValidationError."""
+    """Build the action of a call of the tool `action`. Raises BadCallError, ValidationError."""
     name = given.get("action_type")
     read = READ.get(name) if isinstance(name, str) else None
     if read is None:
@@ -161,13 +161,13 @@ def _action(given: Fields, width_px: int, height_px: int) -> Action:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """The arguments of one call on a screen of this size."""
+    """The arguments of one call, on a screen of this size."""
 
     given: Fields
     screen: tuple[int, int]
 
     def point(self, name: str = "target") -> tuple[int, int]:
-        """A target's place in pixels. BadCallError."""
+        """A target's position in pixels. Raises BadCallError."""
         target = self.given.get(name)
         value = target.get("coordinates") if isinstance(target, dict) else None
         if isinstance(value, dict):
@@ -182,22 +182,22 @@ class _Call:
         return pixel
 
     def at(self, kind: str, **more: JsonValue) -> Fields:
-        """An action at the target."""
+        """The fields of an action of this kind at the target."""
         x, y = self.point()
         return {"type": kind, "x": x, "y": y, **more}
 
     def click(self) -> Fields:
-        """With its option."""
+        """A click of the kind that its option names."""
         option = self.given.get("option", "left")
         return self.at("double_click") if option == DOUBLE else self.at("click", button=option)
 
     def swipe(self) -> Fields:
-        """From one target to the other."""
+        """A swipe from one target to the other."""
         (x, y), (to_x, to_y) = self.point("start_target"), self.point("end_target")
         return {"type": "swipe", "x": x, "y": y, "to_x": to_x, "to_y": to_y}
 
     def scroll(self) -> Fields:
-        """By direction and distance."""
+        """A scroll by direction and distance."""
         direction, distance = self.given.get("direction"), self.given.get("distance")
         if not isinstance(direction, str) or direction not in DIRECTIONS:
             message = f"direction must be up, down, left or right, not {str(direction)[:80]!r}"
@@ -225,4 +225,4 @@ READ: Final[dict[str, Callable[[_Call], Fields]]] = {
     "button": lambda call: {"type": "system_button", "button": call.given.get("button")},
     "screenshot": lambda _call: {"type": "screenshot"},
 }
-"""`action_type` -> fields of ours."""
+"""Maps `action_type` to a function that builds our fields."""

@@ -1,4 +1,1 @@
-"""The commands of `cua-train`, a file each.
-
-What they take, what they print, which exit code they end in.
-"""
+"""The commands of `cua-train`, one file each: their arguments, output and exit codes."""

@@ -142,12 +142,12 @@ class _Taken(NamedTuple):
 
     folder: Path
     sha256: str | None
-    """As recorded in the log; None for a folder that belongs to no training."""
+    """The hash recorded in the log; None for a folder that belongs to no training."""
     title: str
 
 
 def take_adapter(source: str, step: int | None) -> _Taken:
-    """The adapter in a folder, or of a training's newest checkpoint or that of `step`."""
+    """The adapter in a folder, or of a training's checkpoint: the one of `step` or the newest."""
     folder = Path(source).expanduser()
     if (folder / CONFIG).is_file():
         if step is not None:
@@ -179,13 +179,16 @@ def take_adapter(source: str, step: int | None) -> _Taken:
 
 
 def base_of(adapter: Path) -> str:
-    """Folder or hub id of the policy that the adapter was trained on. UsageError, NotFoundError."""
+    """Folder or hub id of the policy that the adapter was trained on.
+
+    Raises UsageError, NotFoundError.
+    """
     name = read_adapter_settings(adapter).base_name
     if name is None:
         message = f"the adapter {adapter} does not name its base; pass --model-name"
         raise UsageError(message)
     if Path(name).is_absolute() and not Path(name).is_dir():
-        # The demo policy moves with CUA_HOME.
+        # The demo policy's path changes with CUA_HOME.
         moved = read_installation(os.environ).policies_dir / Path(name).name
         if moved.is_dir():
             return str(moved)
@@ -195,7 +198,7 @@ def base_of(adapter: Path) -> str:
 
 
 def _listed_all(installation: Installation) -> list["Checkpoint"]:
-    """Of every readable training; logs a warning for each other one."""
+    """Checkpoints of every readable training. Logs a warning for each unreadable one."""
     found: list[Checkpoint] = []
     for name in training_names(installation):
         try:
@@ -215,7 +218,7 @@ def _listed(installation: Installation, name: str) -> list["Checkpoint"]:
 
 @contextmanager
 def _all_or_nothing(output: Path) -> Iterator[Path]:
-    """A temporary folder; renamed to `output` on success, removed on failure."""
+    """Yield a temporary folder that is renamed to `output` on success and removed on failure."""
     check_new_output(output)
     try:
         output.absolute().parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""`cua-train convert`: another project's configuration in our own fields, as TOML."""
+"""`cua-train convert`: converts another project's configuration to our own fields, as TOML."""
 
 import re
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ NEVER_COPIED: Final = "secrets are never copied; set it in the environment"
 PASSWORD: Final = re.compile(
     r"([a-z][a-z0-9+.-]*://[^/@:\s]*):(?!\d+(?:[/,?]|$))[^@\s,]*@", re.IGNORECASE
 )
-"""Of a URL. Digits before a slash, comma or question mark are a port."""
+"""Matches the password in a URL. Digits before a slash, comma or question mark are a port."""
 KINDS: Final = (
     "fields of `cua-train run` or `cua-train sql`, an Agent-PEFT assignment (assignment_config), a"
     " verl trainer file (actor_rollout_ref, algorithm, trainer) or a RewardSQL file"
@@ -52,7 +52,7 @@ def command(*, file: Path) -> None:
 
 
 def converted_text(file: Converted) -> str:
-    """The file as TOML. UsageError for a file of no known kind and for values that are invalid."""
+    """The file as TOML. Raises UsageError for an unknown kind of file and for invalid values."""
     fields, left_out = _without_secrets(file.fields)
     if file.origin is None:
         fields = _in_our_names(file.path, fields)
@@ -85,7 +85,7 @@ def converted_text(file: Converted) -> str:
 
 
 def _origin_of(name: str, file: Converted) -> str:
-    """What the file calls one of our fields, and what alone it is for."""
+    """One of our fields: its name in the file, and when it is a default or has an effect."""
     theirs = file.name_of(name)
     remarks = [theirs] if theirs != name else []
     remarks += (
@@ -100,7 +100,7 @@ def _origin_of(name: str, file: Converted) -> str:
 
 
 def command_of(path: Path, fields: Mapping[str, Any]) -> str:
-    """The command that takes these fields of ours. UsageError for fields of none."""
+    """The command that takes these fields of ours. Raises UsageError if no command does."""
     # Imported here to keep --help quick.
     from producer.fine_tuning.settings import FineTuningConfig
 
@@ -117,7 +117,7 @@ def command_of(path: Path, fields: Mapping[str, Any]) -> str:
 
 
 def _checked(command_name: str, fields: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
-    """The fields as the command reads them, each validated for itself."""
+    """The fields as the command reads them, each validated separately."""
     if command_name == "run":
         read = read_fields(fields)
     elif command_name == "sql rl":
@@ -144,7 +144,7 @@ def _is_secret(name: str) -> bool:
 
 
 def _without_secrets(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The fields without keys and passwords, and a line for each that was left out."""
+    """The fields without keys and passwords, and one line for each that was left out."""
     left_out: list[str] = []
 
     def kept(value: Any, name: str) -> Any:
@@ -169,7 +169,7 @@ def _without_secrets(fields: Mapping[str, Any]) -> tuple[dict[str, Any], list[st
     known = SqlRlFields.model_fields.keys() | FineTuningConfig.model_fields.keys() | KEYS.keys()
     found = {}
     for name, value in fields.items():
-        if name in KEYS and value not in (None, ""):  # it may be an object
+        if name in KEYS and value not in (None, ""):  # the value may be an object
             left_out.append(f"{name}: left out: {KEYS[name]}")
         elif _is_secret(name) and name not in known:
             left_out.append(f"{name}: left out: {NEVER_COPIED}")

@@ -1,6 +1,7 @@
-"""`cua-project up` as a child process of a run: database, projector and monitor.
+"""Runs `cua-project up` as a child process of a run: database, projector and monitor.
 
-The producer imports nothing of it. Training waits for it only at the end, and never fails with it.
+The producer imports none of it. Training waits for it only at the end, and never fails because of
+it.
 """
 
 import json
@@ -22,22 +23,25 @@ logger = logging.getLogger(__name__)
 
 CATCH_UP_TIMEOUT_S = 120.0
 START_TIMEOUT_S = 60.0
-"""For its first line of output. Before, it may not handle signals: SIGTERM would kill it before the
-tables have caught up."""
+"""Time to wait for its first line of output. Before that it may not handle signals yet, and SIGTERM
+would kill it before the tables have caught up."""
 
 
 class CuaProject:
-    """The child process. Not thread-safe; `stop` is idempotent and may be called unstarted."""
+    """The child process.
+
+    Not thread-safe. `stop` is idempotent and may be called without `start`.
+    """
 
     def __init__(self, training_name: str) -> None:
-        """`training_name`: its page is logged when the monitor ends."""
+        """`training_name` is the training whose page is logged when the monitor ends."""
         self._training_name = training_name
         self._monitor: str | None = None
         self._process: subprocess.Popen[str] | None = None
         self._announcing: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start it and return; logs the addresses of tables and monitor once it is up."""
+        """Start the process and return. Logs the addresses of tables and monitor once it is up."""
         if find_spec("sqlalchemy") is None or find_spec("psycopg2") is None:
             logger.info(
                 "no tables and no monitor: run %s, or run `cua-project up` on another host that"
@@ -48,15 +52,15 @@ class CuaProject:
         self._process = subprocess.Popen(
             [
                 *(sys.executable, "-P", "-m", "consumers", *log_flags()),
-                # If this process is killed, it catches up and ends by itself.
+                # If this process is killed, the child catches up and then ends by itself.
                 *("up", "--json", "--while-pid", str(os.getpid())),
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            # On a terminal this process prints its log lines, above the progress bars.
+            # On a terminal, this process prints the child's log lines above the progress bars.
             stderr=subprocess.PIPE if sys.stderr.isatty() else None,
             text=True,
-            # A session of its own: Ctrl-C reaches only the trainer, which stops this one last.
+            # In a new session Ctrl-C reaches only the trainer, which stops the child last.
             start_new_session=True,
         )
         self._announcing = threading.Thread(
@@ -82,7 +86,10 @@ class CuaProject:
         logger.info("tables:  %s", cua_project_command("psql"))
 
     def stop(self) -> None:
-        """End it after it has read the whole log; logs the command that reopens its page."""
+        """End the process once it has read the whole log.
+
+        Logs the command that reopens its page.
+        """
         process = self._process
         if process is None or self._announcing is None or process.poll() is not None:
             return

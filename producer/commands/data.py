@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_GENERATED = 100_000
-"""Entries of one call, which are in memory; as many as a task source generates."""
+"""Maximum entries of one call, which are held in memory; the same limit as a task source's."""
 
 SOLVED = "%d of %d golds equal the result of their SQL"
 
@@ -49,10 +49,10 @@ _overwrite = switch("--overwrite", "Replace a file of entries that exists at --o
 
 
 class _WordsCommand(click.RichCommand):
-    """A command whose --skills also takes several words, as Agent-PEFT's does."""
+    """A command whose --skills also accepts several words, as Agent-PEFT's does."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click, with the words after --skills as one list."""
+        """Parse as click does, after joining the words that follow --skills."""
         words: list[str] = []
         for word in args:
             is_more = len(words) > 1 and words[-2] == "--skills" and not word.startswith("-")
@@ -274,7 +274,10 @@ def prepare(
 
 
 def _num_solved(entries: "Sequence[EntryContent]", path: Path) -> int:
-    """How many golds equal the result of their SQL; the others are named on stderr. UsageError."""
+    """How many golds equal the result of their SQL.
+
+    Names the others on stderr. Raises UsageError.
+    """
     from producer.agents.dbbench.data.generate import Finding, unsound
     from producer.sql_execution import DatabaseFailedError
 
@@ -292,7 +295,10 @@ def _num_solved(entries: "Sequence[EntryContent]", path: Path) -> int:
 
 
 def _check_output(output: Path, *, overwrite: bool) -> None:
-    """As `check_new_output`; a file of entries may exist. UsageError for any other file."""
+    """Check as `check_new_output` does, but allow an existing file of entries.
+
+    Raises UsageError.
+    """
     from producer.agents.dbbench.data.layout import FILE_NAME, is_file_of_entries
     from producer.training.preflight import check_writable
 

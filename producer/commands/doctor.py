@@ -1,4 +1,4 @@
-"""`cua-train doctor`: whether this machine has what one recipe needs, before it is begun."""
+"""`cua-train doctor`: checks that this machine has what a recipe needs before it begins."""
 
 import json
 import os
@@ -29,7 +29,7 @@ PACKAGES = {
     "pyarrow": "parquet",
     "pymysql": "mysql",
 }
-"""Package -> the extra that brings it."""
+"""Maps a package to the extra that installs it."""
 
 
 class Finding(NamedTuple):
@@ -42,17 +42,17 @@ class Finding(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """What a recipe's file means, as far as the checks read it."""
+    """The parts of a recipe's file that the checks use."""
 
     kind: str
     model_name: str
     data: Callable[[], str]
-    """Loads the data and says how much there is. CuaTrainError."""
+    """Loads the data and describes how much there is. Raises CuaTrainError."""
     packages: tuple[str, ...]
     dbbench_database: str | None = None
     environment: str | None = None
     check_output: Callable[[], None] = lambda: None
-    """CuaTrainError when a folder that is written to cannot be."""
+    """Raises CuaTrainError if an output folder cannot be written to."""
 
 
 @click.command(
@@ -171,7 +171,7 @@ def _database(url: str | None) -> Finding:
 
 
 def _read(path: Path, data_path: Path | None) -> Recipe:
-    """UsageError, NotFoundError."""
+    """Read a recipe's file. Raises UsageError, NotFoundError."""
     file = read_config_file(path)
     command = file.origin.command if file.origin is not None else command_of(path, file.fields)
     kind = f"{file.title} for cua-train {command}"
@@ -185,7 +185,7 @@ def _read(path: Path, data_path: Path | None) -> Recipe:
 
 
 def _stand_in(policy: JsonValue) -> str | None:
-    """The name, or another for a folder that is missing: that is a finding of its own."""
+    """The policy's name, or a placeholder for a missing folder, which is a finding of its own."""
     if not isinstance(policy, str):
         return None
     is_path = policy.startswith(("/", ".", "~"))

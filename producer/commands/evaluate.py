@@ -137,5 +137,5 @@ def _as_json(summary: "EvaluationSummary") -> dict[str, Any]:
 
 
 def page_url(summary: "EvaluationSummary") -> str:
-    """Its page in the monitor, at the default port."""
+    """The evaluation's page in the monitor, at the default port."""
     return f"http://127.0.0.1:8321/eval/{summary.evaluation_id}"

@@ -1,4 +1,4 @@
-"""Trainings of this home: whether one exists, and what to do about it."""
+"""Existing trainings of this home, and the choice of what to do about them."""
 
 import signal
 import sys
@@ -24,7 +24,7 @@ ANSWERS: dict[str, Literal["resume", "overwrite", "skip"]] = {
 
 
 def resolve_existing(config: RunConfig, installation: Installation) -> RunConfig:
-    """The configuration with `ask` replaced by the answer; without a terminal by resume."""
+    """Replace `ask` in the configuration by the user's answer, or by resume without a terminal."""
     name = _name_of(config)
     if config.behavior_if_log_dir_exists != "ask" or name is None:
         return config
@@ -41,7 +41,7 @@ def resolve_existing(config: RunConfig, installation: Installation) -> RunConfig
 
 
 def has_states(config: RunConfig, installation: Installation) -> bool:
-    """Whether the training has a saved state here. Raises as `find_run_folder`."""
+    """Whether the training has a saved state here. Raises as `find_run_folder` does."""
     name = _name_of(config)
     if name is None:
         return False
@@ -56,7 +56,7 @@ def _name_of(config: RunConfig) -> str | None:
 
 
 def _ask(question: str) -> str:
-    """A key of `ANSWERS`. Raises Abort after Ctrl-C, even if readline swallows it."""
+    """Ask for a key of `ANSWERS`. Raises Abort after Ctrl-C, even if readline swallows it."""
     interrupted = threading.Event()
 
     def on_interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -81,7 +81,7 @@ def _ask(question: str) -> str:
 
 
 def training_names(installation: Installation) -> list[str]:
-    """Names of the trainings in this home; a link to a missing --log-path counts."""
+    """Names of the trainings in this home. A link to a missing --log-path counts too."""
     runs = installation.runs_dir
     if not runs.is_dir():
         return []
@@ -91,7 +91,7 @@ def training_names(installation: Installation) -> list[str]:
 def existing_training(
     installation: Installation, name: str, *, noun: str = "training", otherwise: str = ""
 ) -> str:
-    """The name in its normal form. NotFoundError if this home has no such training."""
+    """Normalise the name. Raises NotFoundError if this home has no such training."""
     known = training_names(installation)
     with suppress(ValueError):
         if check_training_name(name) in known:

@@ -1,6 +1,6 @@
 """Command-line flags made from the fields of the configuration, and the short help of `run`.
 
-A command with such flags also takes the CUA recipe's spelling of them, which runs as written:
+A command with such flags also accepts the CUA recipe's spelling, unchanged:
 
 compute_post_kl=True            ->  --compute-post-kl
 --compute_post_kl False         ->  --no-compute-post-kl
@@ -56,7 +56,7 @@ DEFAULTS = {
     "clip_ratio_low": "0.2 for ppo and cispo, 3e-4 for gspo",
     "clip_ratio_high": "0.2 for ppo and cispo, 4e-4 for gspo",
 }
-"""Words for defaults that the field itself does not hold."""
+"""Descriptions of defaults that the fields themselves do not hold."""
 _METAVARS = {
     "NAME": "training_name wandb_project wandb_name judge_model core_function reward_function"
     " reward_manager",
@@ -77,12 +77,12 @@ _METAVARS = {
     "NAME|MODULE:FUNCTION": "reward",
 }
 METAVARS = {name: metavar for metavar, names in _METAVARS.items() for name in names.split()}
-"""Metavar of a text field; the default is the last word of its name."""
+"""Metavars of text fields; otherwise the metavar is the last word of the field's name."""
 WIDEST_CHOICE = 35
-"""Characters of a metavar that fit into 80 columns; longer choices are listed in the text."""
+"""Maximum characters of a metavar in 80 columns; longer choices are listed in the text."""
 LONG_CHOICE = "NAME"
 PANELS = {name: panel for panel, topic in TOPICS.items() for name in topic.model_fields}
-"""Field -> panel of the help."""
+"""Maps a field to its panel in the help."""
 JSON_FIELDS = frozenset({"tasks", "eval_tasks"})
 COMMON: Final = frozenset(
     {
@@ -96,7 +96,7 @@ COMMON: Final = frozenset(
         *("training_name", "log_path", "save_every", "failure_policy", "wandb_project"),
     }
 )
-"""Fields whose flags `run --help` explains; `--help-all` explains every flag."""
+"""Fields whose flags `run --help` explains; `--help-all` explains all flags."""
 ALL: Final = f"{__name__}.all"
 """Key in the context's `meta`."""
 SWITCHES: Final = frozenset(
@@ -112,22 +112,22 @@ with_config_file = option(
 
 
 class FieldChoice(click.Choice[str]):
-    """A choice that lists its values in the field's spelling, not in that of flags."""
+    """A choice that lists its values in the field's spelling rather than the flag's."""
 
     def get_invalid_choice_message(self, value: object, ctx: Context | None) -> str:  # noqa: ARG002  # click's signature
-        """The error, with every choice."""
+        """The error message, with all choices."""
         return f"{value!r} is not one of {', '.join(map(repr, self.choices))}."
 
 
 class IntegerOrNone(click.ParamType[Any]):
-    """An integer or the word `none`, which stays a word: None stands for a flag not given."""
+    """An integer or the word `none`, which is kept as a word, because None means no flag."""
 
     name = "integer"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: Context | None
     ) -> int | str:
-        """The number or `none`."""
+        """Convert to a number, or return `none`."""
         if value == NONE:
             return NONE
         try:
@@ -141,9 +141,9 @@ def field_flags(
     default: str | None = None,
     **changed: Mapping[str, str | None],
 ) -> Decorator:
-    """The flags of fields, which the command gets as keyword arguments, None for those not given.
+    """Add the flags of fields. The command gets them as keyword arguments, None if not given.
 
-    `changed`: field -> arguments of `field_flag`.
+    `changed` maps a field to arguments of `field_flag`.
     """
     return with_options(
         *(field_flag(name, **{"default": default, **changed.get(name, {})}) for name in names)
@@ -159,7 +159,7 @@ def field_flag(
     default: str | None = None,
     panel: str | None = None,
 ) -> Decorator:
-    """The flag of a field of `of`, by default of `RunConfig`.
+    """Add the flag of a field of `of`, by default of `RunConfig`.
 
     The other arguments replace its name, help, default and panel.
     """
@@ -176,12 +176,12 @@ def field_flag(
 
 
 def description_of(field: FieldInfo) -> str:
-    """The text under the field, as one line."""
+    """The field's docstring as one line."""
     return " ".join(str(field.description).split())
 
 
 def shown_default(name: str) -> str:
-    """The default of a field as the help shows it, and the preset's if it differs."""
+    """A field's default as the help shows it, and the preset's default if that differs."""
     if name in DEFAULTS:
         return DEFAULTS[name]
     default = RunConfig.model_fields[name].default
@@ -191,7 +191,7 @@ def shown_default(name: str) -> str:
 
 
 def in_words(value: object) -> str:
-    """A default as the help shows it."""
+    """Format a default for the help."""
     if value is None or value is PydanticUndefined:
         return "none"
     if isinstance(value, bool):
@@ -227,15 +227,18 @@ def _type(name: str, field: FieldInfo) -> tuple[click.ParamType[Any], str]:
 
 
 class RecipeCommand(click.RichCommand):
-    """A command that also takes the recipe's spelling of its flags."""
+    """A command that also accepts the recipe's spelling of its flags."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """As click, after rewriting."""
+        """Parse as click does, after converting the recipe's spelling."""
         return super().parse_args(ctx, list(from_recipe(args)))
 
 
 def from_recipe(words: Sequence[str]) -> Iterator[str]:
-    """The words in our spelling; other words unchanged. UsageError for a bad switch or a key."""
+    """Convert words to our spelling; other words are unchanged.
+
+    Raises UsageError for an invalid switch value or a key.
+    """
     rest = list(words)
     while rest:
         word = rest.pop(0)
@@ -286,7 +289,7 @@ def _show_all(ctx: Context, _param: click.Parameter, value: bool) -> None:  # no
 
 
 class ShortHelpCommand(RecipeCommand):
-    """A command with a flag for each field; --help shows the common ones, --help-all all."""
+    """A command with a flag per field; --help shows the common ones, --help-all shows all."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -302,7 +305,7 @@ class ShortHelpCommand(RecipeCommand):
         self.params.append(help_all)
 
     def format_help(self, ctx: click.RichContext, formatter: Any) -> None:  # type: ignore[override]  # as RichCommand's
-        """Short without `--help-all`."""
+        """Write the short help, unless `--help-all` was given."""
         if ctx.meta.get(ALL):
             super().format_help(ctx, formatter)
             return
@@ -329,7 +332,7 @@ class ShortHelpCommand(RecipeCommand):
 
 
 def _first_sentence(text: str) -> str:
-    """Of a help text, with its choices and its default."""
+    """The first sentence of a help text, with its choices and its default."""
     sentences, mark, default = text.partition(" [default: ")
     first, *others = sentences.rstrip(".").split(". ")
     choices = [sentence for sentence in others if sentence.startswith("One of ")]

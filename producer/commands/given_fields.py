@@ -1,6 +1,6 @@
-"""The fields that a command was given: its flags override its --config file.
+"""The fields given to a command: its flags override its --config file.
 
-The file has fields of the configuration, or is another project's.
+The file has our configuration's fields or another project's.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from producer.resume.stamped_folder import with_stamped_folder
 from schemas.installation import read_installation
 
 FILE_FIELDS = ("file_path", "path")
-"""Of a task source."""
+"""Fields of a task source that hold paths."""
 FOLDERS = ("log_path", "log_dir", "load_checkpoint_path", "process_reward_model")
 MODULES = ("core_algos", "reward_module")
 EXAMPLE = '{"source_type": "demo_training"}'
@@ -34,7 +34,7 @@ LINE_CHARACTERS = 80
 
 
 def given_fields(flags: Mapping[str, Any], config_file: Path | None) -> dict[str, Any]:
-    """Fields of a file for `cua-train run` and of the flags, with absolute paths. UsageError."""
+    """Fields for `cua-train run` from a file and flags, with absolute paths. Raises UsageError."""
     fields = {}
     if config_file is not None:
         overridden = {name for name, value in flags.items() if value is not None}
@@ -49,7 +49,10 @@ def read_config_file(
     kind: str | None = None,
     overridden: Collection[str] = (),
 ) -> Converted:
-    """As `convert`; fields that are not honoured as they stand are named on stderr."""
+    """Read a file as `convert` does.
+
+    Fields that are not honoured as written are named on stderr.
+    """
     converted = convert(
         path,
         command,
@@ -62,7 +65,7 @@ def read_config_file(
 
 
 def _has_flash_attention() -> bool:
-    """Whether the package is installed and a CUDA device is present."""
+    """Whether flash-attn is installed and a CUDA device is present."""
     if find_spec("flash_attn") is None:
         return False
     import torch
@@ -71,7 +74,7 @@ def _has_flash_attention() -> bool:
 
 
 def completed_fields(flags: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Flags over the fields of a file, with absolute paths. UsageError."""
+    """Merge flags over the fields of a file and make paths absolute. Raises UsageError."""
     given = dict(fields)
     for name, value in flags.items():
         if value is not None:
@@ -81,9 +84,9 @@ def completed_fields(flags: Mapping[str, Any], fields: Mapping[str, Any]) -> dic
 
 
 def with_absolute_paths(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields as they are recorded: independent of the working folder, without a password.
+    """The fields as they are recorded: independent of the working folder, and without passwords.
 
-    UsageError for a policy or adapter folder that does not exist.
+    Raises UsageError for a policy or adapter folder that does not exist.
     """
     given = dict(given)
     for name in FOLDERS:
@@ -106,7 +109,10 @@ def with_absolute_paths(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _policy_of(given: Mapping[str, Any]) -> str:
-    """As `policy_path`; a server of base_url may have a pretrained policy that is not here."""
+    """Resolve the policy as `policy_path` does.
+
+    A `base_url` server may have a policy that is not here.
+    """
     try:
         return policy_path("model_name", given["model_name"])
     except NotFoundError:
@@ -116,10 +122,10 @@ def _policy_of(given: Mapping[str, Any]) -> str:
 
 
 def policy_path(name: str, given: str, error: type[CuaTrainError] = UsageError) -> str:
-    """A policy's folder as an absolute path, or its hub id. `error` for a missing folder.
+    """A policy's folder as an absolute path, or its hub id.
 
-    The name of a pretrained policy stands for its folder in CUA_HOME, after `models get`;
-    NotFoundError before.
+    The name of a pretrained policy stands for its folder in CUA_HOME. Raises `error` if the folder
+    is missing, and NotFoundError if `models get` has not made the pretrained policy yet.
     """
     path = absolute(given)
     if path.is_dir():
@@ -133,7 +139,7 @@ def policy_path(name: str, given: str, error: type[CuaTrainError] = UsageError) 
 
 
 def _parse_flag(name: str, text: str) -> JsonValue:
-    """The task sources, as JSON, or the name of a file of tasks."""
+    """Parse task sources given as JSON, or the name of a file of tasks."""
     if _is_file(text):
         return text
     flag = "--" + name.replace("_", "-")
@@ -153,13 +159,13 @@ def _parse_flag(name: str, text: str) -> JsonValue:
 
 
 def _is_file(text: str) -> bool:
-    with contextlib.suppress(OSError, RuntimeError, ValueError):  # too long, ~nobody, a null byte
+    with contextlib.suppress(OSError, RuntimeError, ValueError):  # too long, ~nobody or a null byte
         return absolute(text).is_file()
     return False
 
 
 def _with_absolute_files(source: JsonValue) -> JsonValue:
-    """The task source; the name of a file stands for the source of that file."""
+    """The task source; a file name stands for the source of that file."""
     if isinstance(source, str):
         source = {"source_type": "file", "file_path": source}
     if isinstance(source, list):
@@ -175,12 +181,12 @@ def _with_absolute_files(source: JsonValue) -> JsonValue:
 
 
 def absolute(path: str | Path) -> Path:
-    """The path with ~ expanded."""
+    """The absolute path, with ~ expanded."""
     return Path(path).expanduser().absolute()
 
 
 def _without_password(url: str) -> str:
-    """The URL without its password, which is set in the environment and never recorded."""
+    """The URL without its password, which belongs in the environment and is never recorded."""
     try:
         parts = urlsplit(url)
     except ValueError:

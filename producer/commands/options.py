@@ -1,4 +1,4 @@
-"""Options that several commands share, and checks of what was given."""
+"""Options that several commands share, and checks of their values."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ DTYPE = click.Choice(["auto", "float32", "bfloat16"])
 
 
 def examples(*lines: str) -> str:
-    """The epilog of a command's help."""
+    """Format examples as the epilog of a command's help."""
     return "\n\n".join(["Examples:", *lines])
 
 
@@ -39,9 +39,9 @@ def option(
     panel: str = "Options",
     **more: Any,
 ) -> Decorator:
-    """An option with its type as metavar and its default, or `shown`, at the end of its help.
+    """An option whose help shows its type as metavar and ends with its default, or with `shown`.
 
-    `names`: its flags between blanks, and the parameter's name where it differs.
+    `names` holds its flags separated by spaces, and the parameter's name if that differs.
     """
     if shown is None and default is not None:
         shown = f"{default:g}" if isinstance(default, float) else str(default)
@@ -55,7 +55,7 @@ def option(
 
 
 def switch(names: str, text: str, panel: str = "Options") -> Decorator:
-    """An option without a value, off by default."""
+    """A boolean option, off by default."""
     return click.option(*names.split(), is_flag=True, help=text, panel=panel)
 
 
@@ -77,7 +77,7 @@ with_output_folder = option(
 
 
 def with_options(*options: Decorator) -> Decorator:
-    """Add several options, in this order of the help."""
+    """Add several options, in the order of the help."""
 
     def add(command: Command) -> Command:
         for add_option in reversed(options):
@@ -88,7 +88,10 @@ def with_options(*options: Decorator) -> Decorator:
 
 
 def chosen_names(given: str, known: Sequence[str], *, flag: str, noun: str) -> tuple[str, ...]:
-    """The names of a list separated by commas, each once. UsageError for none or an unknown one."""
+    """Split a comma-separated list of names, dropping repeats.
+
+    Raises UsageError if it is empty or a name is unknown.
+    """
     chosen = tuple(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
     for name in chosen:
         if name not in known:
@@ -104,7 +107,7 @@ def chosen_names(given: str, known: Sequence[str], *, flag: str, noun: str) -> t
 
 
 def given_training_name(text: str, flag: str = "--training-name") -> str:
-    """The name in its normal form. UsageError if it is invalid."""
+    """Normalise a training name. Raises UsageError if it is invalid."""
     try:
         return check_training_name(text)
     except ValueError as error:
@@ -113,9 +116,9 @@ def given_training_name(text: str, flag: str = "--training-name") -> str:
 
 
 def check_new_output(output: Path) -> None:
-    """UsageError unless --output is a new .json file, or a new or empty folder, and writable.
+    """Check that --output is a new .json file or a new or empty folder, and writable.
 
-    CuaTrainError if the disk is full.
+    Raises UsageError otherwise, and CuaTrainError if the disk is full.
     """
     from producer.training.preflight import check_writable
 

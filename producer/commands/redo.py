@@ -1,4 +1,4 @@
-"""`cua-train redo` and `cua-train rescore`: a recorded training trained or scored again."""
+"""`cua-train redo` and `cua-train rescore`: train or score a recorded training again."""
 
 import json
 import os
@@ -114,7 +114,7 @@ def command(
 
 
 def _control(given: str | None) -> ControlName:
-    """With hyphens or underscores, as for `run`. UsageError."""
+    """Parse a control's name, with hyphens or underscores as in `run`. Raises UsageError."""
     if given is None:
         return "none"
     spelt = given.replace("-", "_")
@@ -191,7 +191,11 @@ def _scorer(
     turn_cost: float,
     parse_error_cost: float,
 ) -> "Scorer":
-    """UsageError for an unusable reward or judge; UnreachableError for its endpoint."""
+    """Build the scorer.
+
+    Raises UsageError for an unusable reward or judge, and UnreachableError for the judge's
+    endpoint.
+    """
     from producer.config.reward import named_reward
     from producer.training.rescore import Scorer
 

@@ -1,4 +1,4 @@
-"""`cua-train run`: one process, or several of torchrun."""
+"""`cua-train run`, as one process or as several processes of torchrun."""
 
 import json
 import os
@@ -57,9 +57,9 @@ def command(
 
 @contextmanager
 def _joined_ranks(environ: Mapping[str, str]) -> Iterator[bool]:
-    """Join torchrun's processes, if `environ` names several; True: this one trains.
+    """Join torchrun's processes, if `environ` names several. Yields whether this process trains.
 
-    Another rank's part is done when the block begins.
+    On other ranks, the work is already done when the block begins.
     """
     if int(environ.get("WORLD_SIZE", "1")) == 1:
         yield True
@@ -79,7 +79,7 @@ def _joined_ranks(environ: Mapping[str, str]) -> Iterator[bool]:
         if is_first := environ["RANK"] == "0":
             yield is_first
         else:
-            # Rank 0 decides when to stop, and tells the others.
+            # Rank 0 decides when to stop and tells the other ranks.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             follow()
             yield is_first
@@ -99,7 +99,7 @@ def _train(given: dict[str, Any], *, monitor: bool, takeover: bool, as_json: boo
     config = read_asked(given, installation)
     check_folders(installation, config)
     if not has_states(config, installation):
-        # An existing training has its tasks in the log.
+        # The log already has the tasks of an existing training.
         load_run_tasks(config, is_check=True)
     config = resolve_existing(config, installation)
     from producer.training.run import run
@@ -131,7 +131,7 @@ def _train(given: dict[str, Any], *, monitor: bool, takeover: bool, as_json: boo
 
 
 def _print_summary(summary: "Summary", *, monitor: bool) -> None:
-    """`monitor`: it ran meanwhile, and the log has the command that opens it again."""
+    """Print the summary. If the `monitor` ran, the log has the command that reopens it."""
     from producer.training.summary import summary_lines
 
     look = [f"{cua_project_command('psql')}  # SQL"]

@@ -1,4 +1,4 @@
-"""Servers: `cua-train serve` of a policy and its adapters, `cua-train env` of an environment."""
+"""`cua-train serve`, which serves a policy and its adapters, and `cua-train env serve`."""
 
 import ipaddress
 import json
@@ -33,7 +33,7 @@ EPILOG = examples(
     "$ cua-train serve --training-name first",
 )
 WITH_DEMO = [name for name, agent in AGENTS.items() if agent.built_policy is not None]
-"""Environments that have a policy `demo`."""
+"""Environments that have a built-in policy `demo`."""
 SERVED = tuple(name for name, agent in AGENTS.items() if agent.is_served)
 
 _with_address = with_options(
@@ -47,11 +47,11 @@ _with_json = switch("--json as_json", "Print the URL as JSON once the server lis
 
 class _Served(NamedTuple):
     folder: str
-    """Or hub id."""
+    """Folder or hub id of the policy."""
     name: str
-    """In requests."""
+    """The policy's name in requests."""
     adapter: Path | None = None
-    """Loaded under the training's name."""
+    """Adapter that is loaded under the training's name."""
 
 
 @click.command(name="serve", epilog=EPILOG)
@@ -124,7 +124,7 @@ def command(
 
 
 def _check(host: str, key: str | None) -> None:
-    """UsageError without the extra, and for an open address without a key."""
+    """Raise UsageError without the extra, and for a public address without a key."""
     if missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]:
         message = f"serve needs {' and '.join(missing)}"
         raise UsageError(message, ways=(f"run {install_command('serve')}",))
@@ -141,7 +141,7 @@ def _check(host: str, key: str | None) -> None:
 
 
 def _folder(model: str, environment: str, installation: Installation) -> str:
-    """Or hub id. Of `demo` the built policy's, which is made first where it is missing."""
+    """The policy's folder or hub id. `demo` is the built policy, which is made first if missing."""
     from producer.training.open_policy import require_torch
 
     require_torch(model)
@@ -155,7 +155,7 @@ def _folder(model: str, environment: str, installation: Installation) -> str:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens at the address. UsageError if the port is taken."""
+    """Open a socket that listens at the address. Raises UsageError if the port is taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -170,7 +170,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def _address(host: str, listening: socket.socket) -> str:
-    """As in a URL."""
+    """The address in the form used in URLs."""
     return f"{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
 
 

@@ -1,4 +1,4 @@
-"""Commands printed for people: each runs as printed, in a new shell, from any folder."""
+"""Commands that are printed for people; each works in a new shell, from any folder."""
 
 import os
 import re
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 MODULES = {"cua-train": "producer", "cua-project": "consumers"}
 DATABASE = ("POSTGRES_HOST", "POSTGRES_PORT", "POSTGRES_DB", "POSTGRES_USER", "POSTGRES_PASSWORD")
 EVERY_SHELL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""PATH of any shell; a virtual environment is on the PATH of one shell only."""
+"""PATH of every shell. A virtual environment is on the PATH of one shell only."""
 PUBLIC = re.compile(
     r"_(SERVERS|PROTOCOL|MECHANISM|FILE|CAFILE|CERTFILE|KEYFILE|CRLFILE|HOSTNAME|USERNAME|URL"
     r"|SCOPE|CLIENT_ID|SERVICE_NAME|VERSION)$"
 )
-"""Endings of KAFKA_* variables that may be printed; the others may be secrets."""
+"""Suffixes of KAFKA_* variables that may be printed; the others may hold secrets."""
 
 
 def continue_command(
@@ -39,7 +39,7 @@ def continue_command(
     baseline_only: bool = False,
     environ: Mapping[str, str] = os.environ,
 ) -> str:
-    """The `cua-train run` that continues a training; the log has its other settings."""
+    """The `cua-train run` command that continues a training. Other settings are in the log."""
     words = ["run", "--training-name", training_name]
     if log_path is not None:
         words += ["--log-path", str(log_path.expanduser().absolute())]
@@ -53,7 +53,7 @@ def continue_command(
 def cua_train_command(
     *words: str, database: bool = False, environ: Mapping[str, str] = os.environ
 ) -> str:
-    """A `cua-train` command for this installation; `database`: with the database's address."""
+    """A `cua-train` command for this installation, with the database's address if `database`."""
     variables = _variables(environ, database=database)
     return " ".join([*_assignments(variables), program("cua-train"), shlex.join(words)])
 
@@ -71,7 +71,10 @@ def print_result(
     *,
     note: str = "",
 ) -> None:
-    """Print a training's end, `lines`, and commands to look at it: `look`, then its events."""
+    """Print a training's result, `lines`, and commands for inspecting it.
+
+    The commands are `look`, followed by the one that prints the training's events.
+    """
     name = result.training_name
     events = cua_project_command("tail", "--training", name, "-n", "20")
     header = f"training {name}: {result.status} after step {result.steps}, {result.seconds:.0f} s"
@@ -80,24 +83,24 @@ def print_result(
 
 
 def withheld(environ: Mapping[str, str] = os.environ, *, database: bool = True) -> list[str]:
-    """Names of variables that a printed command needs but that may be secrets."""
+    """Names of variables that a printed command needs but that may hold secrets."""
     variables = _variables(environ, database=database)
     return [name for name, value in variables if value is None]
 
 
 def program(name: str) -> str:
-    """One of our two commands: its name if any shell finds it, else its path."""
+    """One of our two commands: its name if every shell finds it, else its path."""
     for folder in (Path(sys.argv[0]).absolute().parent, Path(sys.executable).parent):
         own = folder / name
         if os.access(own, os.X_OK):
             found = shutil.which(name, path=EVERY_SHELL_PATH)
             is_found = found is not None and Path(found).samefile(own)
             return name if is_found else shlex.quote(str(own))
-    # -P: does not import a folder `schemas` of the working folder.
+    # -P avoids importing a folder named `schemas` from the working folder.
     words = shlex.join([sys.executable, "-P", "-m", MODULES[name]])
     try:
         distribution(DISTRIBUTION)
-    except PackageNotFoundError:  # a checkout without installation
+    except PackageNotFoundError:  # a checkout that is not installed
         return f"PYTHONPATH={shlex.quote(str(Path(__file__).parents[2]))} {words}"
     return words
 
@@ -107,7 +110,7 @@ def _assignments(variables: Iterator[tuple[str, str | None]]) -> list[str]:
 
 
 def _variables(environ: Mapping[str, str], *, database: bool) -> Iterator[tuple[str, str | None]]:
-    """(name, value) of this installation's variables; None for a possible secret."""
+    """Yield (name, value) of this installation's variables; None for a possible secret."""
     if environ.get("CUA_HOME") or environ.get("XDG_DATA_HOME"):
         yield "CUA_HOME", str(read_installation(environ).home)
     if environ.get("KAFKA_BOOTSTRAP_SERVERS"):

@@ -27,7 +27,7 @@ from producer.errors import MismatchError
 logger = logging.getLogger(__name__)
 
 DATABASES = click.IntRange(1, 10_000)
-"""Of one split; a call keeps them in memory."""
+"""Number of databases per split; a call holds them in memory."""
 
 
 @click.group()

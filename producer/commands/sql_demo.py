@@ -21,7 +21,7 @@ Figures = dict[str, Any]
 Accuracy = tuple[float, float | None]
 GAIN, CONTROL = "  gain", "  gain of the control"
 LEARNING = {"rejection sampling": "smollm2-135m", "grpo outcome": "small"}
-"""Stage that learns from rewards -> the policy."""
+"""Maps a stage that learns from rewards to its policy."""
 
 
 @click.command(
@@ -84,7 +84,7 @@ def demo(*, small: bool, seed: int | None, seeds: str | None, as_json: bool) -> 
 
 
 def report(stages: dict[str, Figures]) -> Figures:
-    """What a script reads of a seed's stages."""
+    """Summarise a seed's stages for scripts."""
     method = next(name for name in LEARNING if name in stages)
     learned, control = stages[method], stages.get("control", {})
     return {
@@ -108,7 +108,7 @@ def report(stages: dict[str, Figures]) -> Figures:
 Pipeline = tuple[
     Callable[[int], dict[str, Figures]], Callable[[dict[str, Figures]], dict[str, Accuracy]]
 ]
-"""Runs a seed's stages; makes a table's rows from their figures."""
+"""Runners of a seed's stages, with functions that turn their figures into table rows."""
 
 
 def _small(installation: Installation, stop: threading.Event) -> Pipeline:
@@ -132,7 +132,10 @@ def _pretrained(installation: Installation, stop: threading.Event) -> Pipeline:
 
 
 def pretrained_accuracies(stages: dict[str, Figures]) -> dict[str, Accuracy]:
-    """Policy -> its greedy executed accuracy and standard error; at last the paired gains."""
+    """Map each policy to its greedy execution accuracy and standard error.
+
+    The paired gains come last.
+    """
     zero_shot, measured = stages["zero-shot"], stages["rejection sampling"]
     return {
         f"as it comes ({zero_shot['questions']} questions)": (
@@ -163,9 +166,9 @@ def _seeds(seed: int | None, seeds: str | None) -> list[int]:
 
 
 def accuracies(stages: dict[str, Figures], strategy: Strategy) -> dict[str, Accuracy]:
-    """Policy -> its executed accuracy and standard error; pass@N has no error.
+    """Map each policy to its execution accuracy and standard error; pass@N has no error.
 
-    Of greedy answers, then of the answer that `strategy` chooses among N samples.
+    Greedy answers come first, then the answers that `strategy` chooses among N samples.
     """
     outcome, process = stages["grpo outcome"], stages["grpo process"]
     return {
@@ -195,7 +198,7 @@ def _text(name: str, figure: Accuracy) -> str:
 
 
 def _mean(rows: dict[int, dict[str, Accuracy]], name: str) -> list[str]:
-    """Mean over the seeds with its standard error."""
+    """The mean over the seeds, with its standard error."""
     values = [row[name][0] for row in rows.values()]
     if len(values) == 1:
         return []

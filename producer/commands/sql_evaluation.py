@@ -1,4 +1,4 @@
-"""`cua-train sql eval` and `sql best-of-n`: executed accuracy, alone and chosen by step scores."""
+"""`cua-train sql eval` and `sql best-of-n`: execution accuracy, also when chosen by step scores."""
 
 import json
 import os
@@ -171,7 +171,7 @@ def _named(
     skip_invalid: bool,
     **fields: Any,
 ) -> tuple[dict[str, Any], dict[str, Any], str | None]:
-    """(fields of the policy, task source, training). UsageError."""
+    """(fields of the policy, task source, training). Raises UsageError."""
     from producer.fine_tuning.named_policy import policy_fields, questions_of
 
     if (model_name is None) == (training_name is None):

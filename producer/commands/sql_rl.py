@@ -1,4 +1,4 @@
-"""`cua-train sql rl`: reinforcement learning of text-to-SQL, from flags and verl's files."""
+"""`cua-train sql rl`: reinforcement learning of text-to-SQL from flags and verl's files."""
 
 import json
 import logging
@@ -48,7 +48,7 @@ FIELDS = (
     *("device", "dtype", "gradient_checkpointing"),
     *("training_name", "log_path", "save_every", "behavior_if_log_dir_exists"),
 )
-"""Fields of the configuration that have a flag."""
+"""Configuration fields that have a flag."""
 
 
 @click.command(
@@ -153,7 +153,7 @@ def rl(
 def _settings(
     flags: dict[str, Any], file: Converted | None, installation: Installation
 ) -> dict[str, Any]:
-    """Fields of the configuration of a new training, or of one that continues. UsageError."""
+    """Configuration fields of a new or a continuing training. Raises UsageError."""
     fields = {} if file is None else file.fields
     named = flags.get("training_name", fields.get("training_name"))
     if named is None:
@@ -177,7 +177,7 @@ def _settings(
 
 
 def _register(flags: dict[str, Any]) -> None:
-    """Load the user's module first: the file may name functions that it registers."""
+    """Load the user's module first, because the file may name functions that it registers."""
     from producer.process_rewards.user_module import load_user_module
 
     if (module := flags.get("reward_module")) is not None:
@@ -189,7 +189,7 @@ def _register(flags: dict[str, Any]) -> None:
 
 
 def _name_of_algorithm(name: str, given: Mapping[str, Any], installation: Installation) -> str:
-    """The file's name; with the algorithm where the training of that name has another one."""
+    """The file's training name, plus the algorithm if that training has other advantages."""
     from producer.training.asked_config import recorded_config
 
     recorded = recorded_config(installation, name)

@@ -1,4 +1,4 @@
-"""The fields of a file for `cua-train sql rl`: those of a configuration, and the command's own."""
+"""The fields of a file for `cua-train sql rl`: the configuration's and the command's own."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,13 +50,13 @@ class SqlRlFields(ConfigFields):
 
 
 COMMAND_FIELDS: Final = SqlRlFields.model_fields.keys() - ConfigFields.model_fields.keys()
-"""No fields of a configuration: the command makes some of them from these."""
+"""Fields that are not in the configuration; the command derives configuration fields from some."""
 
 
 def read_sql_rl(given: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, JsonValue]:
-    """The given fields as JSON, each validated for itself.
+    """The given fields as JSON, each validated separately.
 
-    UsageError lists every problem under what the user's file calls the field: `names`.
+    Raises UsageError that lists every problem, with the user's own field names from `names`.
     """
     fields = without_unset(dict(given))
     read = read_as(SqlRlFields, fields, names)

@@ -1,4 +1,4 @@
-"""Settings of a text-to-SQL training from flags and a file; flags win."""
+"""Settings of a text-to-SQL training from flags and a file; flags take precedence."""
 
 import logging
 from collections.abc import Mapping
@@ -16,18 +16,19 @@ from producer.foreign_files.convert import Converted
 logger = logging.getLogger(__name__)
 
 FOUR: Final = ("grpo", "ppo", "rloo", "prime")
-"""Algorithms with their own advantages."""
+"""Algorithms that compute their own advantages."""
 DAPO: Final[dict[str, Any]] = {
     "clip_ratio_low": 0.2,
     "clip_ratio_high": 0.28,
     "dual_clip": 10.0,
     "remove_constant_reward_groups": True,
 }
-"""verl's DAPO, with the advantages of grpo; the file and flags win."""
+"""Settings of verl's DAPO, which uses grpo's advantages. The file and flags take precedence."""
 OWN_REWARDS: Final = ("reward_module", "reward_function", "reward_manager")
-"""Without any of them, rewards are executed here and the file's port is ignored."""
+"""Settings for custom rewards. Without any, rewards are executed here and the file's port is
+ignored."""
 WITH_FILES_FUNCTION: Final = ("grpo", "dapo")
-"""RewardSQL calls a file's core_function for these alone."""
+"""The only algorithms for which RewardSQL calls a file's core_function."""
 DEFAULTS: Final[dict[str, Any]] = {
     "environment": "text_to_sql",
     "max_turns": 1,
@@ -37,7 +38,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     "loss_aggregation": "token_mean",
     "remove_constant_reward_groups": False,
 }
-"""verl's defaults; the file and flags win."""
+"""verl's defaults. The file and flags take precedence."""
 
 
 CORE: Final = ("core_function", "core_algos")
@@ -47,13 +48,13 @@ ADVANTAGE_OF_SETTING: Final = {
     if advantage.learned is not None
     for field in advantage.learned.settings.model_fields
 }
-"""Setting of an advantage with weights of its own -> the advantage."""
+"""Maps a setting of an advantage with weights of its own to that advantage."""
 
 
 def settings_of(flags: Mapping[str, Any], file: Converted | None = None) -> dict[str, Any]:
-    """Fields of the configuration of a new training. UsageError, NotFoundError.
+    """Configuration fields of a new training. Raises UsageError, NotFoundError.
 
-    `flags`: only those that were given.
+    `flags` holds only the flags that were given.
     """
     from producer.fine_tuning.named_policy import policy_fields
 
@@ -71,7 +72,7 @@ def settings_of(flags: Mapping[str, Any], file: Converted | None = None) -> dict
     if not any(given.get(name) for name in OWN_REWARDS) and "reward_port" not in flags:
         given.pop("reward_port", None)
     folder = _folder(own["data_path"], None if "data_path" in flags else file)
-    # If it names an adapter, the adapter's base is the policy.
+    # If model_name is an adapter, the adapter's base is the policy.
     if "model_name" not in given:
         message = "--model-name: name the policy to train: a folder or a Hugging Face id"
         raise UsageError(message)
@@ -93,14 +94,14 @@ def settings_of(flags: Mapping[str, Any], file: Converted | None = None) -> dict
 
 
 def continued(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of the configuration of a training that continues; the log has the others."""
+    """Configuration fields of a continuing training; the log has the others."""
     from producer.fine_tuning.named_policy import policy_fields
 
     return with_absolute_paths({**fields, **policy_fields(fields.get("model_name"))})
 
 
 def _folder(named: str | None, file: Converted | None) -> Path:
-    """The data set's folder; `file`: that names it, None: a flag."""
+    """The data set's folder. `file` is the file that names it, or None if a flag does."""
     if named is None:
         message = (
             "--data-path: name the data set's folder, in BIRD's or Spider's layout, or verl's"
@@ -122,7 +123,7 @@ def _folder(named: str | None, file: Converted | None) -> Path:
 
 
 def _questions(folder: Path, own: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Training questions and evaluation questions: by default all of dev."""
+    """The training questions and the evaluation questions, by default all of dev."""
     from producer.fine_tuning.named_policy import held_out_split, num_questions, questions_of
 
     skip_invalid = bool(own["skip_invalid"])
@@ -144,7 +145,7 @@ def _questions(folder: Path, own: dict[str, Any], given: dict[str, Any]) -> dict
 def _advantages(
     algorithm: str, own: dict[str, Any], flags: Mapping[str, Any], given: dict[str, Any]
 ) -> dict[str, Any]:
-    """The core function or the advantage, by flags, then the file, then the algorithm."""
+    """The core function or the advantage, from the flags, else the file, else the algorithm."""
     from producer.algorithms.core_functions import UnknownFunctionError, choose_core_function
     from producer.process_rewards.registry import public_names
     from producer.process_rewards.user_module import is_stand_in, load_user_module
@@ -154,7 +155,7 @@ def _advantages(
     algos = flags.get("core_algos") or own["core_algos"]
     named = asked or configured
     if algorithm == "remax" and named is None:
-        # Its baseline is a greedy rollout, which the trainer samples: no function of rewards alone.
+        # ReMax's baseline is a greedy rollout that the trainer samples, not a function of rewards.
         return {"advantage": "remax", "core_algos": None}
     if algorithm not in FOUR and named is None:
         return {"core_function": _own_function(algorithm), "core_algos": None}
@@ -194,7 +195,7 @@ def _advantages(
 
 
 def _files_function(algorithm: str, named: str | None) -> str | None:
-    """The function that the file names, if it counts with this algorithm."""
+    """The function that the file names, if it applies to this algorithm."""
     if named is None or algorithm in WITH_FILES_FUNCTION or named == _own_function(algorithm):
         return named
     logger.warning(
@@ -206,7 +207,7 @@ def _files_function(algorithm: str, named: str | None) -> str | None:
 
 
 def _own_function(algorithm: str) -> str:
-    """The name that the algorithm's advantages of outcomes have; not every algorithm has them."""
+    """The name of the algorithm's outcome-advantage function, which may not exist."""
     return f"compute_{algorithm}_outcome_advantage"
 
 

@@ -52,12 +52,12 @@ FIELDS: Final = (
     *("output_dir", "train_type", "epochs", "learning_rate", "seed", "training_name", "log_path"),
     *("device", "dtype", "max_length", "cpu_threads"),
 )
-"""Fields of both commands whose flags are made from them."""
+"""Fields of both commands whose flags are generated."""
 OTHER_HELP: Final = {"seed": "Seed of fresh weights and of the examples' order."}
 
 
 def _flag(name: str) -> Decorator:
-    """The flag of a field, with its default: of both commands, or of each."""
+    """The flag of a field, with its default, which may differ between the two commands."""
     field = FineTuningConfig.model_fields[name]
     if name == "output_dir":
         default = "`model` in the log path"
@@ -205,7 +205,7 @@ def _train(command_name: str, flags: dict[str, Any], kind: str | None = None) ->
 
 
 def _make_absolute(given: dict[str, Any], names: Mapping[str, str]) -> None:
-    """Make paths absolute, to continue from any working folder. UsageError."""
+    """Make paths absolute, so that the training continues from any folder. Raises UsageError."""
     if isinstance(given.get("model_name"), str):
         given["model_name"] = policy_path(
             names.get("model_name", "model_name"), given["model_name"]

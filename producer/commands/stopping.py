@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first stops gracefully, the second at once."""
+"""Handles Ctrl-C and SIGTERM: the first one stops gracefully, the second one immediately."""
 
 import _thread
 import logging
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 def stop_on_signals() -> threading.Event:
-    """An event that the first SIGINT or SIGTERM sets; the second raises KeyboardInterrupt."""
+    """An event that is set by the first SIGINT or SIGTERM; the second raises KeyboardInterrupt."""
     stop = threading.Event()
     is_second = False
 
@@ -32,8 +32,8 @@ def stop_on_signals() -> threading.Event:
         if is_second:
             raise KeyboardInterrupt
         is_second = True
-        # Not here: a handler interrupts its thread anywhere, also where it holds the event's lock
-        # or writes a log line.
+        # Not in the handler: it may interrupt a thread that holds the event's lock or that writes a
+        # log line.
         with suppress(RuntimeError):  # the interpreter is ending anyway
             _thread.start_new_thread(begin_to_stop, (number,))
 
@@ -44,7 +44,7 @@ def stop_on_signals() -> threading.Event:
 
 @contextmanager
 def exit_when_stopped(note: Callable[[], str] = str) -> Iterator[threading.Event]:
-    """The event of `stop_on_signals`. StopRequestedError logs `note` and exits with 130."""
+    """Yield the event of `stop_on_signals`. On StopRequestedError, log `note` and exit with 130."""
     try:
         yield stop_on_signals()
     except StopRequestedError:
@@ -56,10 +56,11 @@ def exit_when_stopped(note: Callable[[], str] = str) -> Iterator[threading.Event
 def continued_by(
     command_of: Callable[[str, Path], str], *, database: bool = False
 ) -> Iterator[tuple[threading.Event, Callable[[str, Path], None]]]:
-    """The event of `exit_when_stopped`, and what to call once a training is open.
+    """Yield the event of `exit_when_stopped`, and a function to call once a training is open.
 
-    `command_of` makes the command that continues it from its name and its folder; it is logged then
-    and when the training is stopped. `database`: it needs the database's address too.
+    `command_of` makes, from the training's name and folder, the command that continues it. The
+    command is logged when the training opens and when it is stopped. `database` tells whether it
+    needs the database's address too.
     """
     command = ""
 

@@ -74,7 +74,7 @@ def list_tasks(*, as_json: bool) -> None:
 
 
 def _number(task_id: str) -> str:
-    """`train_02` of `train_02_enable_wifi`, to fit into the table."""
+    """Shorten `train_02_enable_wifi` to `train_02`, to fit into the table."""
     return "_".join(task_id.split("_")[:2])
 
 
@@ -116,7 +116,7 @@ def _find(task_id: str, known: Sequence[Task]) -> Task:
 
 
 def _tasks_of(file: Path) -> list[Task]:
-    """The file's tasks, each set up once on the simulated phone. UsageError."""
+    """Read the file's tasks, setting each up once on the simulated phone. Raises UsageError."""
     from producer.config import ORACLE_POLICY, RunConfig
     from producer.tasks.sources import load_tasks
     from producer.training.loaded import set_up_check

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from schemas.annotation import TrainingAnnotated
 
 MAX_NAME = 200
-"""Characters of a display name, and of a tag."""
+"""Maximum characters of a display name and of a tag."""
 MAX_NOTE = 10_000
 
 

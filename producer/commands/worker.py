@@ -1,6 +1,6 @@
-"""Processes beside a trainer whose log is Kafka.
+"""Processes that work beside a trainer whose log is Kafka.
 
-`cua-train worker` runs rollouts of trainings on other hosts; the hidden `cua-train ship` is the
+`cua-train worker` runs rollouts of trainings on other hosts. The hidden `cua-train ship` is the
 sending side of `cua-project ship` and `cua-project up`.
 """
 
@@ -53,7 +53,7 @@ def command(*, max_concurrent_rollouts: int, as_json: bool) -> None:
         if as_json:
             click.echo(json.dumps({"max_concurrent_rollouts": max_concurrent_rollouts}))
 
-    # The emitter does not stop with it: what is under way is recorded and sent to its end.
+    # The emitter does not stop with the event: rollouts under way are still recorded and sent.
     with exit_when_stopped() as stop, Emitter.open(installation) as emitter:
         worker = Worker(
             emitter, installation, now_utc, max_rollouts=max_concurrent_rollouts, stop=stop

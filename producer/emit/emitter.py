@@ -1,6 +1,6 @@
-"""`Emitter`: opens streams and hands their events to the log.
+"""`Emitter` opens streams and hands their events to the log.
 
-Knows no partition, no socket and no file; those belong to the log.
+Knows nothing of partitions, sockets or files, which belong to the log.
 """
 
 import logging
@@ -31,9 +31,10 @@ BUFFER_BYTES = 32 << 20
 
 
 def new_source(now: datetime) -> str:
-    """A new name, of letters, digits and `/._-` only: it needs no escaping in JSON.
+    """Make a new source name from letters, digits and `/._-`, so that it needs no escaping in JSON.
 
-    Host and pid are for people; containers share them, so time and 32 random bits make it unique.
+    Host and pid are for human readers. Containers share them, so the time and 32 random bits make
+    the name unique.
     """
     host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname()) or "host"
     return f"//{host}/{os.getpid()}/{now:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
@@ -45,11 +46,11 @@ def now_utc() -> datetime:
 
 
 class Emitter:
-    """The one writer of its streams. Thread-safe; a forked child must open its own.
+    """The only writer of its streams. Thread-safe; a forked child must open its own.
 
-    Emitting waits for no I/O, except for room while the bounded buffer is full. Acknowledged means
-    on disk in the local log. `close` writes what is buffered; a process that ends without it loses
-    what was not acknowledged. `close` is idempotent.
+    Emitting waits for no I/O, except for room in the bounded buffer while that is full. An
+    acknowledged event is on disk in the local log. `close` writes what is buffered and is
+    idempotent; a process that ends without calling it loses the events that were not acknowledged.
     """
 
     def __init__(
@@ -60,11 +61,11 @@ class Emitter:
         clock: Callable[[], datetime] = now_utc,
         buffer_bytes: int = BUFFER_BYTES,
     ) -> None:
-        """Prefer `Emitter.open`."""
+        """Use `Emitter.open` instead."""
         self.log = log
-        """For reading streams back and for waiting until events are where others read them."""
+        """For reading streams back and for waiting until events have reached other readers."""
         self.num_unshipped = 0
-        """Records of the home that were left in the spool; known once it is closed."""
+        """Records of this home left in the spool; set by `close`."""
         self.source = new_source(clock())
         """This writer's name in its events: `//host/pid/start`."""
         self._streams: dict[str, StreamWriter] = {}
@@ -90,10 +91,10 @@ class Emitter:
         clock: Callable[[], datetime] = now_utc,
         stop: threading.Event | None = None,
     ) -> Self:
-        """An emitter into an installation's log; None: the one the environment describes.
+        """Open an emitter into an installation's log, by default the one the environment describes.
 
-        Raises LogBrokenError, UnreachableError for a blob store that cannot be used, and
-        StopRequestedError once `stop` is set while it waits for the local log's write lock.
+        Raises LogBrokenError, UnreachableError if the blob store cannot be used, and
+        StopRequestedError if `stop` is set while waiting for the local log's write lock.
         """
         installation = installation or read_installation(os.environ)
         log = EventLog.open(installation, stop)
@@ -106,12 +107,12 @@ class Emitter:
         *,
         training_id: UUID | None = None,
     ) -> StreamWriter:
-        """The writer of a stream; the same one at every call while it is open.
+        """The writer of a stream; the same object on every call while it is open.
 
-        `history`: the stream as another writer left it; the next event opens the epoch after it.
-        `training_id`: stamped on the events; a training's own stream needs none. Raises ValueError
-        for another `training_id` than the open writer's, for a closed stream without `history`, and
-        for a `history` that lacks events of this emitter.
+        `history` is the stream as another writer left it; the next event opens the following epoch.
+        `training_id` is stamped on the events; a training's own stream needs none. Raises
+        ValueError if `training_id` differs from the open writer's, for a closed stream without
+        `history`, and for a `history` that lacks events of this emitter.
         """
         with self._buffer.lock:
             known = self._streams.get(subject)
@@ -146,9 +147,10 @@ class Emitter:
             raise ValueError(message)
 
     def put_blob(self, content: bytes, ref: str | None = None) -> str:
-        """Store a payload under its hash, durable before any event emitted after this; its ref.
+        """Store a payload under its hash and return its ref.
 
-        `ref`: its name when the caller has it already. The same content is stored once.
+        The payload is durable before any event emitted later. Identical content is stored once.
+        `ref` is the payload's ref, if the caller has already computed it.
         """
         ref = ref or blob_ref(content)
         buffer = self._buffer
@@ -160,14 +162,14 @@ class Emitter:
         return ref
 
     def flush(self, timeout_s: float | None = None) -> None:
-        """Return once everything emitted before is durable. LogBrokenError, TimeoutError."""
+        """Wait until everything emitted so far is durable. Raises LogBrokenError, TimeoutError."""
         self._buffer.flush(timeout_s)
 
     def close(self, timeout_s: float = 30.0) -> int:
-        """Write and ship what is buffered, stop the threads; how many records are not shipped.
+        """Write and ship buffered records, stop the threads, return the number left unshipped.
 
         Waits up to `timeout_s` for the disk and as long again for shipping. Unshipped records stay
-        in the local log for the next process. Raises LogBrokenError or TimeoutError when something
+        in the local log for the next process. Raises LogBrokenError or TimeoutError if something
         could not be written; the emitter is closed all the same.
         """
         if self._is_closed:
@@ -181,7 +183,7 @@ class Emitter:
             try:
                 is_written = self._buffer.stop(max(0.0, deadline - time.monotonic()))
             finally:
-                # A write that hangs keeps its file; closing that would wait for it.
+                # A hanging write keeps its file open, and closing that file would block.
                 ship_s = timeout_s if is_written else 0.0
                 self.num_unshipped = self.log.close(ship_s, keep_file=not is_written)
         return self.num_unshipped
@@ -195,11 +197,11 @@ class Emitter:
         except (CuaTrainError, TimeoutError) as error:
             if exc is None:
                 raise
-            # The error inside the block is what the caller must see; a broken log is behind it.
+            # The caller must see the error raised inside the block; a broken log is chained to it.
             if isinstance(error, TimeoutError):
                 logger.warning("the last events are not recorded: %s", error)
 
     def _on_stream_closed(self, writer: StreamWriter) -> None:
-        """With the buffer's lock held."""
+        """The caller holds the buffer's lock."""
         del self._streams[writer.subject]
         self._closed_streams[hash(writer.subject)] = writer.point

@@ -1,6 +1,7 @@
 """Group commit: a background thread makes buffered records durable, blobs first.
 
-Owns the bounded buffer between the caller's thread and the disk. Knows no streams and no payloads.
+Owns the bounded buffer between the caller's thread and the disk. Knows nothing of streams and
+payloads.
 """
 
 import logging
@@ -16,17 +17,17 @@ from producer.log.writer import Record
 logger = logging.getLogger(__name__)
 
 BATCH_BYTES = 8 << 20
-"""Limit of one commit, so that acknowledgements keep coming while a full buffer drains."""
+"""Maximum size of one commit, so that acknowledgements keep coming while a full buffer drains."""
 LINGER_S = 0.010
-"""How long a batch waits for more records after its first: at 1,000 events/s ten share one sync.
-`wait` and `flush` cut it short."""
+"""How long a batch waits for more records after its first. At 1,000 events/s, ten records share one
+sync. `wait` and `flush` end the wait early."""
 KNOWN_BLOBS = 65536
-"""Refs remembered as written, about 10 MB; others are looked up in the store again."""
+"""Number of refs remembered as written, about 10 MB. Other refs are looked up in the store."""
 CLOSED = "the emitter was closed; open another one to record more"
 
 
 class Blob(NamedTuple):
-    """A payload, stored before any record queued after it."""
+    """A payload that is stored before any record queued after it."""
 
     ref: str
     content: bytes
@@ -37,8 +38,8 @@ class GroupCommitBuffer:
 
     `put` waits for no I/O. `wait_for_room` blocks while the buffer is full and logs one warning.
     After a failure nothing more is written: `wait_for_room`, `wait` and `flush` raise the same
-    LogBrokenError for everything not yet acknowledged. What was put before `stop` is written;
-    nothing can be put after it. `stop` is idempotent.
+    LogBrokenError for everything not yet acknowledged. `stop` writes what was put before it;
+    nothing can be put afterwards. `stop` is idempotent.
     """
 
     def __init__(
@@ -49,13 +50,13 @@ class GroupCommitBuffer:
         buffer_bytes: int,
         on_commit: Callable[[], None],
     ) -> None:
-        """`append` and `put_blobs` are durable on return; `on_commit` runs after each commit."""
+        """`append` and `put_blobs` return once durable; `on_commit` runs after each commit."""
         self._append = append
         self._put_blobs = put_blobs
         self._limit = buffer_bytes
         self._on_commit = on_commit
         self.lock = threading.Lock()
-        """Guards everything here. A StreamWriter holds it while it stamps an event, so that
+        """Guards all state of the buffer. A StreamWriter holds it while it stamps an event, so that
         sequence numbers and queue order agree."""
         self._pid = os.getpid()
         self._work = threading.Condition(self.lock)
@@ -74,13 +75,16 @@ class GroupCommitBuffer:
         self._thread.start()
 
     def check_process(self) -> None:
-        """Call before taking the lock. RuntimeError in a forked child, where no thread drains."""
+        """Raise RuntimeError in a forked child, where no thread drains.
+
+        Call before taking the lock.
+        """
         if os.getpid() != self._pid:
             message = "this emitter belongs to the parent process; open another one after the fork"
             raise RuntimeError(message)
 
     def wait_for_room(self) -> None:
-        """With the lock held: return once the buffer has room.
+        """Wait until the buffer has room. The caller holds the lock.
 
         Raises LogBrokenError after a failure or `stop`.
         """
@@ -97,7 +101,7 @@ class GroupCommitBuffer:
         self._progress.wait_for(
             lambda: self._buffered < self._limit or self._failure is not None or self._is_stopping
         )
-        # Once stopping, the thread may have seen an empty queue and ended.
+        # After `stop`, the thread may have found the queue empty and ended.
         self._check_open()
 
     def _check_open(self) -> None:
@@ -107,7 +111,10 @@ class GroupCommitBuffer:
             raise LogBrokenError(CLOSED)
 
     def put(self, item: Record | Blob, size: int) -> int:
-        """With the lock held, after `wait_for_room`: enqueue; returns the number to `wait` for."""
+        """Enqueue an item and return the number to pass to `wait`.
+
+        The caller holds the lock and has called `wait_for_room`.
+        """
         self._queue.append((item, size))
         self._buffered += size
         self._accepted += 1
@@ -117,7 +124,7 @@ class GroupCommitBuffer:
         return self._accepted
 
     def knows_blob(self, ref: str) -> bool:
-        """With the lock held: whether this blob is stored or queued; remembers it."""
+        """Whether this blob is stored or queued; remembers it. The caller holds the lock."""
         if ref in self._known_blobs:
             return True
         if len(self._known_blobs) >= KNOWN_BLOBS:
@@ -130,9 +137,9 @@ class GroupCommitBuffer:
         return self._committed >= number
 
     def wait(self, number: int, timeout_s: float | None) -> None:
-        """Return once item `number` is durable.
+        """Wait until item `number` is durable.
 
-        Raises LogBrokenError when it never will be, TimeoutError after `timeout_s`.
+        Raises LogBrokenError if it never will be, TimeoutError after `timeout_s`.
         """
         if self._committed >= number:
             return
@@ -149,7 +156,7 @@ class GroupCommitBuffer:
         raise TimeoutError(message)
 
     def flush(self, timeout_s: float | None) -> None:
-        """Return once everything put before is durable. Raises as `wait`."""
+        """Wait until everything put so far is durable. Raises as `wait` does."""
         with self.lock:
             number = self._accepted
             if self._failure is not None:
@@ -157,18 +164,21 @@ class GroupCommitBuffer:
         self.wait(number, timeout_s)
 
     def stop(self, timeout_s: float | None) -> bool:
-        """Write what is buffered and end the thread; whether it ended within `timeout_s`."""
+        """Write what is buffered and end the thread.
+
+        Returns whether it ended within `timeout_s`.
+        """
         with self.lock:
             self._is_stopping = True
             self._urgent.set()
             self._work.notify()
-            # Threads waiting for room raise now; what they would put could miss the last batch.
+            # Threads waiting for room raise now: what they would put could miss the last batch.
             self._progress.notify_all()
         self._thread.join(timeout_s)
         with self.lock:
             if self._failure is None:
                 self._failure = LogBrokenError(CLOSED)
-            # A thread that hangs in a write never acknowledges.
+            # A thread that hangs in a write never acknowledges its items.
             self._progress.notify_all()
         return not self._thread.is_alive()
 
@@ -180,7 +190,7 @@ class GroupCommitBuffer:
                 self._end_with(error)
                 return
             except Exception as error:  # noqa: BLE001  # the thread's boundary
-                # Whatever went wrong, acknowledgements must raise it.
+                # Whatever went wrong, pending acknowledgements must raise it.
                 self._end_with(LogBrokenError(f"the log broke: {type(error).__name__}: {error}"))
                 return
             with self.lock:
@@ -190,7 +200,7 @@ class GroupCommitBuffer:
             self._on_commit()
 
     def _next_batch(self) -> list[tuple[Record | Blob, int]] | None:
-        """Wait for items; None once stopping and drained."""
+        """Wait for items and return a batch; None when stopped and drained."""
         with self.lock:
             while not self._queue:
                 if self._is_stopping:

@@ -1,4 +1,4 @@
-"""Emits heartbeats and checks that the training is still ours, on a thread of its own.
+"""Emits heartbeats and checks that the training is still ours, on a separate thread.
 
 Keeps a long update from looking like a dead process, and stops a process that was replaced.
 """
@@ -16,7 +16,7 @@ from schemas.training import HeartbeatSent
 logger = logging.getLogger(__name__)
 
 HEARTBEAT_S = 10.0
-"""A sixth of the 60 s after which another host may take over."""
+"""Interval between heartbeats: a sixth of the 60 s after which another host may take over."""
 
 
 @contextmanager
@@ -26,11 +26,11 @@ def heartbeat(
     on_lost: Callable[[ClaimLostError], None] = lambda _error: None,
     every_s: float = HEARTBEAT_S,
 ) -> Iterator[None]:
-    """Beat while the block runs.
+    """Emit heartbeats while the block runs.
 
-    `monitor` None: no other process can own this training. `on_lost` is called once, on the
-    heartbeat's thread, when another writer owns it. A broken log ends the heartbeat and is the main
-    thread's to report; one that cannot be reached or read does not.
+    Without `monitor`, no other process can own this training. `on_lost` is called once, on the
+    heartbeat's thread, when another writer owns it. A broken log ends the heartbeat, and the main
+    thread reports it; a log that cannot be reached or read does not end it.
     """
     over = threading.Event()
     said: set[str] = set()
@@ -47,7 +47,8 @@ def heartbeat(
             except LogBrokenError:
                 return
             except (CuaTrainError, StopRequestedError) as error:
-                # Asked to stop, it may still work for a while: an update is not interrupted.
+                # A process asked to stop may still work for a while, because an update is not
+                # interrupted.
                 if isinstance(error, MismatchError) and str(error) not in said:
                     said.add(str(error))
                     logger.warning("cannot tell whether this training is still ours: %s", error)

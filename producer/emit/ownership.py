@@ -1,8 +1,8 @@
-"""One writer per stream, proven by the log, not by clocks: claiming one, and noticing its loss.
+"""One writer per stream, proven by the log and not by clocks: claiming a stream, noticing its loss.
 
 A claim is the first event of an epoch. It is valid only if it continues the stream's last record
 before it in the log and was appended first; so a claimant reads the stream back and checks whose
-source it names.
+source the stream now names.
 """
 
 import logging
@@ -21,11 +21,11 @@ from schemas.base import Payload
 logger = logging.getLogger(__name__)
 
 SILENT_WAIT_S = 5.0
-"""A wait that is no longer is not worth a line in the log."""
+"""Waits up to this long are not logged."""
 
 
 class ClaimLostError(TakenOverError):
-    """Another writer owns the stream. Exit 1."""
+    """Another writer owns the stream. Exit code 1."""
 
     def __init__(self, history: StreamHistory) -> None:
         position = history.position
@@ -34,36 +34,37 @@ class ClaimLostError(TakenOverError):
             " process (its name is //host/pid/start), then run the same command again"
         )
         self.source = position.source
-        """The owner: `//host/pid/start`."""
+        """Source name of the owner: `//host/pid/start`."""
         self.epoch = position.epoch
 
 
 def check_owner(emitter: Emitter, history: StreamHistory) -> None:
-    """ClaimLostError unless this emitter wrote the last epoch in `history`."""
+    """Raise ClaimLostError unless this emitter wrote the last epoch in `history`."""
     if history.position.source != emitter.source:
         raise ClaimLostError(history)
 
 
 class OwnershipMonitor:
-    """Checks whether a claimed stream is still ours, reading only what was added since.
+    """Checks whether a claimed stream is still ours. Thread-safe.
 
-    Thread-safe.
+    Each check reads only the records added since the last one.
     """
 
     def __init__(
         self, emitter: Emitter, history: StreamHistory, ends: Mapping[TopicPartition, int]
     ) -> None:
-        """`history`: read back after the claim; `ends`: the log's ends before that."""
+        """`history` was read back after the claim, `ends` are the log's end offsets before that."""
         self._emitter = emitter
-        # Whatever anybody appends under the stream's key, a later claim behind it is seen.
+        # Whatever anyone appends under the stream's key, a later claim behind it is noticed.
         self._history = history.copy_position()
         self._since = dict(ends)
         self._lock = threading.Lock()
 
     def check(self) -> None:
-        """Raises ClaimLostError after another writer's claim, UnreachableError when unknown."""
+        """Raise ClaimLostError after another writer's claim, UnreachableError if unknown."""
         with self._lock:
-            # The ends first: a record appended between the two calls is then read twice, not never.
+            # Get the ends first: a record appended between the calls is then read twice instead of
+            # never.
             ends = self._emitter.log.ends()
             self._emitter.log.read_on(self._history, self._since)
             self._since = ends
@@ -71,7 +72,7 @@ class OwnershipMonitor:
 
 
 class Claim(NamedTuple):
-    """A stream that is ours."""
+    """A stream that this emitter owns."""
 
     stream: StreamWriter
     monitor: OwnershipMonitor
@@ -89,12 +90,12 @@ def claim(
 ) -> Claim:
     """Open the next epoch of a stream with `first`; returns once the log confirms that it is ours.
 
-    `history`: the stream as just read back (empty for a new one); `since`: offsets at or before
-    every record of it that is not in `history`. Raises ClaimLostError when another writer was first
-    or still writes; this emitter's source may stay refused, so try again with another emitter and a
-    history read anew. Raises UnreachableError when the log did not confirm the claim within
-    `timeout_s` (infinite: it waits as long as the log is away), StopRequestedError once `stop` is
-    set meanwhile, MismatchError when Kafka does not take the stream's records.
+    `history` is the stream as just read back (empty for a new one); `since` holds offsets at or
+    before all of its records that are not in `history`. Raises ClaimLostError if another writer was
+    first or is still writing. This emitter's source may stay refused, so retry with another emitter
+    and a newly read history. Raises UnreachableError if the log does not confirm the claim within
+    `timeout_s` (if infinite, it waits as long as the log is unreachable), StopRequestedError if
+    `stop` is set while waiting, and MismatchError if Kafka refuses the stream's records.
     """
     if history.is_abandoned:
         message = (
@@ -106,7 +107,7 @@ def claim(
     ends = emitter.log.lower_bounds()
     stream = emitter.stream(history.subject, history, training_id=training_id)
     stream.emit(first)
-    # No limit: a neighbour that is stopped with the local log's lock is named and waited for.
+    # No timeout: a stopped process that holds the local log's lock is named and waited for.
     emitter.flush()
     _wait_shipped(emitter, history.subject, timeout_s, stop)
     emitter.log.check_not_held(history.subject)
@@ -115,7 +116,7 @@ def claim(
     try:
         check_owner(emitter, after)
     except ClaimLostError:
-        stream.close()  # what is emitted on it from now on would be fenced
+        stream.close()  # anything emitted on it from now on would be fenced
         raise
     return Claim(stream, OwnershipMonitor(emitter, after, ends))
 
@@ -123,7 +124,7 @@ def claim(
 def _wait_shipped(
     emitter: Emitter, subject: str, timeout_s: float, stop: threading.Event | None
 ) -> None:
-    """Wait until the claim is in the log; log what is waited for."""
+    """Wait until the claim is in the log, and log what is being waited for."""
     try:
         emitter.log.wait_shipped(min(timeout_s, SILENT_WAIT_S), stop)
     except UnreachableError as error:

@@ -1,6 +1,6 @@
-"""One stream as its writer sees it: epoch, next sequence number, status of its entities.
+"""One stream as its writer sees it: epoch, next sequence number and status of its entities.
 
-The only place that keeps an entity's status on the producing side.
+The only place on the producing side that tracks an entity's status.
 """
 
 from collections.abc import Callable
@@ -24,17 +24,17 @@ from schemas.training import TrainingResumed
 from schemas.wire import encode
 
 RECORD_OVERHEAD_BYTES = 500
-"""What a buffered record costs besides its value; counts towards the buffer's limit."""
+"""Memory of a buffered record besides its value; counts towards the buffer's limit."""
 
 SMALL_BYTES = 65_536
-"""Every topic takes more: most events need no look at its limit."""
+"""Every topic accepts at least this much, so most events need no lookup of its limit."""
 
 Entity = tuple[str, UUID]
-"""(table, id)."""
+"""(table, id) of an entity."""
 
 
 class Acknowledgement:
-    """The promise of one event: done once it is on disk in the local log."""
+    """A handle for one event, done once the event is on disk in the local log."""
 
     __slots__ = ("_buffer", "_number")
 
@@ -44,33 +44,36 @@ class Acknowledgement:
 
     @property
     def done(self) -> bool:
-        """Whether it is durable. Never waits."""
+        """Whether the event is durable. Never blocks."""
         return self._buffer.is_done(self._number)
 
     def wait(self, timeout_s: float | None = None) -> None:
-        """Return once it is durable. LogBrokenError, or TimeoutError after `timeout_s`."""
+        """Wait until the event is durable.
+
+        Raises LogBrokenError, or TimeoutError after `timeout_s`.
+        """
         self._buffer.wait(self._number, timeout_s)
 
 
 class EmitContext(NamedTuple):
-    """What every stream of one emitter shares."""
+    """State shared by all streams of one emitter."""
 
     buffer: GroupCommitBuffer
     clock: Callable[[], datetime]
     source: str
-    """The writer: `//host/pid/start`."""
+    """Source name of the writer: `//host/pid/start`."""
     topic_prefix: str
     on_close: Callable[["StreamWriter"], None]
     """Called with the buffer's lock held."""
     max_bytes: Callable[[str], int]
-    """Of a serialised event in this topic."""
+    """Returns the maximum size of a serialised event in a topic."""
 
 
 class StreamWriter:
-    """The one writer of one stream; made by `Emitter.stream`. Thread-safe.
+    """The only writer of one stream; created by `Emitter.stream`. Thread-safe.
 
-    `emit` and `ensure` wait for no I/O, except for room while the emitter's buffer is full. An
-    event that raises is not appended and uses up no sequence number. `close` is idempotent.
+    `emit` and `ensure` wait for no I/O, except for room while the emitter's buffer is full. If they
+    raise, nothing is appended and no sequence number is used. `close` is idempotent.
     """
 
     def __init__(
@@ -81,12 +84,12 @@ class StreamWriter:
         training_id: UUID | None,
         history: StreamHistory | None,
     ) -> None:
-        """`history`: the stream as read back; the first event then opens the epoch after it."""
+        """With `history`, the stream as read back, the first event opens the following epoch."""
         self.subject = subject
-        """`rollout/<uuid>`."""
+        """Name of the stream: `rollout/<uuid>`."""
         is_training = training_id is None and stream_kind(subject) == "training"
         self.training_id = stream_owner(subject) if is_training else training_id
-        """The training the events belong to; None for an evaluation of no training."""
+        """The training that the events belong to; None for an evaluation without a training."""
         self._training = "" if self.training_id is None else str(self.training_id)
         self._context = context
         self._topic = topic_of(subject, context.topic_prefix)
@@ -97,21 +100,21 @@ class StreamWriter:
 
     @property
     def point(self) -> StreamPoint:
-        """Of the last event emitted; before the first, what that one continues."""
+        """The last emitted event's position; before the first, the one that it will continue."""
         if self._sequence == 0:
             return self._epoch.continues or StreamPoint(0, 0)
         return StreamPoint(self._epoch.number, self._sequence)
 
     def status(self, entity: Entity) -> str | None:
-        """Current status of an entity of this stream; None when it was never created."""
+        """Current status of an entity of this stream; None if it was never created."""
         return self._statuses.get(entity)
 
     def emit(self, payload: Payload) -> Acknowledgement:
         """Append an event.
 
-        Raises IllegalTransitionError, EventTooLargeError for one that could never be sent to Kafka,
+        Raises IllegalTransitionError, EventTooLargeError if Kafka could never accept it,
         LogBrokenError after the log failed or the emitter was closed, ValueError on a closed
-        stream, and UsageError for a name that no index of the tables takes.
+        stream, and UsageError for a name or number that the tables cannot store.
         """
         buffer = self._context.buffer
         buffer.check_process()
@@ -120,10 +123,10 @@ class StreamWriter:
             return self._append(payload)
 
     def ensure(self, payload: Payload) -> None:
-        """Emit, unless the entity has reached that status already. For continuing a stream.
+        """Emit unless the entity has already reached that status. Used when continuing a stream.
 
-        Skips an event that creates an existing entity or restates a status already passed; emits
-        one that changes no status. Raises as `emit`; a status that can no longer be reached is an
+        Skips an event that creates an existing entity or restates a past status; emits one that
+        changes no status. Raises as `emit` does; a status that can no longer be reached raises
         IllegalTransitionError.
         """
         buffer = self._context.buffer
@@ -142,7 +145,7 @@ class StreamWriter:
                 self._context.on_close(self)
 
     def _append(self, payload: Payload) -> Acknowledgement:
-        """With the buffer's lock held and room in it."""
+        """The caller holds the buffer's lock, and the buffer has room."""
         if self._is_closed:
             message = f"{self.subject} was closed; an event after that would count as a duplicate"
             raise ValueError(message)
@@ -179,7 +182,10 @@ class StreamWriter:
         return payload.CREATES or has_reached(entity[0], current, payload.STATUS)
 
     def _transition(self, payload: Payload) -> tuple[Entity, str] | None:
-        """(entity, new status), None when the status does not change. IllegalTransitionError."""
+        """(entity, new status), or None if the status does not change.
+
+        Raises IllegalTransitionError.
+        """
         entity = entity_of(self.subject, payload)
         if entity is None:
             return None
@@ -203,7 +209,10 @@ class StreamWriter:
 
 
 def _check_bounds(payload: Payload) -> None:
-    """UsageError for what the tables' columns do not take: the fold would park the stream there."""
+    """Raise UsageError for values that the tables cannot store.
+
+    The projector would park a stream with such a value.
+    """
     try:
         check_key_texts(payload)
         check_numbers(payload)

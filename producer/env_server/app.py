@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def make_app(config: RunConfig, tasks: "Sequence[Task]", max_sessions: int) -> "FastAPI":
-    """Serves these tasks, in at most so many sessions at once."""
+    """Create an application that serves these tasks, in up to `max_sessions` sessions at once."""
     agent = config.agent
 
     def make() -> ServedEnvironment:
@@ -40,7 +40,7 @@ def make_app(config: RunConfig, tasks: "Sequence[Task]", max_sessions: int) -> "
 
 
 def _answer_with(status: int) -> "Callable[[Request, Exception], Response]":
-    """For requests by HTTP; over the WebSocket OpenEnv reports errors itself."""
+    """Handler for errors of HTTP requests; over the WebSocket, OpenEnv reports errors itself."""
 
     def answer(_request: "Request", error: Exception) -> "Response":
         return JSONResponse({"detail": str(error)}, status)

@@ -35,8 +35,8 @@ NUM_JUDGED_SCREENS = 3
 class TypedAction(Action):  # type: ignore[misc]  # it ships no types
     """One of the actions of `schemas.actions`, as JSON: `{"type": "click", "x": 1, "y": 2}`.
 
-    Its fields are validated when it is carried out: a mistake in them is the agent's, and an
-    observation reports it.
+    Its fields are validated when the action is performed: mistakes in them are the agent's and are
+    reported by an observation.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -47,12 +47,12 @@ class TypedAction(Action):  # type: ignore[misc]  # it ships no types
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Of the actions themselves."""
+        """The JSON schema of the actions themselves."""
         del core_schema
         return handler(ACTION.core_schema)
 
     def fields(self) -> dict[str, Any]:
-        """Without OpenEnv's own."""
+        """The action's fields without those that OpenEnv adds."""
         fields: dict[str, Any] = self.model_dump(exclude={"metadata"})
         return fields
 
@@ -72,17 +72,18 @@ class EpisodeState(State):  # type: ignore[misc]  # as above
 
     task_id: str | None = None
     turn: int = 0
-    """Actions taken."""
+    """Number of actions taken."""
     max_turns: int = 0
-    """After which the episode ends and is judged."""
+    """Number of turns after which the episode ends and is judged."""
     seed: int | None = None
 
 
 class ServedEnvironment(ServerEnvironment[TypedAction, Shown, EpisodeState]):  # type: ignore[misc]  # it ships no types
-    """A session: one episode after another.
+    """A session that runs one episode after another.
 
     An episode ends with `terminate`, with `answer` where there is no screen, when the environment
-    ends it, or after the task's turns. Then the task's validator judges: reward 1 or 0.
+    ends it, or after the task's maximum turns. The task's validator then judges it, giving reward 1
+    or 0.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
@@ -90,7 +91,10 @@ class ServedEnvironment(ServerEnvironment[TypedAction, Shown, EpisodeState]):  #
     def __init__(
         self, name: str, make: Callable[[], Environment], tasks: Sequence[Task], max_turns: int
     ) -> None:
-        """`make`: a fresh environment for each episode. `max_turns`: a task may have fewer."""
+        """`make` creates the environment of each episode.
+
+        Tasks may allow fewer than `max_turns`.
+        """
         super().__init__()
         self._name, self._make, self._max_turns = name, make, max_turns
         self._tasks: Mapping[str, Task] = {task.task_id: task for task in tasks}
@@ -104,11 +108,11 @@ class ServedEnvironment(ServerEnvironment[TypedAction, Shown, EpisodeState]):  #
 
     @property
     def state(self) -> EpisodeState:
-        """Of the episode under way, or of the last one."""
+        """The state of the current episode, or of the last one."""
         return self._state
 
     def get_metadata(self) -> EnvironmentMetadata:
-        """For `/metadata`."""
+        """The metadata served at `/metadata`."""
         return EnvironmentMetadata(
             name=self._name, description=f"cua-train's environment {self._name}", version=None
         )
@@ -120,10 +124,11 @@ class ServedEnvironment(ServerEnvironment[TypedAction, Shown, EpisodeState]):  #
         task_id: str | None = None,
         **_others: Any,  # noqa: ANN401  # whatever columns a data set has
     ) -> Shown:
-        """Begin an episode of this task; None: of a task that the seed chooses.
+        """Begin an episode of this task, or of a task chosen by the seed if `task_id` is None.
 
-        `seed`: of the device's state; None: drawn at random. ValueError for an unknown task;
-        EnvironmentFailedError. Other columns of a data set are ignored.
+        `seed` varies the device's state; None draws one at random. Other arguments, such as columns
+        of a data set, are ignored. Raises ValueError for an unknown task and
+        EnvironmentFailedError.
         """
         self.close()
         seed = secrets.randbelow(MAX_SEED) if seed is None else seed
@@ -141,8 +146,8 @@ class ServedEnvironment(ServerEnvironment[TypedAction, Shown, EpisodeState]):  #
         words = "\n\n".join(filter(None, (task.description, text_of(first))))
         return self._show(first, words)
 
-    def step(self, action: TypedAction, timeout_s: float | None = None) -> Shown:  # noqa: ARG002  # the interface's
-        """Carry the action out. EnvironmentFailedError."""
+    def step(self, action: TypedAction, timeout_s: float | None = None) -> Shown:  # noqa: ARG002  # required by the interface
+        """Perform the action. Raises EnvironmentFailedError."""
         environment, shown = self._environment, self._shown
         if environment is None or shown is None:
             return Shown(error=NOT_BEGUN if self._task is None else IS_OVER, **self._end())
@@ -167,7 +172,7 @@ class ServedEnvironment(ServerEnvironment[TypedAction, Shown, EpisodeState]):  #
         return ended
 
     def close(self) -> None:
-        """Give the environment back. Idempotent."""
+        """Release the environment. Idempotent."""
         environment, self._environment = self._environment, None
         if environment is not None:
             environment.close()

@@ -1,6 +1,6 @@
-"""The Environment interface: a device with screenshots, or something that answers in words.
+"""The Environment interface: a device with screenshots, or one that answers in text.
 
-Synchronous: the rollout engine calls each environment on a thread of its own with a deadline, so a
+Synchronous: the rollout engine calls each environment on its own thread with a deadline, so a
 device that hangs fails one attempt and blocks no other. Implementations import no torch.
 """
 
@@ -15,11 +15,11 @@ from schemas.blobs import blob_ref
 
 
 class EnvironmentFailedError(Exception):
-    """The device failed or did not start. The attempt failed; the agent is not to blame."""
+    """The device failed or did not start. The attempt failed through no fault of the agent."""
 
 
 class ActionRefusedError(Exception):
-    """The device works but cannot do this: a click off the screen, an unknown app.
+    """The device works but cannot perform the action: a click off the screen, an unknown app.
 
     The message is reported to the agent.
     """
@@ -27,7 +27,7 @@ class ActionRefusedError(Exception):
 
 @dataclass(frozen=True)
 class Screenshot:
-    """What the device shows."""
+    """A screenshot, with what else the environment shows at that moment."""
 
     png: bytes
     """PNG file, RGB."""
@@ -36,8 +36,8 @@ class Screenshot:
     height_px: int
     """Height of the screen, px."""
     text: str | None = None
-    """Shown to the policy with the picture; None: nothing. On the first turn it follows the task's
-    description, and every prompt of the episode keeps it."""
+    """Text shown to the policy with the screenshot; None for none. On the first turn it follows the
+    task's description, and every prompt of the episode keeps it."""
     is_over: bool = False
     """Whether the environment has ended the episode."""
 
@@ -52,9 +52,11 @@ class TextObservation:
     """The observation of an environment without a screen."""
 
     text: str | None
-    """Shown to the policy; None: nothing, and on the first turn the task's description alone."""
+    """Text shown to the policy. None shows nothing, or on the first turn only the task's
+    description."""
     error: str | None = None
-    """Why the action failed, for the record; `text` is for the agent. None: it did not."""
+    """Why the action failed, for the record; `text` is what the agent sees. None if it did not
+    fail."""
     is_over: bool = False
     """Whether the environment has ended the episode."""
 
@@ -63,12 +65,12 @@ Observation = Screenshot | TextObservation
 
 
 def text_of(observation: Observation) -> str | None:
-    """The words of an observation; None: it has none."""
+    """The text of an observation, or None."""
     return observation.text
 
 
 def screenshot_of(observation: Observation) -> Screenshot | None:
-    """The screen of an observation; None of words."""
+    """The observation if it is a screenshot, else None."""
     return observation if isinstance(observation, Screenshot) else None
 
 
@@ -76,14 +78,14 @@ class Environment(Protocol):
     """One device for one episode. Used by one thread at a time."""
 
     env_type: str
-    """Implementation: `android_sim`, `gbox` ..."""
+    """Name of the implementation: `android_sim`, `gbox` ..."""
     box_type: str
-    """Operating system: `android` or `linux`; `database` of those without one."""
+    """Operating system, `android` or `linux`; `database` for environments without one."""
     is_simulated: bool
-    """Whether it runs in this process and its answers depend on task, seed and actions alone.
+    """Whether it runs in this process and its answers depend only on the task, seed and actions.
 
-    Such devices are waited for, so that batches do not depend on which answers first; their
-    episodes can be played again; and they end with the process.
+    Such devices are waited for, so that batches do not depend on which one answers first. Their
+    episodes can be replayed, and the devices end with the process.
     """
     ends_on_parse_error: bool
     """Whether a completion without a valid action ends the episode."""
@@ -94,31 +96,32 @@ class Environment(Protocol):
         ...
 
     def open(self, task: Task, seed: int) -> Observation:
-        """Start a device varied by `seed`, run `task.setup`; what the agent observes first.
+        """Start a device varied by `seed`, run `task.setup` and return the first observation.
 
-        EnvironmentFailedError.
+        Raises EnvironmentFailedError.
         """
         ...
 
     def act(self, action: Action) -> Observation:
-        """Perform the action and wait until the screen has settled; what is observed after it.
+        """Perform the action, wait until the screen has settled and return what is then observed.
 
-        ActionRefusedError: nothing has changed. EnvironmentFailedError.
+        Raises ActionRefusedError, in which case nothing has changed, and EnvironmentFailedError.
         """
         ...
 
     def judge(self, task: Task, evidence: Evidence) -> Verdict:
-        """Whether the task is solved; `Verdict.facts` states the episode's end in its own terms.
+        """Judge whether the task is solved.
 
-        EnvironmentFailedError: there is no verdict, through no fault of the agent. ValueError for a
-        task that it cannot judge.
+        `Verdict.facts` describes the episode's end in the environment's own terms. Raises
+        EnvironmentFailedError if there is no verdict, through no fault of the agent, and ValueError
+        for a task that the environment cannot judge.
         """
         ...
 
     def failure_facts(self, evidence: Evidence, reason: str) -> EndFacts | None:
-        """The episode's end by the environment's failure, where that is an end in its own terms.
+        """How the episode ended by a failure, in the environment's own terms; None if it has none.
 
-        Asks nothing of what has failed.
+        Makes no request to the device that failed.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""What the input of every device shares: points on its screen, and names of keys."""
+"""Input shared by all devices: points on the screen and names of keys."""
 
 from collections.abc import Sequence
 from typing import Final, NoReturn
@@ -21,11 +21,11 @@ ALIASES: Final = {
     "win": "meta",
     **{f"arrow{way}": way for way in ("down", "left", "right", "up")},
 }
-"""Other names of keys, as policies write them -> ours."""
+"""Maps other key names that policies write to ours."""
 
 
 def key_name(key: str) -> str:
-    """Our name of a key, in lower case; a single character as it is."""
+    """Our name of a key, in lower case. A single character is returned unchanged."""
     if len(key) == 1:
         return key
     name = key.strip().casefold()
@@ -33,7 +33,7 @@ def key_name(key: str) -> str:
 
 
 def points(action: Action) -> Sequence[tuple[int, int]]:
-    """Every point of the screen that the action names."""
+    """Every point of the screen that the action refers to."""
     match action:
         case actions.Drag():
             return action.path
@@ -52,12 +52,12 @@ def points(action: Action) -> Sequence[tuple[int, int]]:
 
 
 def require_on_screen(action: Action, width_px: int, height_px: int) -> None:
-    """ActionRefusedError for a point off the screen."""
+    """Raise ActionRefusedError if the action has a point off the screen."""
     for x, y in points(action):
         if x >= width_px or y >= height_px:
             refuse(f"({x}, {y}) is outside the screen of {width_px} x {height_px} px")
 
 
 def refuse(message: str) -> NoReturn:
-    """ActionRefusedError."""
+    """Raise ActionRefusedError with this message."""
     raise ActionRefusedError(message)

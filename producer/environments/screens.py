@@ -1,4 +1,4 @@
-"""Screens of real devices: waited for until they have settled, as RGB files."""
+"""Screenshots of real devices: waits until they have settled, and converts them to RGB files."""
 
 import io
 from collections.abc import Callable
@@ -9,13 +9,13 @@ from PIL import Image, UnidentifiedImageError
 from producer.environments.environment import EnvironmentFailedError, Screenshot
 
 SETTLE_S = 3.0
-"""A screen that still changes after so long (a video, a progress bar) is taken as it is."""
+"""A screen that still changes after this time (a video, a progress bar) is taken as it is."""
 
 
 def settled(take: Callable[[], bytes], limit_s: float = SETTLE_S, between_s: float = 0.0) -> bytes:
-    """Take pictures until two in a row are equal, or for `limit_s`; the last one.
+    """Take screenshots until two in a row are equal, or for `limit_s`, and return the last one.
 
-    `between_s`: a pause between two.
+    `between_s` is the pause between two screenshots.
     """
     until_s = monotonic() + limit_s
     before, shown = b"", take()
@@ -26,9 +26,9 @@ def settled(take: Callable[[], bytes], limit_s: float = SETTLE_S, between_s: flo
 
 
 def as_screenshot(picture: bytes, device: str) -> Screenshot:
-    """A device's picture as an RGB file. EnvironmentFailedError if it is none.
+    """Convert a device's picture to an RGB file. Raises EnvironmentFailedError if it is no picture.
 
-    `device`: named in the message.
+    `device` is named in the message.
     """
     try:
         image = Image.open(io.BytesIO(picture))

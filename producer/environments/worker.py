@@ -1,4 +1,4 @@
-"""Runs the calls of one environment on a thread of its own, so that a hanging call blocks no other.
+"""Runs the calls of one environment on its own thread, so that a hanging call blocks no other.
 
 Jobs run in order, one at a time. The outcome of each is put on the shared queue exactly once,
 unless the worker was abandoned before. Python cannot stop a thread: a hanging call keeps running,
@@ -20,7 +20,7 @@ class JobDone(Generic[Owner]):
     """The outcome of one job."""
 
     owner: Owner
-    """Whose worker ran it."""
+    """The owner whose worker ran the job."""
     value: object
     """What the job returned; None if it raised."""
     error: BaseException | None
@@ -43,7 +43,7 @@ class EnvironmentWorker(Generic[Owner]):
         self._jobs.put(job)
 
     def abandon(self) -> None:
-        """Let the thread end after the queued jobs, and drop the outcomes of all still to come.
+        """Let the thread end after the queued jobs, and drop all outcomes from now on.
 
         A call that hangs is not interrupted.
         """
@@ -51,7 +51,7 @@ class EnvironmentWorker(Generic[Owner]):
         self._jobs.put(None)
 
     def join(self, timeout_s: float) -> None:
-        """After `abandon`: until the queued jobs are done, at most so long."""
+        """Wait, after `abandon`, until the queued jobs are done, for at most `timeout_s`."""
         self._thread.join(timeout_s)
 
     def _run(self) -> None:

@@ -1,4 +1,4 @@
-"""An environment around another one, for what changes a part of its behaviour."""
+"""An environment that wraps another one and changes part of its behaviour."""
 
 import io
 from dataclasses import replace
@@ -12,7 +12,7 @@ from schemas.actions import Action
 
 
 class EnvironmentWrapper:
-    """Behaves as the environment inside it. Subclasses override what they change."""
+    """Delegates everything to the inner environment. Subclasses override what they change."""
 
     def __init__(self, inner: Environment) -> None:
         self.inner = inner
@@ -23,27 +23,27 @@ class EnvironmentWrapper:
 
     @property
     def provider_id(self) -> str:
-        """As `Environment.provider_id`."""
+        """See `Environment.provider_id`."""
         return self.inner.provider_id
 
     def open(self, task: Task, seed: int) -> Observation:
-        """As `Environment.open`."""
+        """See `Environment.open`."""
         return self.inner.open(task, seed)
 
     def act(self, action: Action) -> Observation:
-        """As `Environment.act`."""
+        """See `Environment.act`."""
         return self.inner.act(action)
 
     def judge(self, task: Task, evidence: Evidence) -> Verdict:
-        """As `Environment.judge`."""
+        """See `Environment.judge`."""
         return self.inner.judge(task, evidence)
 
     def failure_facts(self, evidence: Evidence, reason: str) -> EndFacts | None:
-        """As `Environment.failure_facts`."""
+        """See `Environment.failure_facts`."""
         return self.inner.failure_facts(evidence, reason)
 
     def close(self) -> None:
-        """As `Environment.close`."""
+        """See `Environment.close`."""
         self.inner.close()
 
 
@@ -55,18 +55,18 @@ def unwrapped(environment: Environment) -> Environment:
 
 
 class BlankedEnvironment(EnvironmentWrapper):
-    """Blanks the screenshots of an environment; words stay as they are."""
+    """Replaces an environment's screenshots with black ones; text is unchanged."""
 
     def __init__(self, inner: Environment) -> None:
         super().__init__(inner)
         self._blank: Screenshot | None = None
 
     def open(self, task: Task, seed: int) -> Observation:
-        """A black screenshot."""
+        """Open the environment and blank the first screenshot."""
         return self._blanked(self.inner.open(task, seed))
 
     def act(self, action: Action) -> Observation:
-        """A black screenshot."""
+        """Perform the action and blank the resulting screenshot."""
         return self._blanked(self.inner.act(action))
 
     def _blanked(self, screenshot: Observation) -> Observation:

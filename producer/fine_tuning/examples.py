@@ -1,12 +1,12 @@
-"""Reads the examples of a supervised training: JSON or JSON lines, in its originals' forms.
+"""Reads the examples of a supervised training from JSON or JSON lines, in the original formats.
 
     sft                {"messages": [{"role", "content"}, ...]}, or a prompt and its answer
     process_reward     {"input": "… и … и", "label": ["+", "-"]} or labels from 0 to 1
     pairwise_reward    {"chosen": …, "rejected": …}, text or messages
 
-For sft also a folder in BIRD's or Spider's layout: the questions of its split `train`.
+sft also reads the questions of the split `train` from a folder in BIRD's or Spider's layout.
 
-A row that is none of them is a UsageError that names file, example and field.
+A row in another form raises a UsageError that names file, example and field.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ ROLES: Final = frozenset({"system", "user", "assistant"})
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A prompt and its answer: every assistant message is learned."""
+    """A dialogue. Every assistant message is a training target."""
 
     messages: tuple[Message, ...]
 
@@ -41,9 +41,9 @@ class LabelledSteps:
     """A prompt and steps, each with its label."""
 
     texts: tuple[str, ...]
-    """What stands before each step's marker; the first begins with the prompt."""
+    """The text before each step's marker; the first one begins with the prompt."""
     labels: tuple[float, ...]
-    """Probability that the completion is right so far."""
+    """For each step, the probability that the completion is right so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +59,19 @@ Example: TypeAlias = Conversation | LabelledSteps | Pair
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """What a training learns from and is evaluated on."""
+    """The examples for training and for evaluation."""
 
     training: tuple[Example, ...]
     held_out: tuple[Example, ...]
     sha256: str
-    """Of the files."""
+    """Hash of the files."""
 
 
 def load_examples(config: FineTuningConfig) -> Examples:
-    """Every example of `config.data_path`. UsageError names file, example (from 1) and field."""
+    """Load every example of `config.data_path`.
+
+    Raises UsageError that names file, example (from 1) and field.
+    """
     digest = hashlib.sha256()
     read = _READERS[config.objective]
     examples: list[Example] = []
@@ -111,9 +114,10 @@ def _data_set(folder: Path, config: FineTuningConfig) -> list[AnsweredQuestion]:
 
 
 def choose_held_out(groups: Sequence[str], ratio: float, seed: int) -> frozenset[int]:
-    """Indices of held-out examples: whole groups, so that no prompt is both learned and asked.
+    """Choose indices of held-out examples.
 
-    At least one group when `ratio` is above 0 and there are two; never all.
+    Whole groups are chosen, so that no prompt is both trained on and evaluated. At least one group
+    is chosen if `ratio` is above 0 and there are two; never all of them.
     """
     names = sorted(set(groups))
     if ratio == 0 or len(names) < 2:  # noqa: PLR2004  # one to learn, one to ask
@@ -175,7 +179,7 @@ def _object(row: object) -> dict[str, Any]:
 
 
 def _group(row: dict[str, Any]) -> str:
-    """What rows of one prompt share."""
+    """A key that rows with the same prompt share."""
     for name in ("question_id", *PROMPTS):
         if name in row:
             return json.dumps([row.get("db_id"), row[name], row.get("input")])
@@ -191,7 +195,7 @@ def _conversation(row: dict[str, Any], config: FineTuningConfig) -> Conversation
         messages = read_messages(row[name], name)
     else:
         prompt = _first_text(row, PROMPTS)
-        if row.get("input"):  # alpaca: what the instruction is about
+        if row.get("input"):  # alpaca: the text that the instruction refers to
             prompt = f"{prompt}\n{_text(row, 'input')}"
         answer = _first_text(row, ANSWERS)
         messages = (Message("user", prompt), Message("assistant", answer))
@@ -203,7 +207,7 @@ def _conversation(row: dict[str, Any], config: FineTuningConfig) -> Conversation
 
 
 def read_messages(given: object, name: str) -> tuple[Message, ...]:
-    """Messages that end with the assistant's. ValueError."""
+    """Parse messages, the last of which must be the assistant's. Raises ValueError."""
     if not isinstance(given, list) or not given:
         message = f"{name}: is not a list of messages"
         raise ValueError(message)

@@ -1,4 +1,4 @@
-"""Evaluations of text-to-SQL by hand: executed accuracy, and the choice among N completions."""
+"""Standalone evaluations of text-to-SQL: execution accuracy, and best-of-N selection."""
 
 import logging
 import math
@@ -23,7 +23,7 @@ DIFFICULTIES = ("easy", "medium", "hard")
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """Share of right answers, of one completion a question."""
+    """Share of right answers, with one completion per question."""
 
     accuracy: float
     standard_error: float
@@ -32,22 +32,22 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True)
 class ExecutedAccuracy:
-    """What an evaluation came to."""
+    """The result of an evaluation."""
 
     overall: Accuracy
     by_difficulty: dict[str, Accuracy]
-    """easy, medium, hard, and `unknown` of questions that say none."""
+    """Accuracy for `easy`, `medium` and `hard` questions, and `unknown` for unrated ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenAccuracy:
-    """What best-of-N came to."""
+    """The result of best-of-N selection."""
 
     questions: int
     completions: int
-    """Of each question."""
+    """Completions per question."""
     sizes: tuple[BestOfN, ...]
-    """N = 1, 2, 4 ... and all of the completions."""
+    """Results for N = 1, 2, 4 ... and for all completions."""
 
 
 def executed_accuracy(
@@ -58,9 +58,9 @@ def executed_accuracy(
     training_name: str | None = None,
     stop: threading.Event | None = None,
 ) -> ExecutedAccuracy:
-    """Ask every question once. The errors of `evaluate`.
+    """Ask every question once. Raises as `evaluate` does.
 
-    `policy`: fields of the configuration; without a temperature it is greedy.
+    `policy` holds configuration fields; without a temperature, sampling is greedy.
     """
     groups: list[GroupOutcome] = []
     evaluate(
@@ -91,16 +91,16 @@ def chosen_accuracy(
     training_name: str | None = None,
     stop: threading.Event | None = None,
 ) -> ChosenAccuracy:
-    """Ask every question `n` times and choose by the scores of the steps; all of it is events.
+    """Ask every question `n` times and choose by step scores. Everything is recorded as events.
 
-    CuaTrainError when no question has all of its completions.
+    Raises CuaTrainError if no question has all of its completions.
     """
     groups: list[GroupOutcome] = []
     given = {
         "eval_temperature": 1.0,
         **policy,
         "process_reward_model": reward_model,
-        # What scores completions is read by this evaluation; nothing is trained.
+        # This evaluation reads the scores of completions; nothing is trained.
         "baseline_only": True,
     }
     evaluate(
@@ -114,7 +114,7 @@ def chosen_accuracy(
 
 
 def chosen_of(groups: Sequence[GroupOutcome], n: int) -> ChosenAccuracy:
-    """The shares over the groups with `n` completions. CuaTrainError without one."""
+    """Best-of-N shares over the groups with `n` completions. Raises CuaTrainError without one."""
     whole = [group for group in groups if len(group.results) == n]
     if left := len(groups) - len(whole):
         logger.warning("%d questions are left out: some of their completions failed", left)
@@ -138,7 +138,7 @@ def _given(policy: dict[str, Any], source: dict[str, Any], each: int) -> dict[st
         "eval_episodes": each * num_questions(source),
         **policy,
         "eval_tasks": source,
-        # Evaluated alone; a policy has no other default tasks.
+        # Only these are evaluated. The policy has no other default tasks.
         "tasks": source,
     }
 

@@ -1,4 +1,4 @@
-"""What a training did to greedy accuracy; errors are clustered by database, gains are paired."""
+"""The change in greedy accuracy by a training, paired, with errors clustered by database."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ Counts = dict[str, TaskCount]
 
 
 def measured(installation: Installation, training: str) -> Figures:
-    """Accuracy before the training and after it, and the gain."""
+    """The accuracy before and after the training, and the gain."""
     before, after = _before_and_after(installation, training)
     return {
         "before": _rate(before),
@@ -25,7 +25,10 @@ def measured(installation: Installation, training: str) -> Figures:
 
 
 def measured_beside(installation: Installation, training: str, other: str) -> Figures:
-    """The same of `other`, which began as `training` did and has no evaluation of its beginning."""
+    """The accuracy and gain of `other`, compared with the start of `training`.
+
+    Both began with the same policy, but `other` has no evaluation of its beginning.
+    """
     before, _ = _before_and_after(installation, training)
     *_, row = compare(installation, [training, other])
     after = by_database(row.measured.evaluation.counts)
@@ -52,7 +55,7 @@ def _gain(before: Counts, after: Counts) -> Figures:
 
 
 def by_database(counts: Mapping[str, TaskCount]) -> Counts:
-    """The questions' counts, added up: task ids end with the question's number."""
+    """Sum the questions' counts by database. Task ids end with the question's number."""
     found: Counts = {}
     for task_id, count in counts.items():
         database = task_id.rpartition("_")[0]

@@ -1,8 +1,8 @@
-"""The steps of a supervised training: update, held-out figures, state, events.
+"""The loop of a supervised training: update, held-out evaluation, saved state, events.
 
-Steps are short, so a state is saved every few seconds and not after each: `StepFinished` of the
-steps in between waits until the state that has them is on disk. A killed process repeats them, bit
-for bit.
+Steps are short, so a state is saved every few seconds rather than after each step. The
+`StepFinished` events of the steps in between wait until the state that contains them is on disk.
+After a kill, the next process repeats those steps, bit for bit.
 """
 
 import logging
@@ -32,19 +32,25 @@ from schemas.training import TrainingProgressed
 logger = logging.getLogger(__name__)
 
 STATE_EVERY_S: Final = 10.0
-"""What a kill may cost, in seconds of training."""
+"""How much training time a kill may cost at most."""
 SAVING_SHARE: Final = 0.05
-"""Of the time, at most, that saving states may take: large ones are saved less often."""
+"""Maximum share of the time spent on saving states; large states are saved less often."""
 PROGRESS_EVERY_S: Final = 1.0
 
 
 def is_saved(config: FineTuningConfig, step: int) -> bool:
-    """Whether a checkpoint is kept after `step` (from 1); after the last always."""
+    """Whether a checkpoint is kept after `step`, which counts from 1.
+
+    Always kept after the last.
+    """
     return _is_due(config.save_strategy, config.save_steps, config, step)
 
 
 def is_evaluated(config: FineTuningConfig, step: int) -> bool:
-    """Whether the held-out examples are evaluated after `step` (from 1); after the last always."""
+    """Whether held-out examples are evaluated after `step`, which counts from 1.
+
+    Always evaluated after the last step.
+    """
     return _is_due(config.eval_strategy, config.eval_steps, config, step)
 
 
@@ -56,17 +62,17 @@ def _is_due(every: Every, steps: int, config: FineTuningConfig, step: int) -> bo
 
 @dataclass(slots=True)
 class FineTuningLoop:
-    """One process's share of a supervised training."""
+    """One process's part of a supervised training."""
 
     owned: OwnedTraining[FineTuningConfig]
     trainee: Trainee
     bar: ProgressBar
     highest_percent: float = 0.0
-    """Progress stated before; it never falls."""
+    """The highest progress reported so far; progress never falls."""
     _waiting: list[Payload] = field(default_factory=list)
-    """Events of steps that no saved state has yet."""
+    """Events of steps that no saved state contains yet."""
     _summaries: tuple[EvaluationSummary, ...] = ()
-    """Evaluations that no saved state has yet."""
+    """Evaluations that no saved state contains yet."""
     _saved_s: float = field(default_factory=monotonic)
     _state_every_s: float = STATE_EVERY_S
     _stated_s: float = float("-inf")
@@ -74,11 +80,11 @@ class FineTuningLoop:
 
     @property
     def config(self) -> FineTuningConfig:
-        """The training's."""
+        """The training's configuration."""
         return self.owned.config
 
     def run(self) -> None:
-        """Bring the training to its end; StopRequestedError leaves nothing undone."""
+        """Train to the end. If stopped by StopRequestedError, all finished work has been saved."""
         first = self.owned.manifest.step
         for step in range(first + 1, self.config.num_steps + 1):
             if self.owned.stop.is_set():
@@ -159,7 +165,7 @@ class FineTuningLoop:
         owned = self.owned
         owned.lock.check()
         folder = resume_state.checkpoint_folder(owned.folder, owned.generation, step)
-        # What a killed process left of it; the same step has the same bits.
+        # A killed process may have left part of it; repeating the step gives the same bits.
         shutil.rmtree(folder, ignore_errors=True)
         digest = self.trainee.export(folder)
         return CheckpointSaved(
@@ -175,7 +181,7 @@ class FineTuningLoop:
         return is_saved(self.config, step) or monotonic() - self._saved_s >= self._state_every_s
 
     def _save(self, step: int) -> None:
-        """The state on disk, manifest last; then the events that wait for it."""
+        """Save the state, manifest last, and then emit the events that wait for it."""
         if not self._waiting:
             return
         began_s = monotonic()
@@ -186,7 +192,7 @@ class FineTuningLoop:
         self._state_every_s = max(STATE_EVERY_S, (self._saved_s - began_s) / SAVING_SHARE)
 
     def _drop_checkpoints(self, step: int) -> None:
-        """Keep the newest checkpoints that `save_total_limit` allows."""
+        """Delete all but the newest checkpoints that `save_total_limit` allows."""
         owned, limit = self.owned, self.config.save_total_limit
         kept = resume_state.checkpoint_folder(owned.folder, owned.generation, step).parent
         if limit is not None and kept.is_dir():
@@ -215,7 +221,7 @@ class FineTuningLoop:
 
 
 def held_out_summary(step: int, figures: Figures) -> EvaluationSummary:
-    """As the manifest keeps it: success is the accuracy over the targets."""
+    """The summary for the manifest, in which success is the accuracy over the targets."""
     error = (figures.accuracy * (1 - figures.accuracy) / figures.num_targets) ** 0.5
     return EvaluationSummary(
         label="baseline" if step == 0 else f"eval-{step}",
@@ -233,6 +239,6 @@ def _metrics(figures: Figures) -> dict[str, float]:
 
 
 def describe(figures: Figures) -> str:
-    """The figures for a person."""
+    """Format the figures for people."""
     auc = "" if figures.auc is None else f", AUC {figures.auc:.3f}"
     return f"held out: loss {figures.loss:.4f}, accuracy {figures.accuracy:.3f}{auc}"

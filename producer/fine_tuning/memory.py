@@ -1,4 +1,4 @@
-"""The memory of a supervised training: how large its passes are, and whether they fit."""
+"""The memory of a supervised training: the size of its passes, and whether they fit."""
 
 from dataclasses import dataclass
 
@@ -15,20 +15,20 @@ from producer.policy.torch_policy.memory_check import check_fitting_memory
 
 @dataclass(frozen=True, slots=True)
 class FittingMemory:
-    """Of one policy on one device."""
+    """Memory demand of one policy on one device."""
 
     name: str
     size: NetworkSize
     device: torch.device
     num_lanes: int
-    """Passes that run at the same time."""
+    """Number of concurrent passes."""
     has_logits: bool
-    """Of the whole vocabulary; reward models have none."""
+    """Whether logits over the whole vocabulary are computed; reward models have none."""
     checkpointed: bool
 
     @property
     def pass_tokens(self) -> int:
-        """Padded tokens of one pass; a longer example is a pass of its own."""
+        """Padded tokens per pass. A longer example forms its own pass."""
         return pass_tokens(
             self.size,
             self.device.type,
@@ -37,11 +37,14 @@ class FittingMemory:
         )
 
     def check_weights(self) -> None:
-        """UsageError unless weights and passes fit; before any weight is read."""
+        """Raise UsageError unless weights and passes fit. Called before any weight is read."""
         check_fitting_memory(self.name, self.device, self._demand(self.pass_tokens))
 
     def check_longest(self, num_tokens: int) -> None:
-        """UsageError unless a pass of the longest example fits; once the weights are loaded."""
+        """Raise UsageError unless a pass of the longest example fits.
+
+        Called after loading weights.
+        """
         if num_tokens > self.pass_tokens:
             check_fitting_memory(self.name, self.device, self._demand(num_tokens)[1:])
 

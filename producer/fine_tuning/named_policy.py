@@ -1,4 +1,4 @@
-"""The policy and the questions that a command of text-to-SQL names, as fields of a run."""
+"""The policy and questions named by a text-to-SQL command, as configuration fields of a run."""
 
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,9 @@ from producer.tasks.sources import load_tasks
 
 
 def policy_fields(model_name: str | None) -> dict[str, Any]:
-    """The fields that mean this policy: a folder, a hub id, or an adapter with its base.
+    """The configuration fields for this policy: a folder, a hub id, or an adapter with its base.
 
-    UsageError for an adapter that does not name its base.
+    Raises UsageError for an adapter that does not name its base.
     """
     if model_name is None:
         return {}
@@ -29,7 +29,7 @@ def policy_fields(model_name: str | None) -> dict[str, Any]:
 def questions_of(
     folder: Path, split: str, limit: int | None = None, *, skip_invalid: bool = False
 ) -> dict[str, Any]:
-    """The task source of a split."""
+    """The task source for a split."""
     source: dict[str, Any] = {
         "source_type": "text_to_sql",
         "path": str(folder.expanduser().absolute()),
@@ -41,7 +41,7 @@ def questions_of(
 
 
 def num_questions(source: dict[str, Any]) -> int:
-    """Questions of a task source. UsageError, NotFoundError."""
+    """Number of questions in a task source. Raises UsageError, NotFoundError."""
     try:
         return len(load_tasks(source))
     except UsageError as error:
@@ -50,7 +50,7 @@ def num_questions(source: dict[str, Any]) -> int:
 
 
 def held_out_split(folder: Path) -> str | None:
-    """The split to evaluate on: dev, else test; None: there is neither."""
+    """The split to evaluate on: dev, else test; None if there is neither."""
     for split in DATA_SPLITS[1:]:
         try:
             question_files(folder, split)

@@ -1,4 +1,4 @@
-"""Writes the files of a training's result into its folder."""
+"""Writes the result of a training into its output folder."""
 
 import json
 import shutil
@@ -17,19 +17,19 @@ from schemas.installation import Installation
 
 MARK: Final = "training.json"
 MAKING: Final = ".making"
-"""Folder of files that are not in place yet, inside the result's: on the same disk."""
+"""Temporary folder inside the result's folder, and so on the same disk."""
 
 
 def output_folder(output_dir: Path | None, run_folder: Path) -> Path:
-    """Folder of the result."""
+    """The folder for the result."""
     return run_folder / "model" if output_dir is None else output_dir
 
 
 def check_output(folder: Path, training_name: str, kept: Iterable[Path]) -> None:
-    """UsageError unless the folder is new, empty, or holds this training's result.
+    """Raise UsageError unless the folder is new, empty, or holds this training's result.
 
-    `kept`: folders of the training and of its log. They may be in it, as in RewardSQL's published
-    file; the result's files leave them alone.
+    `kept` are the folders of the training and of its log. They may be inside it, as in RewardSQL's
+    published file; the result's files do not touch them.
     """
     inside = {other.resolve() for other in kept}
     if folder.resolve() in inside:
@@ -57,7 +57,7 @@ def check_output(folder: Path, training_name: str, kept: Iterable[Path]) -> None
 def check_planned_output(
     folder: Path, name: str | None, installation: Installation, log_path: Path | None
 ) -> None:
-    """As `check_output`, before the training is opened; `name` None: none was given."""
+    """Check as `check_output` does, before the training opens. `name` is None if none was given."""
     name = name or (None if log_path is None else training_in(log_path))
     kept = [installation.home]
     if name is not None:
@@ -68,20 +68,20 @@ def check_planned_output(
 
 
 def _is_own(path: Path, inside: set[Path]) -> bool:
-    """Whether it leads to a folder of the training, or is left of a first result's crash."""
+    """Whether the path contains a folder of the training, or is left from a crashed first write."""
     if path.name in {MAKING, f"{MARK}.tmp"}:
         return True
     return any(other.is_relative_to(path.resolve()) for other in inside)
 
 
 def holds_result(folder: Path, training_name: str) -> bool:
-    """Whether this training's result was written there to its end."""
+    """Whether this training's result was written there completely."""
     mark = _read_mark(folder)
     return mark.get("training_name") == training_name and bool(mark.get("weights_sha256"))
 
 
 def _read_mark(folder: Path) -> dict[str, Any]:
-    """What the last `write_output` recorded; empty without one."""
+    """The mark recorded by the last `write_output`; empty if there is none."""
     try:
         mark = json.loads((folder / MARK).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -90,9 +90,9 @@ def _read_mark(folder: Path) -> dict[str, Any]:
 
 
 def write_output(folder: Path, training_name: str, export: Callable[[Path], str]) -> None:
-    """Put the files that `export` writes into a new folder in place of the result before.
+    """Replace the previous result with the files that `export` writes into a new folder.
 
-    Nothing is deleted: other files stay. After a crash the mark has no digest.
+    Nothing is deleted, and other files stay. After a crash the mark has no digest.
     """
     making = folder / MAKING
     folder.mkdir(parents=True, exist_ok=True)
@@ -117,7 +117,7 @@ def _write_mark(folder: Path, training_name: str, digest: str | None) -> None:
 
 
 def write_adapter(summary: Summary, folder: Path | None) -> Path:
-    """Copy the adapter of the last step to `folder`, or to `model` in the training's folder."""
+    """Copy the last step's adapter to `folder`, by default to `model` in the training's folder."""
     run_folder = Path(summary.log_path)
     output = output_folder(folder, run_folder)
     saved = checkpoint_folder(run_folder, summary.generation, summary.steps)

@@ -1,10 +1,10 @@
 """Text-to-SQL with a pretrained policy: imitation of a few golds, then rejection sampling.
 
-The imitation of golds ends early. Then the policy answers every training question several times,
-and imitates those of its own answers that return the gold's rows: one step of the advantage
-`rejection`, in minibatches. A control imitates as many of its answers, whatever they return. Both
-are measured greedily, on questions whose gold has a form that no training has seen, about databases
-whose list of tables no training has.
+The imitation of golds ends early. Then the policy answers every training question several times and
+imitates those of its own answers that return the gold's rows: one step of the advantage
+`rejection`, in minibatches. A control imitates equally many of its answers, regardless of their
+rows. Both are measured greedily on questions whose gold has a form that no training has seen, about
+databases whose set of tables no training has seen.
 """
 
 import json
@@ -36,52 +36,53 @@ from schemas.ids import content_hash
 from schemas.installation import Installation
 
 VERSION: Final = 3
-"""Raised when a change of the code changes the figures of a recipe."""
+"""Increment when a change of the code changes the figures of a recipe."""
 IMITATED: Final = "imitated.json"
-"""The golds that are imitated."""
+"""File with the golds that are imitated."""
 DEV: Final = "dev.json"
 ZERO_SHOT: Final = "zero-shot"
 
 
 @dataclass(frozen=True, slots=True)
 class PretrainedDemoRecipe:
-    """Everything that determines the figures, beside the seed."""
+    """Everything that determines the figures, except the seed."""
 
     model: str = "smollm2-135m"
     train_databases: int = 60
     dev_databases: int = 64
     questions_per_template: int = 1
-    """Of one database and each of the 16 templates, at most."""
+    """Maximum questions per database for each of the 16 templates."""
     most_tables: int = 2
-    """Of one database; few, so that prompts are short."""
+    """Maximum tables per database; few, so that prompts are short."""
     imitated_databases: int = 16
     imitated_of_each: int = 8
-    """Golds of one database."""
+    """Golds imitated per database."""
     lora_rank: int = 16
     sft_epochs: int = 3
     sft_learning_rate: float = 1e-3
     group_size: int = 2
-    """Answers to each training question."""
+    """Answers per training question."""
     temperature: float = 0.7
     learning_rate: float = 5e-4
     groups_per_update: int = 48
-    """Questions of one optimiser step."""
+    """Questions per optimiser step."""
     max_tokens: int = 110
-    """The longest gold has 102."""
+    """Token limit of an answer; the longest gold has 102 tokens."""
     zero_shot_questions: int = 32
-    """Asked of the policy as it comes, each about another database; its answers are prose."""
+    """Questions asked of the policy before any training, each about another database. Its answers
+    are prose."""
     limit: int | None = None
-    """Held-out questions; None: all."""
+    """Maximum held-out questions; None for all."""
 
     @property
     def identity(self) -> str:
-        """Tells recipes apart."""
+        """A hash that distinguishes recipes."""
         return content_hash([VERSION, asdict(self)])[:12]
 
 
 @dataclass(frozen=True, slots=True)
 class PretrainedDemo:
-    """One seed's pipeline."""
+    """The pipeline of one seed."""
 
     seed: int
     installation: Installation
@@ -90,15 +91,16 @@ class PretrainedDemo:
 
     @property
     def folder(self) -> Path:
-        """Where its data and adapters are."""
+        """The folder of the pipeline's data and adapters."""
         name = f"{self.recipe.model}-{self.recipe.identity}-seed-{self.seed}"
         return self.installation.home / "sql-demo" / name
 
     def run(self) -> dict[str, Figures]:
-        """Stage -> its figures. Another recipe has another folder and other trainings.
+        """Run all stages and map each to its figures.
 
-        UnreachableError when the policy is not here and no index has it. StopRequestedError after
-        `stop` was set; the same call goes on.
+        Another recipe uses another folder and other trainings. Raises UnreachableError if the
+        policy is not available locally and no index has it, and StopRequestedError after `stop` was
+        set; calling it again continues.
         """
         return Stages(self.folder, self.recipe.identity, f"seed {self.seed}").run(
             {
@@ -154,7 +156,7 @@ class PretrainedDemo:
         }
 
     def _keep_new_schemas(self) -> list[dict[str, Any]]:
-        """The held-out questions, without those about a database whose tables training has too."""
+        """The held-out questions, without databases whose tables also occur in training."""
         data = self.folder / "data"
 
         def tables_of(split: BirdSplit) -> dict[str, tuple[str, ...]]:
@@ -168,7 +170,7 @@ class PretrainedDemo:
         return kept
 
     def _write_zero_shot(self, held_out: list[dict[str, Any]]) -> None:
-        """One question about each of the first databases, as a data set of its own."""
+        """Write one question about each of the first databases as a separate data set."""
         folder = self.folder / ZERO_SHOT
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
@@ -214,7 +216,7 @@ class PretrainedDemo:
         }
 
     def _rejection_sampling(self) -> Figures:
-        """From the imitating policy; the evaluation before the step is that policy's."""
+        """Train the imitating policy. The evaluation before the step measures that policy."""
         recipe = self.recipe
         questions = num_questions(questions_of(self.folder / "data", "train"))
         num_updates = -(-questions // recipe.groups_per_update)
@@ -241,7 +243,7 @@ class PretrainedDemo:
         }
 
     def _update_control(self) -> Figures:
-        """The same update of the same answers; which of them are right is permuted."""
+        """Apply the same update to the same answers, with their rewards permuted."""
         adapter = self.folder / "control"
         shutil.rmtree(adapter, ignore_errors=True)
         trained = self._named("rejection")
@@ -258,7 +260,10 @@ class PretrainedDemo:
         return measured_beside(self.installation, self._named("rejection"), self._named("control"))
 
     def _fields(self, stage: str, held_out: dict[str, Any]) -> dict[str, Any]:
-        """Of every training that samples; `held_out`: the source of what it is evaluated on."""
+        """Configuration fields of every training that samples.
+
+        `held_out` is the evaluation source.
+        """
         return {
             "training_name": self._named(stage),
             "environment": "text_to_sql",
@@ -280,7 +285,7 @@ class PretrainedDemo:
 
 
 def fast_dtype() -> Literal["float32", "bfloat16"]:
-    """bfloat16 where the processor multiplies matrices of it, at almost twice the speed."""
+    """bfloat16 if the processor multiplies bfloat16 matrices, which is almost twice as fast."""
     import torch
 
     return "bfloat16" if torch.cpu.get_capabilities().get("amx_bf16") else "float32"
@@ -289,7 +294,7 @@ def fast_dtype() -> Literal["float32", "bfloat16"]:
 def some_questions(
     answered: list[AnsweredQuestion], num_databases: int, of_each: int, random: Random
 ) -> list[AnsweredQuestion]:
-    """Questions of the first databases, drawn from each without replacement."""
+    """Questions about the first databases, drawn from each without replacement."""
     by_name: dict[str, list[AnsweredQuestion]] = {}
     for item in answered:
         by_name.setdefault(item.group.rpartition("/")[0], []).append(item)

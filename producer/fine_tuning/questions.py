@@ -1,4 +1,4 @@
-"""A text-to-SQL data set as conversations: prompts and gold answers.
+"""A text-to-SQL data set as conversations of prompts and gold answers.
 
 The environment `text_to_sql` and its codec write them in the same form as in sampling.
 """
@@ -27,18 +27,18 @@ class AnsweredQuestion(NamedTuple):
 
     messages: tuple[Message, ...]
     group: str
-    """Database and number: one question."""
+    """Identifies the question: database and number."""
     identity: str
-    """Tells all of it, its database's content included."""
+    """Hash of the whole question, including its database's content."""
 
 
 def read_answered(
     folder: Path, system: str | None, *, skip_invalid: bool = False
 ) -> list[AnsweredQuestion]:
-    """The questions of the split `train`. UsageError names file and field.
+    """Read the questions of the split `train`. Raises UsageError that names file and field.
 
-    The gold in CoCTE form where the data set gives one, else its SQL as it is. `system`: instead of
-    the environment's own system prompt. `skip_invalid`: as `sound_questions`.
+    Uses the gold in CoCTE form if the data set gives one, else its SQL unchanged. `system` replaces
+    the environment's own system prompt. `skip_invalid` is passed to `sound_questions`.
     """
     try:
         questions, statements, _ = sound_questions(folder, "train", skip_invalid=skip_invalid)
@@ -68,10 +68,11 @@ def read_answered(
 def with_mistakes(
     answered: list[AnsweredQuestion], share: float, random: Random
 ) -> list[dict[str, list[dict[str, str]]]]:
-    """The conversations as rows for `cua-train sql sft`, some as careless annotators write them.
+    """The conversations as rows for `cua-train sql sft`, some of them with planted mistakes.
 
-    About this `share` of the answers with a condition or an order inside a step lacks the first of
-    them. Imitation then learns to forget as often; rewards of executed rows can unlearn it.
+    About this `share` of the answers with a condition or an order inside a step lack the first one,
+    as if by careless annotators. Imitation then learns to forget it as often, and rewards from
+    executed rows can undo that.
     """
     return [
         {

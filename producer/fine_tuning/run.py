@@ -1,7 +1,7 @@
-"""`fine_tune(...)`: one process's work on a supervised training, from its settings to its result.
+"""`fine_tune(...)`: one process's work on a supervised training, from settings to result.
 
-The sibling of `producer.training.run`: the same lock, log, claim, heartbeat and resume, and other
-steps.
+The counterpart of `producer.training.run`, with the same lock, log, claim, heartbeat and resume,
+but other steps.
 """
 
 import json
@@ -43,33 +43,33 @@ logger = logging.getLogger(__name__)
 class FineTuningSummary:
     """The last line of `cua-train sql sft --json`.
 
-    Figures of held-out examples are None where none were held out.
+    Figures of held-out examples are None if no examples were held out.
     """
 
     training_name: str
     training_id: str
     objective: str
     status: str
-    """completed."""
+    """Always `completed`."""
     steps: int
     epochs: int
     examples: int
-    """Trained on."""
+    """Number of examples trained on."""
     held_out: int
     left_out: int
-    """Longer than `max_length`."""
+    """Number of examples longer than `max_length`."""
     train_loss_first: float | None
-    """Of the first step; None: the file of figures was lost."""
+    """Loss of the first step; None if the file of figures was lost."""
     train_loss_last: float | None
     loss_before: float | None
     loss_after: float | None
     accuracy_before: float | None
-    """Over held-out tokens, steps or pairs."""
+    """Accuracy over held-out tokens, steps or pairs."""
     accuracy_after: float | None
     auc_before: float | None
     auc_after: float | None
     seconds: float
-    """Of this process."""
+    """Duration of this process."""
     generation: int
     log_path: str
     output_dir: str
@@ -85,11 +85,11 @@ def fine_tune(
     on_open: Callable[[str, Path], None] | None = None,
     takeover: bool = False,
 ) -> FineTuningSummary:
-    """Train to the end of the settings, or continue the training of their name. Blocks.
+    """Train to the end, or continue the training of the same name. Blocks.
 
-    `given`: our fields; `names`: what the user calls them. Raises the errors of `producer.errors`;
-    whatever is refused leaves nothing. StopRequestedError after `stop` was set: the training is
-    cancelled and can be continued.
+    `given` holds our fields, and `names` maps them to the user's names. Raises the errors of
+    `producer.errors`; refused settings leave nothing behind. Raises StopRequestedError after `stop`
+    was set; the training is then cancelled and can be continued.
     """
     begun_s = monotonic()
     stop = stop or threading.Event()
@@ -142,7 +142,7 @@ def _place(
     names: dict[str, str],
     installation: Installation,
 ) -> _Place:
-    """Find the training that the settings mean, with the settings that it was begun with."""
+    """Find the training that the settings refer to, together with its original settings."""
     log_path = given.get("log_path")
     log_path = None if log_path is None else Path(log_path).expanduser().absolute()
     known = None if log_path is None else training_in(log_path)
@@ -184,7 +184,7 @@ _BEGUN_AS = {
 
 
 def _restore_output(trainee: Trainee, place: _Place, output: Path, manifest: Manifest) -> None:
-    """Write the result again where it is missing, from the last state."""
+    """Write a missing result again from the last state."""
     if holds_result(output, place.name):
         return
     states = resume_state.find_states(place.folder)
@@ -246,7 +246,7 @@ def _metric(summary: EvaluationSummary | None, name: str) -> float | None:
 
 
 def _train_losses(folder: Path) -> list[float]:
-    """Of every step, from the file of figures."""
+    """The loss of every step, from the file of figures."""
     try:
         lines: list[dict[str, Any]] = [
             json.loads(line) for line in (folder / METRICS).read_text(encoding="utf-8").splitlines()

@@ -1,9 +1,8 @@
-"""The text-to-SQL pipeline on small policies, from data to best-of-N.
+"""The text-to-SQL pipeline with small policies, from data to best-of-N.
 
-Imitation, labelled steps, a process reward model, reinforcement by outcomes and by steps.
-
-Each stage is a training in the log with a name of its own; the same command continues with the next
-one.
+Its stages are imitation, labelled steps, a process reward model, and reinforcement learning from
+outcomes and from steps. Each stage is a separate training in the log; running the same command
+again continues with the next one.
 """
 
 import json
@@ -36,47 +35,48 @@ from schemas.ids import content_hash
 from schemas.installation import Installation
 
 BEST: Final = "best of n,"
-"""Begins the names of the stages that choose among completions."""
+"""Prefix of the stages that choose among completions."""
 IMITATED: Final = "imitated.json"
-"""The answers that are imitated, some of them mistaken."""
+"""File with the answers that are imitated, some of them mistaken."""
 LABELLED: Final = "steps.json"
 PROCESS, OUTCOME = "compute_grpo_process_advantage_avg_unique", "compute_grpo_outcome_advantage"
 LABEL_TOKENS = ("+", "-")
-"""Of the process reward model that is made from the network."""
+"""Label tokens of the process reward model that is made from the network."""
 VERSION: Final = 5
-"""Raised when a change of the code changes the figures of a recipe."""
+"""Increment when a change of the code changes the figures of a recipe."""
 
 
 @dataclass(frozen=True, slots=True)
 class SqlDemoRecipe:
-    """Everything that determines the figures, beside the seed."""
+    """Everything that determines the figures, except the seed."""
 
     templates: tuple[str, ...] = (
         *("filter", "count", "aggregate", "top", "join_filter", "group_count"),
     )
-    """Kinds of questions."""
+    """Names of the question templates."""
     train_databases: int = 60
     dev_databases: int = 18
     questions_per_template: int = 4
-    """Of one database, at most: each split asks the forms that are its own."""
+    """Maximum questions per database for each template; each split uses only its own gold forms."""
     most_tables: int = 2
-    """Of one database; few, so that prompts are short."""
+    """Maximum tables per database; few, so that prompts are short."""
     dim: int = 128
-    """Of the network, which has four layers."""
+    """Width of the network, which has four layers."""
     mistaken_share: float = 0.5
-    """Of the imitated answers: without their first step's condition or order.
+    """Share of the imitated answers that lack their first step's condition or order.
 
-    Imitation learns form and names, and to forget as often; not to forget is left to rewards."""
+    Imitation learns form and names, and to forget as often; rewards must teach it not to forget.
+    """
     sft_epochs: int = 3
     sft_learning_rate: float = 3e-3
     labelled_questions: int = 480
     completions: int = 4
-    """Labelled, of each of these questions."""
+    """Labelled completions per question."""
     step_completions: int = 2
-    """Of each prefix; a label is the share that is right."""
+    """Completions per prefix. A label is the share of them that are right."""
     prm_epochs: int = 6
     prm_learning_rate: float = 2e-3
-    """With 5e-4 it learns which questions are hard, and not which of their answers is right."""
+    """With 5e-4, it learns which questions are hard but not which of their answers are right."""
     rl_steps: int = 25
     groups_per_batch: int = 16
     group_size: int = 8
@@ -84,19 +84,19 @@ class SqlDemoRecipe:
     lora_rank: int = 32
     max_tokens: int = 64
     n: int = 8
-    """Completions to choose from, at temperature 1."""
+    """Number of completions to choose from, sampled at temperature 1."""
     strategy: Strategy = "last"
-    """How the scores of a completion's steps become one: the last step's label is the outcome."""
+    """How a completion's step scores are combined. The last step's label is the outcome."""
     limit: int | None = None
-    """Held-out questions; None: all."""
+    """Maximum held-out questions; None for all."""
 
     @property
     def identity(self) -> str:
-        """Tells recipes apart."""
+        """A hash that distinguishes recipes."""
         return content_hash([VERSION, asdict(self)])[:12]
 
     def rl_fields(self, seed: int) -> dict[str, Any]:
-        """Fields of both reinforcement trainings."""
+        """Configuration fields of both reinforcement trainings."""
         return {
             "environment": "text_to_sql",
             "max_turns": 1,
@@ -120,7 +120,7 @@ class SqlDemoRecipe:
 
 @dataclass(frozen=True, slots=True)
 class SqlDemo:
-    """One seed's pipeline."""
+    """The pipeline of one seed."""
 
     seed: int
     installation: Installation
@@ -129,13 +129,14 @@ class SqlDemo:
 
     @property
     def folder(self) -> Path:
-        """Where its data and policies are."""
+        """The folder of the pipeline's data and policies."""
         return self.installation.home / "sql-demo" / f"seed-{self.seed}"
 
     def run(self) -> dict[str, Figures]:
-        """Stage -> its figures. UsageError for a folder that another recipe made.
+        """Run all stages and map each to its figures.
 
-        StopRequestedError after `stop` was set; the same call goes on.
+        Raises UsageError for a folder that another recipe made, and StopRequestedError after `stop`
+        was set; calling it again continues.
         """
         return Stages(self.folder, self.recipe.identity, f"seed {self.seed}").run(
             {
@@ -178,7 +179,7 @@ class SqlDemo:
     def _fine_tune(
         self, objective: Objective, base: str, data: str, output: str, **fields: object
     ) -> FineTuningSummary:
-        """Of all weights; base, data and output are in the pipeline's folder."""
+        """Train all weights. `base`, `data` and `output` are in the pipeline's folder."""
         given = {
             "training_name": self._named(output),
             "model_name": str(self.folder / base),
@@ -238,7 +239,7 @@ class SqlDemo:
         }
 
     def _grpo(self, reward: str) -> Figures:
-        """From the imitating policy; the evaluation before the first step is that policy's."""
+        """Train the imitating policy. The evaluation before the first step measures that policy."""
         source = self._source("dev")
         given = {
             **self.recipe.rl_fields(self.seed),
@@ -266,7 +267,7 @@ class SqlDemo:
         }
 
     def _best_of_n(self, policy: str) -> Figures:
-        """Of the policy in this folder; with a plot over N beside it."""
+        """Best-of-N of the policy in this folder, with a plot over N beside it."""
         found = chosen_accuracy(
             {
                 **policy_fields(str(self.folder / policy)),
@@ -293,10 +294,10 @@ class SqlDemo:
 
 
 def build_demo_policy(folder: Path, data: Path, dim: int, seed: int) -> None:
-    """Write the initial network, which can only copy; replaces `folder`.
+    """Write the initial network, which can only copy. Replaces `folder`.
 
-    Its vocabulary is that of the schemas and questions, also of the held-out ones, but of no
-    held-out answer.
+    Its vocabulary covers schemas and questions, including the held-out ones, but no held-out
+    answers.
     """
     from producer.policy.torch_policy.loading import load_base
     from producer.text_policy.build import TextPolicySize, build_text_policy

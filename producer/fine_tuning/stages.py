@@ -1,4 +1,4 @@
-"""A pipeline's stages: each is done once, and the same call goes on with the next one."""
+"""The stages of a pipeline. Each runs once; calling again continues with the next one."""
 
 import json
 import logging
@@ -14,7 +14,7 @@ from producer.errors import UsageError
 logger = logging.getLogger(__name__)
 
 STAGES: Final = "stages.json"
-"""In the pipeline's folder: the figures of the stages that are done."""
+"""File in the pipeline's folder with the figures of finished stages."""
 Figures: TypeAlias = dict[str, Any]
 
 
@@ -23,16 +23,16 @@ class Stages:
     """The stages of one pipeline."""
 
     folder: Path
-    """Of the pipeline's data and policies."""
+    """Folder of the pipeline's data and policies."""
     recipe: str
-    """Identity of everything that determines the figures."""
+    """Hash of everything that determines the figures."""
     title: str
-    """Begins the log lines."""
+    """Prefix of log lines."""
 
     def run(self, stages: Mapping[str, Callable[[], Figures]]) -> dict[str, Figures]:
-        """Stage -> its figures with seconds and CPU-seconds; stages that are done are skipped.
+        """Run the unfinished stages and return the figures of all, with seconds and CPU-seconds.
 
-        UsageError for a folder that another recipe made.
+        Raises UsageError for a folder that another recipe made.
         """
         done = self._done()
         for name, stage in stages.items():

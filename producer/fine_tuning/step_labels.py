@@ -1,8 +1,8 @@
 """Labelled steps for a process reward model: sampled, completed and executed as rollouts.
 
-A labelling is a training that only evaluates: every completion is a rollout, and its labels are
-events. The output is read back from the log: a killed labelling continues, and a complete one is
-written again.
+A labelling is a training that only evaluates. Every completion is a rollout, and its labels are
+events. The output is read back from the log, so a killed labelling can continue, and a complete one
+can be written again.
 """
 
 import json
@@ -39,25 +39,25 @@ from schemas.installation import Installation
 from schemas.rollout import RolloutCreated, RolloutFinished
 
 MARKER: Final = " и"
-"""The default of a process reward model (`placeholder_token`)."""
+"""The default step marker of a process reward model (`placeholder_token`)."""
 MAX_TURN_S: Final = 86_400.0
-"""Labels are sampled while the environment judges, one prefix after the other."""
+"""Long, because labels are sampled while the environment judges, one prefix after the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledSteps:
-    """What a labelling came to."""
+    """The result of a labelling."""
 
     training_name: str
     training_id: str
     questions: int
     completions: int
-    """With labels."""
+    """Number of completions with labels."""
     steps: int
     correct: float | None
-    """Share of right completions; None: there were none."""
+    """Share of right completions; None if there were none."""
     mean_label: float | None
-    """Over all steps."""
+    """Mean over all steps."""
     output: str
 
 
@@ -83,11 +83,11 @@ def label_steps(
     on_open: Callable[[str, Path], None] | None = None,
     takeover: bool = False,
 ) -> LabelledSteps:
-    """Sample, label and write `output`, a file that `cua-train sql reward-model` learns from.
+    """Sample, label and write `output`, a training file for `cua-train sql reward-model`.
 
-    `results`: each step stands there with its result, for `reward_model_sees_results`.
-
-    UsageError and the other errors of `producer.errors`; StopRequestedError after `stop` was set.
+    With `results`, each step is followed by its result, for `reward_model_sees_results`. Raises
+    UsageError and the other errors of `producer.errors`, and StopRequestedError after `stop` was
+    set.
     """
     if output.is_dir():
         message = f"output: {output} is a folder; name a file"
@@ -130,7 +130,7 @@ def label_steps(
 def _write_labels(
     config: RunConfig, name: str, installation: Installation, output: Path, show: ShowSteps
 ) -> LabelledSteps:
-    """The labelled completions of a finished labelling, read from the log, as examples."""
+    """Read a finished labelling's completions from the log and write them as examples."""
     tasks = {task_facts(task)[0].id: task for task in load_tasks(config.tasks)}
     with Emitter.open(installation, clock=utc_now) as emitter:
         recorded = read_recorded_training(emitter, name, find_run_folder(installation, name))

@@ -1,6 +1,6 @@
-"""What a supervised training trains: a loaded network, its items, its output. All that needs torch.
+"""The network of a supervised training, with its examples and output. Everything that needs torch.
 
-Opened before anything is recorded: what cannot work is refused and leaves nothing.
+It is opened before anything is recorded, so settings that cannot work leave nothing behind.
 """
 
 from collections.abc import Sequence
@@ -48,9 +48,9 @@ from producer.training.checkpoints import file_sha256
 Item: TypeAlias = Example | MarkedSteps | TokenPair
 _DTYPES: Final = {"BF16": torch.bfloat16, "F16": torch.float16}
 MAX_STEPS: Final = 1_000_000
-"""As in a run: the tables' integers have 32 bits."""
+"""The same limit as for runs: the tables' integers have 32 bits."""
 MIN_RATE: Final = 0.1
-"""Of cosine_with_min_lr: share of the highest rate that is left at the end (OpenRLHF)."""
+"""Share of the peak rate that cosine_with_min_lr leaves at the end (OpenRLHF)."""
 _SCHEDULES: Final[dict[str, tuple[ScheduleName, float]]] = {
     "cosine": ("cosine", 0.0),
     "cosine_with_min_lr": ("cosine", MIN_RATE),
@@ -62,14 +62,14 @@ _SCHEDULES: Final[dict[str, tuple[ScheduleName, float]]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """A loaded network whose weights to train require gradients."""
+    """A loaded network. The weights to train require gradients."""
 
     network: LoadedNetwork
     tokenizer: Any
     lora: Network | None
-    """Of train_type lora."""
+    """The network with its adapter, if train_type is lora."""
     stored_dtype: str
-    """Of the policy's weights in its folder."""
+    """Type of the policy's weights in its folder."""
 
 
 @dataclass(slots=True)
@@ -77,26 +77,26 @@ class Trainee:
     """A network that learns from examples. Not thread-safe."""
 
     config: FineTuningConfig
-    """With what is known of its examples."""
+    """The configuration, completed with facts about the examples."""
     num_examples: int
     num_held_out: int
     num_left_out: int
-    """Longer than `max_length`."""
+    """Number of examples longer than `max_length`."""
     fit: Fit[Any]
-    """What is saved and loaded."""
+    """The state that is saved and loaded."""
     _opened: _Opened
     _objective: CrossEntropy | StepCrossEntropy | BradleyTerry
     _held_out: Sequence[Any]
     _pass_tokens: int
-    """Padded tokens of one pass."""
+    """Padded tokens per pass."""
 
     def step(self) -> FitStep:
-        """One optimiser step."""
+        """Perform one optimiser step."""
         with checkpointed_layers(self._opened.network, enabled=self.config.gradient_checkpointing):
             return self.fit.step()
 
     def evaluate(self) -> Figures | None:
-        """On the held-out examples; None without any."""
+        """Evaluate the held-out examples; None if there are none."""
         if not self._held_out:
             return None
         return evaluate(
@@ -105,10 +105,10 @@ class Trainee:
         )
 
     def export(self, folder: Path) -> str:
-        """Write the trained policy into a new folder; the sha256 of its weights file, hex.
+        """Write the trained policy into a new folder and return its weights file's hex sha256.
 
-        All weights in the hub's layout, in the type that the policy was stored in, or an adapter in
-        PEFT's; with the tokenizer.
+        All weights are written in the hub's layout, in the type that the policy was stored in; an
+        adapter is written in PEFT's layout. The tokenizer is included.
         """
         folder.mkdir(parents=True)
         if self._opened.lora is not None:
@@ -125,13 +125,13 @@ class Trainee:
         network = self._opened.network
         dtype = _DTYPES.get(self._opened.stored_dtype, torch.float32)
         if self.config.objective == "pairwise_reward":
-            dtype = torch.float32  # a score's differences are smaller than a bfloat16
+            dtype = torch.float32  # score differences are too small for bfloat16
         write_policy(folder, network, network.state_dict(), dtype, self.config.model_name)
         return file_sha256(folder / ALL_WEIGHTS)
 
 
 def open_trainee(config: FineTuningConfig, examples: Examples) -> Trainee:
-    """Load and encode everything. UsageError, NotFoundError."""
+    """Load and encode everything. Raises UsageError, NotFoundError."""
     memory = _memory(config)
     opened = _open_network(config)
     tokenizer, network = opened.tokenizer, opened.network
@@ -155,7 +155,7 @@ def open_trainee(config: FineTuningConfig, examples: Examples) -> Trainee:
     use_threads(config.model_name, num_weights, network.device, config.cpu_threads)
     objective = _objective(config, tokenizer)
     if memory is not None:
-        sizes: Any = objective  # whose items these are
+        sizes: Any = objective  # the objective whose items these are
         longest = max(map(sizes.num_tokens, (*kept, *held_out)), default=0)
         shared = row_tokens(memory.pass_tokens, longest) if config.group_by_prefix else longest
         memory.check_longest(shared)
@@ -182,7 +182,7 @@ def open_trainee(config: FineTuningConfig, examples: Examples) -> Trainee:
 
 
 def _memory(config: FineTuningConfig) -> FittingMemory | None:
-    """Checked for the weights and a pass; None where the policy's files do not say its size."""
+    """The memory demand, checked for weights and one pass; None if the policy's size is unknown."""
     placement = choose_placement(config.device)
     device = placement.device
     size = (
@@ -259,7 +259,7 @@ def _encode(
     examples: Sequence[Conversation | LabelledSteps | Pair],
     max_length: int,
 ) -> list[Item]:
-    """The examples that have at most `max_length` tokens."""
+    """Encode the examples that have at most `max_length` tokens."""
 
     def conversation(given: Conversation) -> tuple[tuple[int, ...], tuple[bool, ...]]:
         template = config.use_chat_template
@@ -290,7 +290,7 @@ def _encode(
 
 
 def _prompts(examples: Sequence[Any]) -> list[Sequence[int]]:
-    """Of each example of a conversation what is before its first target."""
+    """For each conversation, the tokens before its first target."""
     return [example.tokens[: example.loss_mask.index(True)] for example in examples]
 
 
@@ -317,6 +317,6 @@ def _fit_settings(config: FineTuningConfig) -> FitSettings:
 
 
 def _longest(config: FineTuningConfig, network: LoadedNetwork) -> int:
-    """No example may be longer than what the policy was made for."""
+    """Maximum tokens of an example: `max_length`, but no more than the policy's context."""
     context = getattr(network.config, "max_position_embeddings", None)
     return config.max_length if context is None else min(config.max_length, int(context))

@@ -1,5 +1,5 @@
-"""Configuration files of other projects, read as they are.
+"""Reads configuration files of other projects, unchanged.
 
-A module for each format: a table of its fields (`rows`), and what follows from several fields
-together. `reading` reads a file by a table.
+Each format has a module with a table of its fields (`rows`) and with the settings that depend on
+several fields. `reading` reads a file by such a table.
 """

@@ -1,4 +1,4 @@
-"""Reads Agent-PEFT's rl_training.yaml and the component files that it imports, as they are."""
+"""Reads Agent-PEFT's rl_training.yaml and the component files that it imports, unchanged."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -23,12 +23,12 @@ from producer.foreign_files.reading import (
 Section = dict[str, Any]
 
 IMPORT: Final = "import"
-"""In any section: a list of files to take fields from."""
+"""Key, in any section, of a list of files to take fields from."""
 DEFAULT: Final = "default"
 COMPONENTS: Final = ("task", "agent", "language_model", "callback")
-"""Kinds of components; the section `KIND_dict` defines those of a kind."""
+"""Kinds of components. The section `KIND_dict` defines the components of a kind."""
 REWARDS: Final = ("reward_correct", "reward_incorrect", "reward_timeout")
-"""Settings of the reward `dbbench`, with the same names here."""
+"""Settings of the reward `dbbench`, which have the same names here."""
 RECORDS: Final = frozenset(
     {
         "current_session_saving_callback",
@@ -36,7 +36,7 @@ RECORDS: Final = frozenset(
         "group_self_consistency_callback",
     }
 )
-"""Callbacks that are not needed: every session and failure is an event."""
+"""Callbacks that are not needed, because every session and failure is an event."""
 TRAINING: Final = "rl_training_callback"
 PAST_SESSIONS: Final = "previous_sample_utilization_callback"
 INFERENCE: Final = "agent.inference_config_dict."
@@ -103,9 +103,9 @@ def is_agent_peft(fields: Mapping[str, Any]) -> bool:
 
 
 def read_agent_peft(read: Reading, path: Path, fields: Section) -> None:
-    """Read the fields of the file at `path`, and the files that it imports.
+    """Read the fields of the file at `path` and of the files that it imports.
 
-    UsageError names file and field where a component is missing or has another shape.
+    Raises UsageError that names file and field if a component is missing or malformed.
     """
     read.given |= _Assignment(read, path, with_imports(path, fields)).fields()
 
@@ -119,7 +119,7 @@ class _Assignment:
         self._whole = whole
 
     def fields(self) -> Section:
-        """Fields of the configuration. UsageError, NotFoundError."""
+        """The configuration fields. Raises UsageError, NotFoundError."""
         whole = dict(self._whole)
         assignment = dict(self._section(whole.pop("assignment_config"), "assignment_config"))
         task = assignment.pop("task", None)
@@ -164,7 +164,7 @@ class _Assignment:
             self.read.take(f"callback_dict.{key}", "reward", "dbbench")
 
     def _together(self, order: object) -> Section:
-        """Settings that depend on several fields."""
+        """Derive settings that depend on several fields."""
         given = self.read.given
         weight = given.pop("reward_weight", 1.0)
         for name in REWARDS if "reward" in given else ():
@@ -179,7 +179,10 @@ class _Assignment:
         return given | self._samples(order, given)
 
     def _samples(self, order: object, given: Section) -> Section:
-        """Number of steps, and which entries: an update per session or per accumulated sessions."""
+        """The number of steps and the entries to use.
+
+        There is one update per session, or per accumulated sessions.
+        """
         updates = given.get("groups_per_batch", 1)
         source = given.get("tasks")
         name = "assignment_config.sample_order"
@@ -187,7 +190,7 @@ class _Assignment:
             if source is None:
                 wanted = "a task with skill_to_tasks_path or data_file_path, or a list of samples"
                 self._refuse(name, DEFAULT, wanted)
-            # It loads the databases' code, which `run --help` does not need.
+            # Imported here, because it loads database code that `run --help` does not need.
             from producer.agents.dbbench.data.layout import read_entries
 
             return {"num_steps": -(-len(read_entries(Path(source["path"]))) // updates)}
@@ -203,7 +206,10 @@ class _Assignment:
         return {"num_steps": -(-len(order) // updates), **chosen}
 
     def _component(self, kind: str, given: object) -> Section:
-        """Parameters of a component: its kind's defaults, then its name's, then its own."""
+        """Parameters of a component.
+
+        Its kind's defaults are overridden by its name's, then its own.
+        """
         if given is None:
             return {}
         own = {"name": given} if isinstance(given, str) else self._section(given, kind)
@@ -232,9 +238,9 @@ class _Assignment:
 
 
 def with_imports(path: Path, fields: Section, above: tuple[Path, ...] = ()) -> Section:
-    """The fields with those of the files that they import; a file's own win. UsageError.
+    """The fields merged over those of the files that they import. Raises UsageError.
 
-    Imports are relative to the file, those of a pipe to the working folder.
+    Imports are relative to the file or, if it is a pipe, to the working folder.
     """
     own_path = path.resolve()
     folder = own_path.parent if own_path.is_file() else Path.cwd()
@@ -259,7 +265,7 @@ def with_imports(path: Path, fields: Section, above: tuple[Path, ...] = ()) -> S
 
 
 def _imported_file(path: Path, above: tuple[Path, ...]) -> Section:
-    """`above`: the files that import it, outermost first."""
+    """Read an imported file. `above` are the files that import it, outermost first."""
     path = path.resolve()
     if path in above:
         message = f"{path} imports itself"
@@ -271,7 +277,7 @@ def _imported_file(path: Path, above: tuple[Path, ...]) -> Section:
 
 
 def merge(into: Section, other: Section) -> None:
-    """Merge sections of the same name, replace other values."""
+    """Merge `other` into `into`: sections recursively, replacing other values."""
     for name, value in other.items():
         if isinstance(value, dict) and isinstance(into.get(name), dict):
             merge(into[name], value)

@@ -1,4 +1,4 @@
-"""A configuration file in our own fields: the one conversion of other projects' files.
+"""Converts configuration files of other projects to our own fields.
 
 Agent-PEFT's assignments become fields of `cua-train run`, verl's trainer files those of `sql rl`,
 RewardSQL's files those of `sql sft` and `sql reward-model`. Other files have our fields already.
@@ -25,15 +25,15 @@ from producer.foreign_files.verl_trainer import is_verl_trainer, read_verl_train
 logger = logging.getLogger(__name__)
 
 MAX_REASONS_SHOWN: Final = 8
-"""Reasons that are each shown; of more only a summary."""
+"""Maximum reasons that are shown one by one; if there are more, only a summary is shown."""
 
 
 class Origin(NamedTuple):
-    """A kind of files of another project."""
+    """A kind of file of another project."""
 
     title: str
     command: str
-    """Of cua-train, which takes such a file."""
+    """The `cua-train` command that accepts such a file."""
 
 
 AGENT_PEFT: Final = Origin("an Agent-PEFT assignment", "run")
@@ -44,29 +44,29 @@ REWARD_MODEL: Final = Origin("a RewardSQL file", "sql reward-model")
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A file in our own fields, and what the conversion did."""
+    """A file in our own fields, and notes about the conversion."""
 
     path: Path
     origin: Origin | None
-    """None: its fields were ours."""
+    """None if the file already had our fields."""
     read: Reading
 
     @property
     def title(self) -> str:
-        """What kind of file it is."""
+        """The kind of file, for messages."""
         return "a configuration" if self.origin is None else self.origin.title
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Ours."""
+        """The fields, under our names."""
         return self.read.given
 
     def name_of(self, field: str) -> str:
-        """What the file calls one of our fields."""
+        """The file's name for one of our fields."""
         return self.read.names.get(field, field)
 
     def log(self) -> None:
-        """Name the fields that are not honoured as they stand, with the reasons."""
+        """Log the fields that are not honoured as written, with reasons."""
         reasons = self.read.reasons()
         shown = reasons if len(reasons) <= MAX_REASONS_SHOWN else self.read.summary()
         for line in [*self.read.told, *shown, *self.read.unknown_line()]:
@@ -83,11 +83,13 @@ def convert(
     overridden: Collection[str] = (),
     has_flash_attention: bool = False,
 ) -> Converted:
-    """Read a file of any kind. UsageError names file and fields that cannot be honoured.
+    """Read a file of any kind.
 
-    `command`: of cua-train, which reads it; a file for another one is refused. None: any. `kind`:
-    of a reward model, process or pairwise; None: by the file's fields. `overridden`: our fields
-    that flags set, whatever the file has. Without FlashAttention the field for it has no effect.
+    `command` is the `cua-train` command that reads it; a file for another command is refused. None
+    accepts any. `kind` is that of a reward model, process or pairwise; None decides by the file's
+    fields. `overridden` are our fields that flags set, whatever the file says. Without
+    FlashAttention, its field has no effect. Raises UsageError that names the file and fields that
+    cannot be honoured.
     """
     fields = parse_file(path)
     read = Reading(overridden=frozenset(overridden))

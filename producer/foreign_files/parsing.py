@@ -1,4 +1,4 @@
-"""The fields of a configuration file: JSON, TOML or YAML."""
+"""Parses configuration files in JSON, TOML or YAML."""
 
 import contextlib
 import json
@@ -15,10 +15,10 @@ YAML_ENDINGS: Final = (".yaml", ".yml")
 
 
 def parse_file(path: Path) -> dict[str, Any]:
-    """The fields of a file, which is JSON unless it is called *.toml, *.yaml or *.yml.
+    """Parse a file: JSON, unless it is named *.toml, *.yaml or *.yml.
 
-    The content decides where the name has no ending, as /dev/stdin. UsageError for a file that
-    cannot be read, for a repeated field and for anything else than an object of fields.
+    A name without a suffix, such as /dev/stdin, is decided by content. Raises UsageError for a file
+    that cannot be read, for a repeated field and for anything other than an object of fields.
     """
     parse = _PARSERS.get(path.suffix.lower(), read_json)
     try:
@@ -55,12 +55,12 @@ def parse_file(path: Path) -> dict[str, Any]:
 
 
 def place(error: json.JSONDecodeError) -> str:
-    """Position and reason of a JSON error."""
+    """The position and reason of a JSON error."""
     return f"line {error.lineno} column {error.colno}: {error.msg[:1].lower()}{error.msg[1:]}"
 
 
 def _parse_yaml(text: str) -> object:
-    """YAML as OmegaConf reads it: 1e-5 is a number, a date is text. ValueError."""
+    """Parse YAML like OmegaConf: 1e-5 is a number, a date is text. Raises ValueError."""
     import yaml
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
@@ -79,7 +79,7 @@ def _parse_yaml(text: str) -> object:
 
 
 def _parse_any(text: str) -> object:
-    """A text whose name does not say what it is."""
+    """Parse a text whose name does not tell its format."""
     if text.lstrip().startswith("{"):
         return read_json(text)
     with contextlib.suppress(tomllib.TOMLDecodeError):

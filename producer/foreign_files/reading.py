@@ -1,7 +1,7 @@
-"""Reads a file of another project by a table of its fields.
+"""Reads another project's file by a table of its fields.
 
-Unknown fields and fields without effect are noted with the reason. A value that cannot be honoured
-is a problem.
+Unknown fields and fields without effect are noted with a reason. A value that cannot be honoured is
+a problem.
 """
 
 import re
@@ -17,10 +17,11 @@ UNUSABLE: Final = "cannot be honoured; use one of {names}"
 NO_CHOICE: Final = "is not one of {names}"
 
 NUM_NAMED: Final = 3
-"""Fields that a summary names."""
+"""Maximum fields that a summary names."""
 
 Convert = Callable[[Any], Any]
-"""The file's value -> ours, or None for no setting. ValueError if it cannot be honoured."""
+"""Converts the file's value to ours, or to None for no setting. Raises ValueError if it cannot be
+honoured."""
 
 
 class Noted(NamedTuple):
@@ -46,11 +47,11 @@ PLACEHOLDER: Final = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""What a published file has where its user's own value belongs."""
+"""Matches placeholders in published files that users should replace by their own values."""
 
 
 def own_folder(value: Any) -> Any:
-    """A folder; a placeholder is told and left out."""
+    """Convert a folder. A placeholder is reported and left out."""
     if PLACEHOLDER.fullmatch(str(value)) and not Path(str(value)).exists():
         return Told(None, f"{value!r} is a placeholder, ignored; name a folder of your own")
     return value
@@ -58,45 +59,46 @@ def own_folder(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How one field is read."""
+    """How to read one field."""
 
     ours: str = ""
-    """Our field; empty: none."""
+    """Name of our field; empty if there is none."""
     convert: Convert | None = None
     when: str = ""
-    """The condition under which it has an effect; empty: always."""
+    """Name of the condition under which the field has an effect; empty for always."""
     default: Any = None
-    """The other project's default, if the condition holds."""
+    """The other project's default, used if the condition holds."""
     why: str = ""
-    """Why it has no effect; empty: it is honoured."""
+    """Why the field has no effect; empty if it is honoured."""
 
 
 Table = dict[str, Row]
-"""Dotted name -> row. A name ending in `.` stands for all fields below it without a row."""
+"""Maps a dotted name to its row. A name that ends in `.` covers all fields below it without a
+row."""
 
 
 def same(ours: str, convert: Convert | None = None, *, when: str = "", default: Any = None) -> Row:
-    """A field with the same or a converted value here."""
+    """A row for a field whose value is used unchanged or converted."""
     return Row(ours, convert, when, default)
 
 
 def one_of(ours: str, values: dict[Any, Any], problem: str = UNUSABLE, **more: Any) -> Row:
-    """As `same`, from the file's values to ours (None: no setting)."""
+    """A row that maps the file's values to ours; None means no setting."""
     return same(ours, chosen(values, problem), **more)
 
 
 def only(*values: Any, instead: str) -> Row:
-    """A field with only these values, which are our behaviour; `instead`: advice for others."""
+    """A row that accepts only values that match our behaviour; `instead` advises about others."""
     return one_of("", dict.fromkeys(values), f"cannot be honoured: {instead}")
 
 
 def switch() -> Row:
-    """A field that only switches conditions of the format."""
+    """A row for a field that only controls conditions of the format."""
     return Row()
 
 
 def without_effect(sections: dict[str, dict[str, str]]) -> Table:
-    """Rows of ignored fields: section -> reason -> names between blanks."""
+    """Rows of ignored fields, from section -> reason -> space-separated names."""
     return {
         f"{section}{name}": Row(why=why)
         for section, reasons in sections.items()
@@ -106,7 +108,10 @@ def without_effect(sections: dict[str, dict[str, str]]) -> Table:
 
 
 def chosen(values: dict[Any, Any], problem: str = UNUSABLE) -> Convert:
-    """The conversion by a table. `problem` describes another value; {names} are the known ones."""
+    """A conversion by lookup.
+
+    `problem` describes other values; {names} stands for the known ones.
+    """
 
     def convert(value: Any) -> Any:
         for known, meaning in values.items():
@@ -119,7 +124,7 @@ def chosen(values: dict[Any, Any], problem: str = UNUSABLE) -> Convert:
 
 
 def number(value: Any) -> float:
-    """A finite number or its text."""
+    """Parse a finite number, possibly given as text."""
     try:
         read = nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -131,7 +136,7 @@ def number(value: Any) -> float:
 
 
 def count(value: Any) -> int:
-    """An integer of at least 1 or its text."""
+    """Parse an integer of at least 1, possibly given as text."""
     try:
         read = number(value)
     except ValueError:
@@ -143,7 +148,7 @@ def count(value: Any) -> int:
 
 
 def flattened(fields: Mapping[str, Any], table: Table, prefix: str = "") -> dict[str, Any]:
-    """Dotted name -> value; fields with a row and empty sections are not split."""
+    """Map dotted names to values. Fields with a row and empty sections are not split."""
     flat: dict[str, Any] = {}
     for key, value in fields.items():
         name = f"{prefix}{key}"
@@ -156,29 +161,29 @@ def flattened(fields: Mapping[str, Any], table: Table, prefix: str = "") -> dict
 
 @dataclass(slots=True)
 class Reading:
-    """Settings read from a file."""
+    """The settings read from a file, and notes about them."""
 
     given: dict[str, Any] = field(default_factory=dict)
-    """Our fields."""
+    """Our fields with their values."""
     names: dict[str, str] = field(default_factory=dict)
-    """Our field -> its name in the file."""
+    """Maps our field to its name in the file."""
     absent: set[str] = field(default_factory=set)
-    """Names of `names` that the file does not have: the other project's defaults."""
+    """Names in `names` that are missing in the file, so that the other project's defaults apply."""
     without_effect: dict[str, str] = field(default_factory=dict)
-    """Known field that is not honoured as given -> reason."""
+    """Maps a known field that is not honoured as given to the reason."""
     told: list[str] = field(default_factory=list)
-    """What is always shown, each starting with its field."""
+    """Remarks that are always shown, each beginning with its field."""
     unknown: list[str] = field(default_factory=list)
     """Fields without a row."""
     problems: list[str] = field(default_factory=list)
-    """Each starts with its field."""
+    """Values that cannot be honoured, each beginning with its field."""
     overridden: frozenset[str] = frozenset()
-    """Our fields whose values do not matter, because flags win."""
+    """Our fields whose values in the file do not matter, because flags override them."""
 
     def read(
         self, flat: Mapping[str, Any], table: Table, unmet: Mapping[str, str] | None = None
     ) -> None:
-        """Read fields by their rows. `unmet`: condition that does not hold -> reason."""
+        """Read fields by their rows. `unmet` maps conditions that do not hold to reasons."""
         unmet = unmet or {}
         for name, value in flat.items():
             if value is None:
@@ -197,7 +202,7 @@ class Reading:
                 self._read_field(name, row.default, row, unmet)
 
     def take(self, name: str, ours: str, value: object) -> None:
-        """Set one of our fields; two different values are a problem."""
+        """Set one of our fields. Setting it to two different values is a problem."""
         is_other = ours in self.given and self.given[ours] != value
         if is_other and ours not in self.overridden:
             self.problems.append(f"{name}: contradicts {self.names[ours]}; give one of them")
@@ -206,7 +211,7 @@ class Reading:
         self.names[ours] = name
 
     def reasons(self) -> list[str]:
-        """A line for each reason why known fields are not honoured."""
+        """One line per reason why known fields are not honoured."""
         names_of: dict[str, list[str]] = {}
         for name, why in self.without_effect.items():
             names_of.setdefault(why, []).append(name)
@@ -215,12 +220,12 @@ class Reading:
         ]
 
     def unknown_line(self) -> list[str]:
-        """At most one line for the fields without a row."""
+        """At most one line about fields without a row."""
         named = ", ".join(sorted({*self.unknown}))
         return [f"unknown fields, ignored: {named}"] if named else []
 
     def summary(self) -> list[str]:
-        """At most one line for the fields without effect; `reasons` has them all."""
+        """At most one line about fields without effect; `reasons` lists them all."""
         names = sorted(self.without_effect)
         if not names:
             return []
@@ -250,7 +255,7 @@ class Reading:
 
 
 def _row(name: str, table: Table) -> Row | None:
-    """The field's row, or that of its nearest section."""
+    """The field's row, or the row of its nearest section."""
     if name in table:
         return table[name]
     section = name

@@ -1,4 +1,4 @@
-"""Reads RewardSQL's sft_config.json and rm_config.json as they are.
+"""Reads RewardSQL's sft_config.json and rm_config.json, unchanged.
 
 Fields for the speed of a cluster (ZeRO, FlashAttention, packing) have no effect on one device.
 """
@@ -27,26 +27,26 @@ TITLES: Final[dict[Objective, str]] = {
     "process_reward": "a process reward model, which reads the text as it is",
     "pairwise_reward": "a pairwise reward model",
 }
-"""Objective -> what is trained."""
+"""Maps an objective to a description of what is trained."""
 _OF_PAIRS: Final = frozenset({"chosen_key", "rejected_key"})
 _OF_STEPS: Final = frozenset({"input_key", "label_key", "placeholder_token", "reward_tokens"})
 _OF_OPENRLHF: Final = frozenset(
     {"max_epochs", "train_batch_size", "micro_train_batch_size", "zero_stage", "load_checkpoint"}
 )
-"""OpenRLHF's names, which RewardSQL's reward models use; its fine-tunings use swift's."""
+"""OpenRLHF's field names, which RewardSQL's reward models use. Its fine-tunings use swift's."""
 KINDS: Final[dict[str, Objective]] = {
     "process": "process_reward",
     "pairwise": "pairwise_reward",
 }
-"""`--kind` of a reward model -> objective."""
+"""Maps `--kind` of a reward model to an objective."""
 COMMANDS: Final = frozenset({"sql sft", "sql reward-model"})
 FASTER: Final = (
     "deepspeed_config deepspeed zero_stage adam_offload use_liger packing packing_samples"
     " micro_train_batch_size ddp_find_unused_parameters"
 )
-"""Fields that change only speed and memory of a cluster."""
+"""Fields that affect only the speed and memory of a cluster."""
 ASKED: Final = frozenset({*FASTER.split(), "flash_attn", "use_wandb"})
-"""Fields without meaning when they are false, 0 or empty."""
+"""Fields that are ignored if they are false, 0 or empty."""
 
 
 REASONS: Final = {
@@ -63,11 +63,11 @@ REASONS: Final = {
     "the run is known by its training name": "wandb_group",
     "swift's self-cognition data alone use it": "model_name model_author",
 }
-"""Reason why fields are ignored -> their names."""
+"""Maps the reason why fields are ignored to their names."""
 
 
 def _steps(value: Any) -> int:
-    """-1 means after every epoch."""
+    """A number of steps; -1 means after every epoch."""
     return -1 if value == -1 else count(value)
 
 
@@ -118,18 +118,19 @@ TABLE: Final[Table] = {
     **without_effect({"": {SPEED: FASTER, **REASONS}}),
 }
 ALWAYS: Final = frozenset({"model_id_or_path", "model_name_or_path", "dataset"})
-"""One of them tells such a file from others, whose names it shares."""
+"""Any of these identifies such a file among files that share its other names."""
 ONLY_THEIRS: Final = {
     *("attn_impl", "flash_attn"),
     *TABLE.keys() - {row.ours for row in TABLE.values()},
 }
-"""Names that no setting of ours has."""
+"""Field names that none of our settings has."""
 
 
 def is_rewardsql(fields: Mapping[str, Any], command: str | None) -> bool:
-    """Whether these are a file of RewardSQL's; `command`: which reads it, None: any.
+    """Whether the fields are those of a RewardSQL file.
 
-    To a command that takes no such file a name that TRL shares is no sign of it.
+    `command` is the command that reads it; None for any. If the command does not accept such files,
+    names that TRL shares do not count.
     """
     if command in COMMANDS:
         return bool(ONLY_THEIRS & fields.keys())
@@ -139,9 +140,10 @@ def is_rewardsql(fields: Mapping[str, Any], command: str | None) -> bool:
 def objective_of(
     fields: Mapping[str, Any], command: str | None = None, kind: str | None = None
 ) -> Objective:
-    """What the fields train, theirs or ours.
+    """The objective of the fields, theirs or ours.
 
-    By the command and the `kind` of a reward model; without them by the fields: steps or pairs.
+    It follows from the command and a reward model's `kind`, or else from whether the fields are for
+    steps or for pairs.
     """
     of_steps = bool(_OF_STEPS & fields.keys())
     of_pairs = bool(_OF_PAIRS & fields.keys())
@@ -151,7 +153,7 @@ def objective_of(
 
 
 def is_guessed(fields: Mapping[str, Any]) -> bool:
-    """Whether the fields look like a reward model's, and nothing says that they are."""
+    """Whether the fields look like a reward model's without stating which kind."""
     return bool(_OF_OPENRLHF & fields.keys()) and not (_OF_STEPS | _OF_PAIRS) & fields.keys()
 
 
@@ -162,7 +164,10 @@ def read_original(
     *,
     has_flash_attention: bool = False,
 ) -> None:
-    """Read a file's fields. Without FlashAttention, its field counts as one for speed."""
+    """Read a file's fields.
+
+    Without FlashAttention, its field counts as one that affects speed only.
+    """
     flash = "flash_attention_2" if has_flash_attention else Noted(None, SPEED)
     attention = {
         **dict.fromkeys(("sdpa", "auto"), "sdpa"),
@@ -179,7 +184,7 @@ def read_original(
 
 
 def _unmet(fields: Mapping[str, Any], objective: Objective) -> dict[str, str]:
-    """Condition of the table that does not hold -> reason."""
+    """Map conditions of the table that do not hold to reasons."""
     other = f"this trains {TITLES[objective]}"
     no_wandb = "use_wandb is not true"
     if fields.get("use_wandb"):
@@ -201,10 +206,10 @@ def _unmet(fields: Mapping[str, Any], objective: Objective) -> dict[str, str]:
 
 
 def _together(read: Reading, objective: Objective) -> None:
-    """Settings that depend on several fields."""
+    """Derive settings that depend on several fields."""
     given = read.given
     if {"each", "times"} & given.keys():
-        # A step takes their product; the defaults are the original's.
+        # The batch size is the product of the two; the defaults are the original's.
         size = given.pop("each", 1) * given.pop("times", 16)
         read.take("per_device_train_batch_size", "batch_size", size)
     for unit in ("save", "eval"):
@@ -213,7 +218,7 @@ def _together(read: Reading, objective: Objective) -> None:
             del given[steps]
             read.take(steps, f"{unit}_strategy", "epoch")
         elif steps in given and objective != "sft":
-            # OpenRLHF has no strategy, only a number of steps.
+            # OpenRLHF has no strategy setting, only a number of steps.
             read.take(steps, f"{unit}_strategy", "steps")
     if given.get("train_type", "lora" if objective == "sft" else "full") == "full":
         for ours in ("lora_rank", "lora_alpha"):

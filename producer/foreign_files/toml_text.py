@@ -1,4 +1,4 @@
-"""A configuration as TOML, with a comment behind each field."""
+"""Writes a configuration as TOML, with a comment after each field."""
 
 import json
 import re
@@ -10,16 +10,16 @@ from producer.errors import UsageError
 
 BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
-"""What would end a comment, or act on a terminal."""
+"""Characters that would end a comment or control a terminal."""
 SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
-"""JSON's `\\ud800` without its other half; no encoding has it."""
+r"""A lone JSON surrogate such as `\ud800`, which no encoding can represent."""
 COLUMNS: Final = 100
 
 
 def toml_text(fields: Mapping[str, Any], comments: Mapping[str, str]) -> str:
-    """A line for each field, in the given order; `comments`: field -> its comment.
+    """Write one line per field, in the given order; `comments` maps a field to its comment.
 
-    UsageError for a null and for an unpaired surrogate, which TOML has not.
+    Raises UsageError for a null and for an unpaired surrogate, which TOML cannot represent.
     """
     lines = []
     for name, value in fields.items():
@@ -30,7 +30,7 @@ def toml_text(fields: Mapping[str, Any], comments: Mapping[str, str]) -> str:
 
 
 def toml_comment(sentences: Iterable[str]) -> str:
-    """Each as lines of a comment."""
+    """Write each sentence as comment lines."""
     lines = []
     for sentence in sentences:
         text = CONTROL.sub(" ", sentence)

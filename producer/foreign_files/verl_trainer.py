@@ -1,4 +1,4 @@
-"""Reads RewardSQL's grpo_trainer.yaml, verl's trainer file, as it is."""
+"""Reads RewardSQL's grpo_trainer.yaml, verl's trainer file, unchanged."""
 
 import re
 from collections.abc import Mapping
@@ -18,17 +18,17 @@ from producer.foreign_files.verl_trainer_fields import (
 from producer.json_text import TOO_DEEP
 
 SECTIONS: Final = frozenset({"actor_rollout_ref", "algorithm", "trainer"})
-"""Any of them identifies such a file."""
+"""Sections that identify such a file; any of them suffices."""
 TABLE: Final = HONOURED | IGNORED
 KL_IN_LOSS: Final = f"{ACTOR}use_kl_loss"
 KL_IN_REWARD: Final = "algorithm.use_kl_in_reward"
 ADAPTER: Final = tuple(f"{POLICY}{name}" for name in ("lora_rank", "lora_alpha", "target_modules"))
 
 WRAPPED: Final = re.compile(r"^\w+ (raised )?while resolving interpolation: ")
-"""The name of a Python error in OmegaConf's message."""
+"""Matches the Python error's name at the start of OmegaConf's message."""
 
 Flat = dict[str, Any]
-"""Dotted name -> value."""
+"""Maps dotted names to values."""
 
 
 def is_verl_trainer(fields: Mapping[str, Any]) -> bool:
@@ -37,10 +37,11 @@ def is_verl_trainer(fields: Mapping[str, Any]) -> bool:
 
 
 def read_verl_trainer(read: Reading, path: Path, fields: dict[str, Any]) -> None:
-    """Read the fields as those of `cua-train sql rl`. UsageError for an interpolation that fails.
+    """Read the fields as those of `cua-train sql rl`.
 
     Settings of advantages with weights of their own (ppo's, prime's) are read whatever the file's
-    algorithm is: a flag may choose another.
+    algorithm is, because a flag may choose another. Raises UsageError for an interpolation that
+    fails.
     """
     flat = flattened(resolved(fields, path), TABLE)
     flat = {name: value for name, value in flat.items() if value not in (None, {})}
@@ -56,7 +57,7 @@ def read_verl_trainer(read: Reading, path: Path, fields: dict[str, Any]) -> None
 
 
 def _unmet(flat: Flat) -> dict[str, str]:
-    """Condition of the table that does not hold -> the reason."""
+    """Map conditions of the table that do not hold to reasons."""
     loggers = flat.get("trainer.logger", [])
     has_wandb = "wandb" in (loggers if isinstance(loggers, list) else [loggers])
     is_wandb_there = find_spec("wandb") is not None
@@ -81,7 +82,7 @@ def _unmet(flat: Flat) -> dict[str, str]:
 
 
 def _together(read: Reading, flat: Flat) -> None:
-    """Settings that depend on several fields."""
+    """Derive settings that depend on several fields."""
     given = read.given
     if flat.get("reward_model.enable") and "reward_model.model.path" not in flat:
         read.problems.append("reward_model.enable: true needs reward_model.model.path")
@@ -103,17 +104,20 @@ def _together(read: Reading, flat: Flat) -> None:
 
 
 def _has_adapter(flat: Flat) -> bool:
-    """Whether the file sets an adapter, with a rank other than 0."""
+    """Whether the file sets an adapter with a rank other than 0."""
     return any(name in flat for name in ADAPTER) and flat.get(ADAPTER[0]) != 0
 
 
 def resolved(fields: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The fields with `${a.b}` replaced by OmegaConf. UsageError names file and field."""
+    """The fields with `${a.b}` resolved by OmegaConf.
+
+    Raises UsageError that names file and field.
+    """
     # Imported here to keep --help quick.
     from omegaconf import OmegaConf
     from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
 
-    # A configuration is recorded: it must not contain variables of the environment.
+    # A configuration is recorded, so it must not contain environment variables.
     OmegaConf.clear_resolver("oc.env")
     try:
         whole = OmegaConf.to_container(OmegaConf.create(fields), resolve=True)

@@ -1,4 +1,4 @@
-"""The fields of RewardSQL's grpo_trainer.yaml, verl's trainer file, and our settings."""
+"""Maps the fields of RewardSQL's grpo_trainer.yaml, verl's trainer file, to our settings."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -33,7 +33,7 @@ ALIASES: Final = {
     "algorithm.loss_agg_mode": f"{ACTOR}loss_agg_mode",
     f"{ACTOR}optim.lr_scheduler_type": f"{ACTOR}optim.warmup_style",
 }
-"""Names in the published file -> verl's own, which win if both are given."""
+"""Maps names in the published file to verl's own names, which take precedence."""
 
 ALGORITHMS: Final = (
     "grpo ppo rloo prime dapo remax reinforce_plus_plus reinforce_plus_plus_baseline opo gpg"
@@ -46,7 +46,7 @@ ESTIMATORS: Final = {
     "reinforce++": "reinforce_plus_plus",
     "reinforce++_baseline": "reinforce_plus_plus_baseline",
 }
-"""`algorithm.adv_estimator` -> the algorithm."""
+"""Maps `algorithm.adv_estimator` to the algorithm."""
 KL_ESTIMATORS: Final = {"abs": "abs", "mse": "k2", "low_var_kl": "k3", "kl": "k1"}
 AGGREGATIONS: Final = {
     "token-mean": "token_mean",
@@ -55,7 +55,8 @@ AGGREGATIONS: Final = {
 }
 SCHEDULES: Final = {"constant": "constant", "cosine": "cosine"}
 MANAGERS: Final = ("custom", "naive", "prime")
-"""`reward_model.reward_manager`s that mean ours: rm_coef x steps + verifier_coef x outcome."""
+"""Values of `reward_model.reward_manager` that mean our reward: rm_coef x steps + verifier_coef x
+outcome."""
 
 
 def _kl_in_loss(value: Any) -> Any:
@@ -103,7 +104,7 @@ def _one_of_files(value: Any) -> Any:
 
 
 def _every(value: Any) -> Any:
-    """-1 means never."""
+    """A number of steps; -1 means never."""
     return 0 if value == -1 else value
 
 

@@ -1,1 +1,1 @@
-"""Appending to the log: the local one, Kafka, and the spool with its shipper between them."""
+"""Appending to the log: the local log, Kafka, and the spool and shipper between them."""

@@ -13,16 +13,16 @@ logger = logging.getLogger(__name__)
 
 REF = re.compile(rb"blob:sha256:[0-9a-f]{64}")
 KNOWN_REFS = 65536
-"""Remembered as uploaded, about 10 MB; others are looked up in the store again."""
+"""Number of refs remembered as uploaded, about 10 MB. Others are looked up in the store again."""
 BYTES_AT_ONCE = 16 << 20
-"""In memory at a time, about."""
+"""Approximate amount of blob data held in memory at a time."""
 
 
 class BlobUploads:
     """Called with records about to be shipped; returns once the store has every blob they name.
 
-    For one thread. Raises UnreachableError; then try again. A blob in neither place is lost: one
-    warning, and shipping goes on.
+    For one thread. Raises UnreachableError, after which the call can be repeated. A blob that is in
+    neither place is lost, which causes one warning and does not stop shipping.
     """
 
     def __init__(self, staging: FolderBlobs, store: RemoteBlobs) -> None:
@@ -69,15 +69,15 @@ class BlobUploads:
 
 
 class NoLog:
-    """What the shipper ships to when the log is local and only the blobs are remote."""
+    """The shipper's target when the log is local and only the blobs are remote."""
 
     def __init__(self, blobs_url: str) -> None:
         self.log_id = f"blobs-{sha256(blobs_url.encode()).hexdigest()[:16]}"
-        """Name of the shipping cursor: one per store."""
+        """Name of the shipping cursor, one per store."""
 
     def append(self, records: Sequence[Record]) -> list[Coordinates]:  # noqa: ARG002  # see below
-        """Does nothing: the records stay in the local log, their blobs are uploaded already."""
+        """Do nothing: the records stay in the local log, and their blobs have been uploaded."""
         return []
 
     def close(self) -> None:
-        """Does nothing."""
+        """Do nothing."""

@@ -1,7 +1,7 @@
-"""The log as a producer uses it: reading what others can see, and shipping what they cannot yet.
+"""The log as a producer uses it: reads what others can see, and ships what they cannot see yet.
 
-Without Kafka the local log is the log. With Kafka the local log is the spool in front of it, and a
-shipper sends its records on. With a remote blob store the shipper uploads blobs first.
+Without Kafka, the local log is the log. With Kafka, the local log is the spool in front of it, and
+a shipper sends its records on. With a remote blob store, the shipper uploads blobs first.
 """
 
 import logging
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 POLL_S = 0.02
-"""Between reads of the shipping cursor, which another process may move."""
+"""Interval between reads of the shipping cursor, which another process may move."""
 STOP_S = 1.0
-"""For a request in flight when closing; then its connection is closed."""
+"""Time for a request in flight to finish when closing; then its connection is closed."""
 STOPPING_S = 0.1
-"""The same once the process was asked to stop."""
+"""The same time when the process has been asked to stop."""
 SAY_AFTER_S = 1.0
-"""A longer wait for the last records is logged."""
+"""Waits for the last records that exceed this time are logged."""
 STUCK_S = 0.7
-"""Kafka acknowledges in milliseconds; one that does not for so long does not answer now."""
+"""Kafka acknowledges in milliseconds; after this long without progress it is not responding."""
 
 
 class EventLog:
@@ -64,14 +64,14 @@ class EventLog:
         self, local: LocalLog, installation: Installation, stop: threading.Event | None = None
     ) -> None:
         self.local = local
-        """Where appended records become durable."""
+        """Makes appended records durable."""
         self.topic_prefix = installation.topic_prefix
         self._installation = installation
         self.is_shared = installation.kafka_bootstrap_servers is not None
         """Whether it is Kafka, which other homes write to; a local log is copied with its home."""
         self._lock = threading.Lock()
         self._kafka: KafkaLog | None = None
-        """To read from; `_sending` is the shipper's own."""
+        """Connection for reading; `_sending` is the shipper's own."""
         self._sending: KafkaLog | None = None
         self._ends_at_contact: dict[TopicPartition, int] = {}
         self._limits: Mapping[str, int] = {}
@@ -94,14 +94,15 @@ class EventLog:
     def open(cls, installation: Installation, stop: threading.Event | None = None) -> Self:
         """Open or create the local log and start shipping.
 
-        Raises LogBrokenError, UnreachableError for a blob store that cannot be used, and
-        StopRequestedError once `stop` is set while it waits for the local log's write lock. Then
-        whatever else waits for Kafka raises it too, and `close` waits for a Kafka that answers.
+        Raises LogBrokenError, UnreachableError if the blob store cannot be used, and
+        StopRequestedError if `stop` is set while waiting for the local log's write lock. Once
+        `stop` is set, every other wait for Kafka raises StopRequestedError too, and `close` waits
+        only if Kafka responds.
         """
         local = LocalLog(
             installation.local_log_path,
             topics=[installation.topic_prefix + name for name in TOPIC_NAMES],
-            # With Kafka streams are read back from there.
+            # With Kafka, streams are read back from there.
             is_indexed=installation.kafka_bootstrap_servers is None,
             stop=stop,
         )
@@ -116,7 +117,7 @@ class EventLog:
         return self._sending
 
     def _open_kafka(self, stop: threading.Event | None = None) -> "KafkaLog":
-        # Importing kafka takes a tenth of a second, and most installations have none.
+        # Importing kafka takes a tenth of a second, and most installations do not use it.
         from producer.log.kafka import KafkaLog
 
         kafka = KafkaLog(self._installation, stop=stop)
@@ -127,9 +128,9 @@ class EventLog:
         return kafka
 
     def max_event_bytes(self, topic: str) -> int:
-        """Of a serialised event: a larger one could never be shipped. The same on every log.
+        """Maximum size of a serialised event, the same for all logs; larger ones cannot be shipped.
 
-        A topic of Kafka's that takes less counts once Kafka was reached.
+        A lower limit of a Kafka topic applies once Kafka has been reached.
         """
         limit = self._limits.get(topic)
         return MAX_EVENT_BYTES if limit is None else largest_value(limit)
@@ -137,9 +138,8 @@ class EventLog:
     def connect(self, timeout_s: float = 0.0, stop: threading.Event | None = None) -> LogWriter:
         """The log that others read, for reading streams back.
 
-        Tries at least once and for up to `timeout_s`, then raises UnreachableError. UsageError for
-        a compacted topic.
-        StopRequestedError once `stop` is set while it waits.
+        Tries at least once and for up to `timeout_s`. Raises UnreachableError after that,
+        UsageError for a compacted topic, and StopRequestedError if `stop` is set while waiting.
         """
         if not self.is_shared:
             return self.local
@@ -149,7 +149,7 @@ class EventLog:
         self, attempt: Callable[[], Result], timeout_s: float, stop: threading.Event | None
     ) -> Result:
         shipper = self._shipper
-        # The shipper has usually said by now what is wrong.
+        # The shipper has usually logged the problem by now.
         return reach(
             attempt, timeout_s, stop or self._stop, lambda: bool(shipper and shipper.problem)
         )
@@ -172,26 +172,26 @@ class EventLog:
             return self._kafka
 
     def log_id(self, timeout_s: float = 0.0, stop: threading.Event | None = None) -> str:
-        """Identity of the log that others read. UnreachableError, StopRequestedError."""
+        """Identity of the log that others read. Raises UnreachableError, StopRequestedError."""
         return self.connect(timeout_s, stop).log_id
 
     def ends(self) -> dict[TopicPartition, int]:
-        """Offset after the last record of every partition, now. UnreachableError."""
+        """Offset after the last record of every partition, now. Raises UnreachableError."""
         return self.connect().ends()
 
     def lower_bounds(self) -> dict[TopicPartition, int]:
         """Offsets at or before every event emitted from now on; a missing partition means 0.
 
-        With Kafka these are its ends when it was first reached.
+        With Kafka these are its end offsets when it was first reached.
         """
         return dict(self._ends_at_contact) if self.is_shared else self.local.ends()
 
     def read_back(
         self, subject: str, since: Mapping[TopicPartition, int], *, timeout_s: float = 0.0
     ) -> StreamHistory:
-        """One stream as others see it now. UnreachableError, MismatchError.
+        """One stream as others see it now. Raises UnreachableError, MismatchError.
 
-        `since`: offsets at or before the stream's first record; a missing partition means 0.
+        `since` holds offsets at or before the stream's first record; a missing partition means 0.
         """
         return self.read_back_many([subject], since, timeout_s=timeout_s)[subject]
 
@@ -206,7 +206,7 @@ class EventLog:
         return read_histories(self._installation, self.connect(timeout_s), subjects, since)
 
     def operator_drops(self) -> Drops:
-        """What operators gave up (`cua-project parked drop`) in this home. MismatchError."""
+        """What operators gave up in this home (`cua-project parked drop`). Raises MismatchError."""
         return known_drops(self._installation)
 
     def read_on(
@@ -216,9 +216,10 @@ class EventLog:
         timeout_s: float = 0.0,
         stop: threading.Event | None = None,
     ) -> None:
-        """Extend `history` from the offsets `since` on; raises as `connect`, and MismatchError.
+        """Extend `history` from the offsets `since` on.
 
-        A log that goes away while it is read is read again.
+        If the log becomes unreachable during the read, the read is repeated. Raises as `connect`
+        does, and MismatchError.
         """
         histories, prefix = {history.subject: history}, self.topic_prefix
         self._reach(
@@ -229,9 +230,9 @@ class EventLog:
     def read_stream(
         self, subject: str, since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:
-        """(key, value) of a stream's records, those that do not count included.
+        """(key, value) of a stream's records, including those that do not count.
 
-        Of a training's on Kafka those of the training.
+        On Kafka, for a training's stream, only the training's own records.
         """
         topic = topic_of(subject, self.topic_prefix)
         if not self.is_shared:
@@ -239,7 +240,7 @@ class EventLog:
         return self._history.read_own(self._connect_once(), topic, subject, since)
 
     def check_whole(self, subjects: Collection[str]) -> None:
-        """MismatchError when one of these streams, read just now, lies in two partitions."""
+        """Raise MismatchError if one of these streams, just read, is spread over two partitions."""
         misplaced = self._kafka.misplaced if self._kafka else {}
         for subject in subjects:
             if subject in misplaced:
@@ -256,7 +257,7 @@ class EventLog:
     ) -> Iterator[tuple[str, bytes]]:
         """(key, value) of at least every record of a topic that names the training.
 
-        On Kafka of what was appended since the training began, if its own stream was read before.
+        On Kafka only of those appended since the training began, if its own stream was read before.
         """
         topic = self.topic_prefix + name
         if not self.is_shared:
@@ -271,12 +272,12 @@ class EventLog:
             shipper.notify()
 
     def wait_shipped(self, timeout_s: float, stop: threading.Event | None = None) -> None:
-        """Return once every record now in the local log is where others read it.
+        """Wait until every record now in the local log is where others read it.
 
-        Flush the emitter first: what it still buffers is not in the local log. Raises
-        UnreachableError after `timeout_s`, or at once when shipping has ended, and MismatchError
-        when it goes to another log by now; the records stay in the local log. StopRequestedError
-        once `stop` is set.
+        Flush the emitter first, because what it still buffers is not in the local log. Raises
+        UnreachableError after `timeout_s` or at once when shipping has ended, MismatchError if the
+        shipper now sends to another log, and StopRequestedError once `stop` is set. The records
+        stay in the local log.
         """
         if not self.is_shared:
             return
@@ -307,24 +308,24 @@ class EventLog:
                 time.sleep(POLL_S)
 
     def num_unshipped(self) -> int:
-        """Records of the local log that are not shipped yet; 0 where nothing is shipped."""
+        """Number of records in the local log that are not shipped yet; 0 if nothing is shipped."""
         return self._num_left()[0]
 
     def _num_left(self) -> tuple[int, int]:
-        """Records that are not shipped yet, and those of them whose stream is held."""
+        """Number of records not shipped yet, and how many of them belong to held streams."""
         kafka, shipper = self._kafka, self._shipper
         if shipper is None:
             return 0, 0
         with closing(Spool(self.local.path)) as spool:
-            # Before the first contact, the target of last time.
+            # Before the first contact, use the last known target.
             target = shipper.target_id or (kafka.log_id if kafka else (*spool.targets(), "")[0])
             return spool.num_unshipped(target), spool.num_held(target)
 
     def close(self, timeout_s: float, *, keep_file: bool = False) -> int:
-        """Ship for up to `timeout_s`, then close; how many records remain unshipped.
+        """Ship for up to `timeout_s`, then close. Returns the number of unshipped records.
 
-        `keep_file`: leave the local log's file open, because another thread is writing to it.
-        Everything else is closed even when the spool can no longer be read (LogBrokenError).
+        `keep_file` leaves the local log's file open, because another thread is writing to it.
+        Everything else is closed even if the spool can no longer be read (LogBrokenError).
         """
         with ExitStack() as closers:
             if not keep_file:
@@ -336,10 +337,10 @@ class EventLog:
             return self._ship_remaining(shipper, timeout_s)
 
     def _ship_remaining(self, shipper: Shipper, timeout_s: float) -> int:
-        """Wait until everything is sent; how many records are left after `timeout_s`.
+        """Wait until everything is sent. Returns the number of records left after `timeout_s`.
 
-        A process that was asked to stop waits only while something is sent or acknowledged. Logs
-        what stays, and where.
+        A process that was asked to stop waits only while records are being sent or acknowledged.
+        Logs what stays, and where.
         """
         began = progressed = time.monotonic()
         has_said = False
@@ -353,7 +354,7 @@ class EventLog:
                 before, progressed = progress, now
             is_stuck = self._is_stopping() and now - progressed > STUCK_S
             is_over = now - began > timeout_s or is_stuck or not shipper.is_alive
-            # What is held can never be sent now.
+            # Held records cannot be sent now, however long the wait.
             if is_over or num_left == num_held:
                 logger.warning(
                     "%d events are not sent yet; %s keeps them. `cua-project ship` sends them, and"
@@ -369,7 +370,7 @@ class EventLog:
         return num_left
 
     def check_not_held(self, subject: str) -> None:
-        """MismatchError when a stream cannot be sent: one of its records is too large for Kafka."""
+        """Raise MismatchError if the stream cannot be sent: a record is too large for Kafka."""
         if not self.is_shared:
             return
         with closing(Spool(self.local.path)) as spool:

@@ -1,7 +1,6 @@
 """The log on many machines: Apache Kafka.
 
-Owns creating topics and reading streams back. Does not know the spool and the shipper in front of
-it.
+Creates topics and reads streams back. Knows nothing of the spool and the shipper in front of it.
 """
 
 import contextlib
@@ -43,19 +42,19 @@ from schemas.kafka_times import offsets_at
 from schemas.local_log import partition_of
 
 READ_TIMEOUT_S = 30.0
-"""Without any record before the end is reached: Kafka does not answer."""
+"""If no record arrives for this long before the end is reached, Kafka is not responding."""
 SAMPLE_BYTES = 64 << 10
-"""Of each partition's first records, to learn where their keys are."""
+"""How much of each partition's first records is read to learn where their keys are."""
 
 
 class KafkaLog:
     """LogWriter on Kafka. Connects and creates missing topics when constructed.
 
     `append` returns once all in-sync replicas have acknowledged every record. After
-    UnreachableError some may be in the log: send all of them again, in order (readers detect
-    duplicates by their sequence), through a new one: a deleted topic is then made again, and is
-    another log. `append` is for one thread at a time; the reading methods may run
-    beside it. Memory: the records of one `append`. `close` is idempotent.
+    UnreachableError some records may be in the log. Send all of them again in order through a new
+    KafkaLog: readers detect duplicates by their sequence, and a deleted topic is recreated, which
+    makes it another log. `append` is for one thread at a time; the reading methods may run
+    concurrently. Memory is bounded by the records of one `append`. `close` is idempotent.
     """
 
     def __init__(
@@ -65,16 +64,16 @@ class KafkaLog:
         *,
         stop: threading.Event | None = None,
     ) -> None:
-        """`topics`: None: the installation's. `stop`: once it is set, reading ends.
+        """Connect. `topics` defaults to the installation's.
 
-        It then ends in StopRequestedError; appending does not heed it. Raises UnreachableError when
-        no broker answers, UsageError for an unknown setting.
+        Once `stop` is set, reading raises StopRequestedError. Appending ignores `stop`. Raises
+        UnreachableError if no broker responds, and UsageError for an unknown setting.
         """
         self._clients = KafkaClients(installation, stop)
         own = [installation.topic_prefix + name for name in TOPIC_NAMES]
         self._topics = sorted(own if topics is None else topics)
         self.misplaced: dict[str, str] = {}
-        """Stream -> topic of every stream that was read from another partition than its own."""
+        """Maps each stream that was read from a partition other than its own to its topic."""
         with self._clients.admin() as admin:
             described = self._describe(admin)
             absent = [topic for topic in self._topics if described[topic]["error_code"]]
@@ -83,13 +82,13 @@ class KafkaLog:
                 described = self._describe(admin)
             cluster_id = str(admin.describe_cluster()["cluster_id"])
             self.settings = self._describe_settings(admin)
-            """Topic -> its settings at present, the broker's defaults included; empty where this
+            """Maps a topic to its current settings, including the broker's defaults; empty if this
             user may not read them."""
             self.max_message_bytes = {
                 topic: int(settings.get(MAX_BYTES_SETTING, MAX_MESSAGE_BYTES))
                 for topic, settings in self.settings.items()
             }
-            """Topic -> bytes of the largest record batch that it takes, at present."""
+            """Maps a topic to its current maximum size of a record batch, bytes."""
         self._sizes = {name: len(topic["partitions"]) for name, topic in described.items()}
         if missing := [topic for topic, size in self._sizes.items() if not size]:
             message = (
@@ -100,14 +99,15 @@ class KafkaLog:
         ids = {name: str(topic["topic_id"]) for name, topic in described.items()}
         self._log_id = kafka_log_id(cluster_id, ids)
         self._num_partitions = self._find_assigned()
-        """Topic -> how many of its partitions our keys are assigned to; one that grew has more."""
+        """Maps a topic to the number of partitions that our keys are assigned to; a topic that has
+        grown has more."""
         self._sender = KafkaSender(
             self._clients, self._num_partitions, self.max_message_bytes, real_topic_ids(ids)
         )
 
     @property
     def log_id(self) -> str:
-        """Kafka's cluster id and the topics' ids."""
+        """Identity made of Kafka's cluster id and the topics' ids."""
         return self._log_id
 
     def _describe(self, admin: Any) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class KafkaLog:
 
     def _describe_settings(self, admin: Any) -> dict[str, dict[str, str]]:
         found: dict[str, dict[str, str]] = {topic: {} for topic in self._topics}
-        # Some users may not read a topic's settings; then Kafka's refusals have to do.
+        # Some users may not read a topic's settings; Kafka's refusals must then suffice.
         with contextlib.suppress(KafkaError):
             described = admin.describe_configs(
                 [ConfigResource("TOPIC", topic) for topic in self._topics], config_filter="all"
@@ -141,20 +141,21 @@ class KafkaLog:
         }
 
     def append(self, records: Sequence[Record]) -> list[Coordinates]:
-        """Send in order and wait for all acknowledgements. UnreachableError: send all again.
+        """Send in order and wait for all acknowledgements.
 
-        RecordRefusedError for the first record that is larger than its topic takes; those before it
-        are in the log, of those after it none.
+        Raises UnreachableError, after which all must be sent again, and RecordRefusedError for the
+        first record that exceeds its topic's limit. The records before that one are in the log,
+        those after it are not.
         """
         return self._sender.append(records)
 
     @property
     def progress(self) -> tuple[int, int]:
-        """(sent, acknowledged) records of the `append` in progress. From any thread."""
+        """(sent, acknowledged) records of the current `append`. Callable from any thread."""
         return self._sender.progress
 
     def ends(self) -> dict[TopicPartition, int]:
-        """Offset after the last record of every partition. UnreachableError."""
+        """Offset after the last record of every partition. Raises UnreachableError."""
         places = [KafkaPartition(*at) for topic in self._sizes for at in self.places(topic)]
         with self._clients.consumer() as consumer:
             timeout_ms = int(CONNECT_TIMEOUT_S * 1000)
@@ -164,9 +165,9 @@ class KafkaLog:
     def read_streams(
         self, topic: str, keys: Collection[str], since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:
-        """(key, value) of several streams, each in order, from `since` to the end at call.
+        """(key, value) of several streams, each in order, from `since` to the end as of the call.
 
-        One pass over their partitions. Raises UnreachableError, MismatchError.
+        Makes one pass over their partitions. Raises UnreachableError, MismatchError.
         """
         places = sorted({self.place_of(topic, key) for key in keys})
         for key, value, _ in self._read(places, {key.encode() for key in keys}, since):
@@ -175,10 +176,10 @@ class KafkaLog:
     def read_stream(
         self, topic: str, key: str, since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[bytes, int]]:
-        """(value, time) of one stream's records, in order, from `since` to the end at call.
+        """(value, time) of one stream's records, in order, from `since` to the end as of the call.
 
-        The time is Kafka's, in milliseconds since 1970: of appending where `has_append_times`.
-        Raises UnreachableError, MismatchError.
+        The time is Kafka's timestamp in milliseconds since 1970, which is the time of appending if
+        `has_append_times`. Raises UnreachableError, MismatchError.
         """
         for _, value, time_ms in self._read([self.place_of(topic, key)], {key.encode()}, since):
             yield value, time_ms
@@ -194,17 +195,17 @@ class KafkaLog:
             yield key, value
 
     def place_of(self, topic: str, key: str) -> TopicPartition:
-        """The partition that a stream's records are in."""
+        """The partition that holds a stream's records."""
         return TopicPartition(topic, partition_of(key, self._num_partitions[topic]))
 
     def has_append_times(self, topic: str) -> bool:
-        """Whether Kafka's clock stamps the topic's records, as far as this user may see."""
+        """Whether Kafka's clock stamps the topic's records, as far as this user can see."""
         return self.settings[topic].get(TIMES_SETTING) == TOPIC_SETTINGS[TIMES_SETTING]
 
     def offsets_since(self, topic: str, time_ms: int) -> dict[TopicPartition, int]:
-        """Each partition's first offset with this time or a later one; its end without one.
+        """Each partition's first offset with this time or a later one; its end if there is none.
 
-        `time_ms`: since 1970. UnreachableError, also for a partition that has no leader.
+        `time_ms` counts from 1970. Raises UnreachableError, also if a partition has no leader.
         """
         places = [KafkaPartition(*at) for at in self.places(topic)]
         timeout_ms = int(CONNECT_TIMEOUT_S * 1000)
@@ -219,9 +220,9 @@ class KafkaLog:
         wanted: Collection[bytes] | None,
         since: Mapping[TopicPartition, int],
     ) -> Iterator[tuple[str, bytes, int]]:
-        """(key, value, time) of records with these keys (None: all).
+        """(key, value, time) of records with these keys, or of all records if `wanted` is None.
 
-        One fetch at a time is in memory.
+        Only one fetch at a time is held in memory.
         """
         with self._clients.consumer() as consumer:
             found = self._spans(consumer, places, since)
@@ -238,7 +239,7 @@ class KafkaLog:
                         key = (record.key or b"").decode(errors="replace")
                         if partition_of(key, self._num_partitions[at.topic]) != at.partition:
                             self.misplaced[key] = at.topic
-                        # A tombstone has no value, as for the consumers.
+                        # A tombstone has no value; consumers treat it as empty too.
                         yield key, record.value or b"", record.timestamp or 0
         except TimeoutError as error:
             message = (
@@ -259,5 +260,5 @@ class KafkaLog:
         return spans_to_read(*self._clients.ask(ask), since)
 
     def close(self) -> None:
-        """Release sockets and threads; an `append` in progress fails."""
+        """Release sockets and threads. An `append` in progress fails."""
         self._sender.close()

@@ -1,6 +1,6 @@
 """Connections to Apache Kafka. The only module of the producer that imports kafka.
 
-Owns settings, authentication and what a failed connection leaves behind; knows no topic of ours.
+Handles settings, authentication and the cleanup of failed connections. Knows none of our topics.
 """
 
 import contextlib
@@ -52,24 +52,25 @@ Answer = TypeVar("Answer")
 
 CONNECT_TIMEOUT_S = 10.0
 CHECK_S = 3.0
-"""For one server to take a connection."""
+"""Time for one server to accept a connection."""
 METADATA_AGE_MS = 10_000
-"""How often producers and group members look topics up: one may have been deleted or made."""
+"""How often producers and group members refresh topic metadata, because topics may be deleted or
+created."""
 PLAIN = {"allow_auto_create_topics": False, "metrics_enabled": False}
 
 SIZE_ERRORS = (MessageSizeTooLargeError, RecordListTooLargeError)
-"""A record is larger than the topic, or the producer's request, may be."""
+"""The record is larger than the topic or the producer's request allows."""
 
-# The caller reports an outage once; kafka-python would print a line for every attempt.
+# The caller reports an outage once; kafka-python would log a line for every attempt.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
 
-# kafka-python wants its own class; ours imports no kafka.
+# kafka-python requires its own class, but ours must not import kafka.
 AbstractTokenProvider.register(ClientCredentials)
 
 
 @cache
 def _slow_answers(servers: str) -> SlowAnswers:
-    """One for all clients of a process."""
+    """The instance that all clients of a process share."""
     return SlowAnswers(f"Kafka at {servers}")
 
 
@@ -91,12 +92,13 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-pytho
 
 
 class KafkaClients:
-    """Makes clients of kafka-python for one installation; keeps none. Thread-safe."""
+    """Creates kafka-python clients for one installation and keeps none. Thread-safe."""
 
     def __init__(self, installation: Installation, stop: threading.Event | None = None) -> None:
-        """UsageError for an unknown setting or address, ValueError for no Kafka at all.
+        """Check the installation's settings for Kafka.
 
-        `stop`: once it is set, making a consumer, and what is asked with `ask`, ends in
+        Raises UsageError for an unknown setting or address, and ValueError if Kafka is not
+        configured. Once `stop` is set, creating a consumer and requests through `ask` raise
         StopRequestedError.
         """
         servers = installation.kafka_bootstrap_servers
@@ -119,7 +121,10 @@ class KafkaClients:
 
     @contextlib.contextmanager
     def admin(self) -> Iterator[Any]:
-        """An administrator's client for one block. UnreachableError for what Kafka answers too."""
+        """Yield an admin client.
+
+        Raises UnreachableError also for errors that Kafka itself reports.
+        """
         admin = self._client(KafkaAdminClient)
         try:
             with self._slow.waiting():
@@ -131,7 +136,7 @@ class KafkaClients:
 
     @contextlib.contextmanager
     def consumer(self, max_partition_fetch_bytes: int = 4 << 20) -> Iterator[Any]:
-        """A consumer for one block; one kept open would keep reconnecting through an outage."""
+        """Yield a consumer. One that stayed open would keep reconnecting during an outage."""
         consumer = self._consumer(
             group_id=None,
             auto_offset_reset="none",
@@ -149,15 +154,15 @@ class KafkaClients:
     def group_consumer(
         self, topic: str, on_revoked: Callable[[Collection[int]], None], **settings: object
     ) -> Any:
-        """A member of a consumer group; the caller closes it, and commits.
+        """A member of a consumer group, which the caller commits and closes.
 
-        A member that joins takes over some partitions of the others, which keep the rest.
-        `on_revoked` is called in `poll` with those that this member is about to lose.
+        A joining member takes over some partitions of the others, which keep the rest. `on_revoked`
+        is called in `poll` with the partitions that this member is about to lose. Raises
         UnreachableError.
         """
         assignors = [CooperativeStickyAssignor]
-        # A topic that was just made may be missing when partitions are assigned. With
-        # kafka-python's default (five minutes) a new member could wait that long for a partition.
+        # A topic that was just created may be missing when partitions are assigned. With
+        # kafka-python's default of five minutes, a new member could wait that long for a partition.
         consumer = self._consumer(
             auto_offset_reset="earliest",
             partition_assignment_strategy=assignors,
@@ -172,17 +177,17 @@ class KafkaClients:
         return interruptible(make, self.stop, _close)
 
     def ask(self, question: Callable[[], Answer]) -> Answer:
-        """The answer to a question that a consumer puts to Kafka. KafkaError, UnreachableError."""
+        """Return a consumer's answer to a question. Raises KafkaError, UnreachableError."""
         try:
             with self._slow.waiting():
                 return interruptible(question, self.stop)
         except KeyError as error:
-            # kafka-python's, about a partition of which it has no answer.
+            # kafka-python raises this for a partition about which it has no answer.
             what = "has no leader of a partition, or no longer has its topic"
             raise self.unreachable(error, what) from error
 
     def producer(self, **settings: object) -> Any:
-        """An idempotent producer that the caller closes. UnreachableError."""
+        """An idempotent producer, which the caller closes. Raises UnreachableError."""
         return self._client(
             KafkaProducer,
             enable_idempotence=True,
@@ -193,21 +198,22 @@ class KafkaClients:
         )
 
     def _client(self, make: Callable[..., Any], **settings: object) -> Any:
-        """A client of kafka-python. UnreachableError."""
+        """Create a kafka-python client. Raises UnreachableError."""
         self._check_connects()
         started: list[KafkaNetClient] = []
 
         def remember(**configs: object) -> Any:
             started.append(KafkaNetClient(**configs))
-            # kafka-python 3.0.12 drops the setting of that name on the way here: a producer would
-            # make a deleted topic again, with the broker's number of partitions and retention.
+            # kafka-python 3.0.12 drops the setting of that name on the way here. Without it, a
+            # producer would recreate a deleted topic with the broker's default partitions and
+            # retention.
             started[-1].cluster.config["allow_auto_create_topics"] = False
             return started[-1]
 
         try:
             tokens = self._settings.get("sasl_oauth_token_provider")
             if isinstance(tokens, ClientCredentials):
-                tokens.token()  # kafka-python would try for ten seconds, and not say why
+                tokens.token()  # kafka-python would retry for ten seconds without saying why
             with self._slow.waiting():
                 return make(**self._settings, **settings, kafka_client=remember)
         except (KafkaError, OSError, ValueError) as error:
@@ -219,9 +225,9 @@ class KafkaClients:
             raise self.unreachable(error, "cannot be reached") from error
 
     def _check_connects(self) -> None:
-        """Raise UnreachableError at once when no server takes a connection.
+        """Raise UnreachableError at once if no server accepts a connection.
 
-        kafka-python would try for ten seconds and leave sockets open.
+        kafka-python would retry for ten seconds and leave sockets open.
         """
         failure = OSError()
         for address in self._addresses:
@@ -233,7 +239,7 @@ class KafkaClients:
         raise self.unreachable(failure, "cannot be reached") from failure
 
     def unreachable(self, error: BaseException, what: str) -> UnreachableError:
-        """The error to raise: what Kafka did, why, and what to look at."""
+        """Build the error to raise: what Kafka did, why, and what to check."""
         if isinstance(error, AuthorizationError):
             return UnreachableError(
                 f"Kafka at {self.servers} denies this user what it needs ({type(error).__name__});"
@@ -248,7 +254,7 @@ class KafkaClients:
 def create_topics(
     admin: Any, topics: Sequence[str], num_partitions: int, settings: Mapping[str, str]
 ) -> None:
-    """Create these topics with as many replicas as the broker's default; others may do so too."""
+    """Create these topics with the broker's default replication. Others may do so concurrently."""
     wanted = {
         "num_partitions": num_partitions,
         "replication_factor": -1,
@@ -261,21 +267,21 @@ def create_topics(
 
 
 def keep_joining(consumer: Any) -> None:
-    """Before each `poll` of a group's member: its join goes on if it takes longer than a poll.
+    """Let a group member's join continue if it takes longer than a poll. Call before each `poll`.
 
     kafka-python 3.0.12 forgets a join that began because the topic's partitions changed and that
-    was not over when `poll` returned: no later poll takes its result, and no heartbeat is sent.
-    Such a member would have no partition for ever.
+    was not finished when `poll` returned: no later poll takes its result, and no heartbeat is sent.
+    Such a member would never get a partition.
     """
     if consumer._coordinator.rejoining:
         consumer._coordinator.request_rejoin()
 
 
 def close_producer(producer: Any) -> None:
-    """Close it at once; what is not acknowledged is dropped.
+    """Close a producer at once, dropping unacknowledged records.
 
-    kafka-python's `close` flushes first. When that takes longer than its limit it raises, with its
-    threads still running, and once more from `__del__`.
+    kafka-python's `close` flushes first. If that exceeds its limit, it raises with its threads
+    still running, and raises again from `__del__`.
     """
     producer._sender.force_close()
     with contextlib.suppress(KafkaError):
@@ -284,9 +290,9 @@ def close_producer(producer: Any) -> None:
 
 
 def topic_ids(producer: Any, topics: Collection[str]) -> dict[str, str]:
-    """Topic -> Kafka's id of it, by the producer's newest metadata; one that it lacks is missing.
+    """Map topics to Kafka's ids, from the producer's latest metadata. Unknown topics are missing.
 
-    Asks nothing: a producer looks every METADATA_AGE_MS, and after an error.
+    Makes no request: a producer refreshes every METADATA_AGE_MS and after an error.
     """
     found = {topic: producer._metadata.topic_id(topic) for topic in topics}
     return {topic: str(one) for topic, one in found.items() if one is not None}

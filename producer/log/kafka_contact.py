@@ -1,6 +1,6 @@
-"""Contact with Kafka: waiting for it with a limit and one warning, and stopping when asked to.
+"""Contact with Kafka: waits with a time limit and a single warning, and stops when asked to.
 
-Imports no kafka, which takes a tenth of a second: most installations have none.
+Imports no kafka, which takes a tenth of a second and which most installations do not use.
 """
 
 import logging
@@ -23,14 +23,14 @@ logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 POLL_S = 0.05
-"""Between looks at a request to stop."""
+"""Interval between checks for a request to stop."""
 RETRY_S = 1.0
 WARN_AFTER_S = 5.0
 WARN_AGAIN_S = 60.0
 
 
 class LogClosedError(UnreachableError):
-    """The connection was closed: waiting for Kafka is useless. Exit 5."""
+    """The connection was closed, so waiting for Kafka is useless. Exit code 5."""
 
 
 def interruptible(
@@ -38,10 +38,10 @@ def interruptible(
     stop: threading.Event | None,
     discard: Callable[[Result], object] = lambda _result: None,
 ) -> Result:
-    """The result of `work`, which may block, or its error; StopRequestedError once `stop` is set.
+    """Run `work`, which may block, and return its result; raise StopRequestedError on `stop`.
 
-    It then runs on in a thread that does not keep the process alive; what it returns too late is
-    discarded.
+    After that, `work` continues on a thread that does not keep the process alive, and its late
+    result is passed to `discard`.
     """
     if stop is None:
         return work()
@@ -67,10 +67,10 @@ def reach(
     stop: threading.Event | None,
     is_reported: Callable[[], bool] = lambda: False,
 ) -> Result:
-    """What `attempt` returns, repeated for up to `timeout_s` while it raises UnreachableError.
+    """Repeat `attempt` for up to `timeout_s` while it raises UnreachableError. Returns its result.
 
-    One warning says what is waited for, and why unless that `is_reported`. LogClosedError ends the
-    wait, and StopRequestedError once `stop` is set.
+    One warning says what is being waited for and, unless `is_reported`, why. LogClosedError ends
+    the wait, and StopRequestedError is raised once `stop` is set.
     """
     deadline = time.monotonic() + timeout_s
     has_warned = False
@@ -94,9 +94,9 @@ def reach(
 def open_kafka(
     installation: Installation, timeout_s: float, stop: threading.Event | None = None
 ) -> "KafkaLog":
-    """Kafka's log, whose topics are then made. Writes nothing on this machine. Raises as `reach`.
+    """Connect to Kafka's log, creating its topics. Writes nothing on this machine.
 
-    `stop`: once it is set, reading ends in StopRequestedError too.
+    Once `stop` is set, reading raises StopRequestedError too. Raises as `reach` does.
     """
     from producer.log.kafka import KafkaLog
 
@@ -107,15 +107,18 @@ def open_kafka(
 def wait_for_kafka(
     installation: Installation, timeout_s: float, stop: threading.Event | None = None
 ) -> None:
-    """Return once Kafka has answered. As `open_kafka`."""
+    """Return once Kafka has responded. Raises as `open_kafka` does."""
     open_kafka(installation, timeout_s, stop).close()
 
 
 class SlowAnswers:
-    """Waits for one server. Thread-safe: several may wait, and one message a minute is enough."""
+    """Reports slow answers of one server.
+
+    Thread-safe: for concurrent waits, it logs once a minute.
+    """
 
     def __init__(self, server: str) -> None:
-        """`server`: as it is called in messages."""
+        """`server` is its name in messages."""
         self._server = server
         self._lock = threading.Lock()
         self._warned_at = -WARN_AGAIN_S

@@ -1,9 +1,9 @@
-"""A training's records in Kafka, found without reading the whole log.
+"""Finds a training's records in Kafka without reading the whole log.
 
 Kafka has no index of trainings. But nothing of a training is emitted before the first record of its
-own stream was read back, so nothing was appended long before it. A reading begins at the offsets
-that a state on this host has; without them the partition of the training's own stream is read
-whole, and of all others what was appended from an hour before that record on.
+own stream has been read back, so nothing was appended long before that record. Reading begins at
+the offsets recorded in a state on this host. Without them, the partition of the training's own
+stream is read completely, and all others from an hour before that record on.
 """
 
 import logging
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MARGIN_MS = 3_600_000
-"""By which clocks may differ: of the brokers, and of a trainer whose log was copied."""
+"""Allowed difference between clocks: those of the brokers, and of a trainer whose log was
+copied."""
 FIRST = StreamPoint(1, 1)
 
 
@@ -32,12 +33,12 @@ class KafkaHistory:
 
     def __init__(self) -> None:
         self._began_ms: dict[str, int] = {}
-        """Stream of a training -> when it began, since 1970."""
+        """Maps a training's stream to when the training began, ms since 1970."""
 
     def read_own(
         self, log: "KafkaLog", topic: str, subject: str, since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:
-        """(key, value) of a training's own records, of one partition; none for a new name.
+        """(key, value) of a training's own records, from one partition; none for a new name.
 
         Remembers when the training began, for `read_training`.
         """
@@ -52,9 +53,9 @@ class KafkaHistory:
             envelope = read_envelope(value)
         except UnreadableError:
             return
-        # Another one is first where retention has deleted records, or the stream is split.
+        # The first record differs if retention deleted records, or if the stream is split.
         if envelope.point == FIRST:
-            # A copied topic has the copy's append times, of which this record's may be the last.
+            # A copied topic has the copy's append times, and this record may have been copied last.
             made_ms = int(envelope.time.timestamp() * 1000)
             self._began_ms[subject] = min(appended_ms, made_ms)
 
@@ -68,8 +69,9 @@ class KafkaHistory:
     ) -> Iterator[tuple[str, bytes]]:
         """(key, value) of at least every record of a topic that names the training.
 
-        `own_topic`: of the training's own stream, which was read with `read_own`. `since`: offsets
-        at or before the training's records, of the partitions that the caller knows them of.
+        `own_topic` is the topic of the training's own stream, which was read with `read_own`.
+        `since` holds offsets at or before the training's records, for the partitions where the
+        caller knows them.
         """
         if not since.keys() >= {*log.places(topic)}:
             since = {**self._offsets(log, topic, own_topic, training_id), **since}
@@ -79,7 +81,7 @@ class KafkaHistory:
         self, log: "KafkaLog", topic: str, own_topic: str, training_id: UUID
     ) -> dict[TopicPartition, int]:
         began_ms = self._began_ms.get(stream("training", training_id))
-        # A producer's clock says nothing of when a record was appended.
+        # A producer's clock does not tell when a record was appended.
         unstamped = [name for name in (topic, own_topic) if not log.has_append_times(name)]
         if began_ms is not None and not unstamped:
             return log.offsets_since(topic, max(0, began_ms - MARGIN_MS))

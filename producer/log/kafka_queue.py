@@ -1,6 +1,6 @@
-"""Work handed out through a Kafka topic: one process sends, a consumer group's members receive.
+"""Distributes work through a Kafka topic: one process sends, members of a consumer group receive.
 
-Imports no kafka: clients are kafka-python's, made by `producer.log.kafka_client`.
+Imports no kafka: clients are kafka-python's, created by `producer.log.kafka_client`.
 """
 
 import contextlib
@@ -24,13 +24,16 @@ DAY_MS: Final = 24 * 60 * 60 * 1000
 SETTINGS: Final = {"retention.ms": str(DAY_MS), "cleanup.policy": "delete"}
 SEND_TIMEOUT_S: Final = 30.0
 SESSION_MS: Final = 10_000
-"""A member that is silent for so long counts as dead: others get its partitions."""
+"""A member that is silent for this long counts as dead, and others get its partitions."""
 MAX_POLL_MS: Final = 5 * 60 * 1000
-"""A member that does not poll for so long hangs: another gets its partitions."""
+"""A member that does not poll for this long counts as hung, and another gets its partitions."""
 
 
 def ensure_topic(clients: KafkaClients, topic: str, num_partitions: int) -> int:
-    """Create the topic if it is missing; its number of partitions. UnreachableError."""
+    """Create the topic if it is missing.
+
+    Returns its number of partitions. Raises UnreachableError.
+    """
     with clients.admin() as admin:
         create_topics(admin, [topic], num_partitions, SETTINGS)
         (described,) = admin.describe_topics([topic])
@@ -38,7 +41,7 @@ def ensure_topic(clients: KafkaClients, topic: str, num_partitions: int) -> int:
 
 
 def member_names(clients: KafkaClients, group: str) -> frozenset[str]:
-    """Names of the group's members that are alive. UnreachableError."""
+    """Names of the group's live members. Raises UnreachableError."""
     with clients.admin() as admin:
         described = admin.describe_groups([group])
     members = described[group]["members"] if group in described else []
@@ -49,14 +52,14 @@ class WorkSender:
     """Sends to chosen partitions of a topic. Not thread-safe. `close` is idempotent."""
 
     def __init__(self, clients: KafkaClients, topic: str, num_partitions: int) -> None:
-        """Creates the topic, of so many partitions, if it is missing. UnreachableError."""
+        """Create the topic with `num_partitions` if it is missing. Raises UnreachableError."""
         self._clients = clients
         self._topic = topic
         self.num_partitions = ensure_topic(clients, topic, num_partitions)
         self._producer: Any = clients.producer()
 
     def send(self, partition: int, key: str, value: bytes) -> None:
-        """Return once all in-sync replicas have the record. UnreachableError."""
+        """Send a record and wait until all in-sync replicas have it. Raises UnreachableError."""
         try:
             if self._producer is None:
                 self._producer = self._clients.producer()
@@ -64,7 +67,7 @@ class WorkSender:
             self._producer.flush(SEND_TIMEOUT_S)
             future.get(timeout=SEND_TIMEOUT_S)
         except KafkaError as error:
-            # It may still hold the record, which would then be sent twice.
+            # The producer may still hold the record, which would then be sent twice.
             self.close()
             raise self._clients.unreachable(error, "did not acknowledge an assignment") from error
 
@@ -77,17 +80,17 @@ class WorkSender:
 
 @dataclass(slots=True)
 class _Taken:
-    """Work of one partition that this member has."""
+    """The records of one partition that this member has taken."""
 
     next_offset: int
-    """After the last record taken."""
+    """Offset after the last record taken."""
     under_way: set[int] = field(default_factory=set)
     is_changed: bool = False
-    """Whether something ended since the last commit."""
+    """Whether any work ended since the last commit."""
 
     @property
     def done_to(self) -> int:
-        """Every record below has ended."""
+        """The offset below which all work has ended."""
         return min(self.under_way, default=self.next_offset)
 
 
@@ -99,26 +102,31 @@ class Work:
     offset: int
     value: bytes
     may_have_begun: bool
-    """Whether another member may have begun it: it is older than this member's assignment."""
+    """Whether another member may have begun it, because it is older than this member's
+    assignment."""
 
 
 class WorkMember:
-    """One member of the group. For one thread, which calls `poll` all the time.
+    """One member of the group. For one thread, which must call `poll` continually.
 
-    A record is committed once the work of it and of all before it in its partition has ended.
-    Until then it is delivered again if its member dies or its partition moves to another member.
+    A record is committed once its work, and that of all earlier records in its partition, has
+    ended. Until then it is delivered again if its member dies or its partition moves to another
+    member.
     """
 
     def __init__(
         self, clients: KafkaClients, topic: str, group: str, num_partitions: int, name: str
     ) -> None:
-        """Joins the group under this name; creates the topic if it is missing. UnreachableError."""
+        """Join the group under this name, creating the topic if it is missing.
+
+        Raises UnreachableError.
+        """
         ensure_topic(clients, topic, num_partitions)
         self._clients = clients
         self._topic = topic
         self._taken: dict[int, _Taken] = {}
         self._ends: dict[int, int] = {}
-        """Partition -> its end when it was assigned."""
+        """Maps a partition to its end offset when it was assigned."""
         self._consumer = clients.group_consumer(
             topic,
             self._on_revoked,
@@ -132,11 +140,14 @@ class WorkMember:
 
     @property
     def partitions(self) -> frozenset[int]:
-        """That this member has."""
+        """The partitions that this member has."""
         return frozenset(at.partition for at in self._consumer.assignment())
 
     def poll(self, max_records: int, timeout_s: float) -> list[Work]:
-        """At most so many records; 0 only keeps the membership. UnreachableError."""
+        """Up to `max_records` records; 0 only keeps the membership alive.
+
+        Raises UnreachableError.
+        """
         try:
             self._pause(is_paused=max_records == 0)
             keep_joining(self._consumer)
@@ -166,14 +177,14 @@ class WorkMember:
             yield Work(at.partition, record.offset, record.value or b"", may_have_begun)
 
     def ended(self, work: Work) -> None:
-        """The work has ended; `commit` tells the group."""
+        """Mark the work as ended; `commit` tells the group."""
         taken = self._taken.get(work.partition)
         if taken is not None:
             taken.under_way.discard(work.offset)
             taken.is_changed = True
 
     def commit(self) -> None:
-        """Tell the group what has ended. UnreachableError: call it again."""
+        """Commit the work that has ended. After UnreachableError, call it again."""
         changed = {number: taken for number, taken in self._taken.items() if taken.is_changed}
         if not changed:
             return
@@ -184,14 +195,14 @@ class WorkMember:
         try:
             self._consumer.commit(offsets)
         except RebalanceInProgressError:
-            return  # with the next commit
+            return  # committed the next time
         except KafkaError as error:
             raise self._clients.unreachable(error, "did not take a commit") from error
         for taken in changed.values():
             taken.is_changed = False
 
     def _on_revoked(self, partitions: Collection[int]) -> None:
-        """Of a rebalance; kafka-python must not be kept waiting here."""
+        """Handle a rebalance. Must not block kafka-python."""
         for number in partitions:
             self._taken.pop(number, None)
             self._ends.pop(number, None)
@@ -206,14 +217,17 @@ class FollowedTopic:
     """Follows a topic as it grows. For one thread. `close` is idempotent."""
 
     def __init__(self, clients: KafkaClients, since: Mapping[Any, int]) -> None:
-        """`since`: every partition -> the offset to begin at. UnreachableError."""
+        """`since` maps every partition to the offset to begin at. Raises UnreachableError."""
         self._clients = clients
         self._positions = {KafkaPartition(at.topic, at.partition): to for at, to in since.items()}
         self._stack = contextlib.ExitStack()
         self._consumer: Any = None
 
     def poll(self, timeout_s: float) -> list[tuple[str, bytes]]:
-        """(key, value) of records that follow, each partition in order. UnreachableError."""
+        """(key, value) of the following records, each partition in order.
+
+        Raises UnreachableError.
+        """
         try:
             if self._consumer is None:
                 self._open()
@@ -237,6 +251,6 @@ class FollowedTopic:
         self._consumer = consumer
 
     def close(self) -> None:
-        """Close the connection; `poll` opens another."""
+        """Close the connection. `poll` opens a new one."""
         self._consumer = None
         self._stack.close()

@@ -1,8 +1,8 @@
-"""What is read of a topic's partitions, and reading it through a consumer that is given.
+"""Decides what to read of a topic's partitions, and reads it through a given consumer.
 
 A stream's partition is the CRC-32 of its key modulo the number of partitions that keys are assigned
-to. That number is the topic's size, or `NUM_PARTITIONS` for a topic of ours that an operator gave
-more partitions: writers go on with the number it was made with, so streams stay where they are.
+to. That number is the topic's size, or `NUM_PARTITIONS` for a topic of ours to which an operator
+added partitions: writers keep using the original number, so streams stay where they are.
 
 Imports no kafka: consumers and their partitions are kafka-python's.
 """
@@ -18,21 +18,21 @@ from schemas.catalogue import NUM_PARTITIONS, stream_kind, stream_owner
 from schemas.local_log import partition_of
 
 POLL_MS = 200
-"""A request to stop is heard as soon."""
+"""Time within which a request to stop is noticed."""
 MAX_RECORDS = 5000
 
 
 def may_have_grown(num_partitions: int) -> bool:
-    """Whether a topic of this size may be one of ours that got more partitions."""
+    """Whether a topic of this size may be one of ours to which partitions were added."""
     return num_partitions > NUM_PARTITIONS
 
 
 def assigned_partitions(num_partitions: int, keys: Mapping[int, Iterable[str]]) -> int:
     """The number of partitions that the keys of a topic of this size are assigned to.
 
-    `keys`: of the first records of each partition that has any; looked at only where
-    `may_have_grown`. Records that others put elsewhere change nothing for a topic of another size,
-    and stop no trainer: continuing such a stream is refused by itself (`split_message`).
+    `keys` are those of the first records of each nonempty partition; they matter only if
+    `may_have_grown`. For topics of another size, records that others put elsewhere change nothing
+    and stop no trainer; continuing such a stream is refused separately (`split_message`).
     """
     if not may_have_grown(num_partitions):
         return num_partitions
@@ -56,7 +56,7 @@ def _is_stream(key: str) -> bool:
 
 
 def split_message(topic: str) -> str:
-    """What to do about a topic whose streams are split."""
+    """Advice about a topic whose streams are split."""
     return (
         f"topic {topic} got more partitions, and streams of it were written to their old and to"
         " their new partition, so their order is lost. Nothing in it can be continued: train with"
@@ -67,7 +67,7 @@ def split_message(topic: str) -> str:
 def bounds(
     consumer: Any, partitions: Sequence[Any], timeout_s: float
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-    """Beginning and end of each partition, now. KafkaError."""
+    """First and end offset of each partition, now. Raises KafkaError."""
     timeout_ms = int(timeout_s * 1000)
     ends = consumer.end_offsets(list(partitions), timeout_ms=timeout_ms)
     beginnings = consumer.beginning_offsets(list(partitions), timeout_ms=timeout_ms)
@@ -82,9 +82,9 @@ def spans_to_read(
     ends: Mapping[TopicPartition, int],
     since: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, range]:
-    """Offsets to read of each partition that has any from `since` on, up to its end.
+    """Offsets to read from each partition that has records from `since` on, up to its end.
 
-    MismatchError for an offset outside of this log.
+    Raises MismatchError for an offset outside of this log.
     """
     spans: dict[TopicPartition, range] = {}
     for at, beginning in beginnings.items():
@@ -107,9 +107,9 @@ def read_spans(
     quiet_s: float,
     stop: threading.Event | None = None,
 ) -> Iterator[tuple[Any, Sequence[Any]]]:
-    """(partition, its records) within these offsets, in order; one fetch at a time is in memory.
+    """(partition, its records) within these offsets, in order, one fetch at a time.
 
-    Raises TimeoutError when nothing arrives for `quiet_s` although there is more, KafkaError, and
+    Raises TimeoutError if nothing arrives for `quiet_s` although there is more, KafkaError, and
     StopRequestedError once `stop` is set.
     """
     left = {at: span for at, span in spans.items() if span}
@@ -120,13 +120,13 @@ def read_spans(
     while left:
         if stop is not None and stop.is_set():
             raise StopRequestedError
-        # What was fetched behind the end is not even decoded.
+        # Records fetched beyond the end are not even decoded.
         most = max(span.stop - consumer.position(at) for at, span in left.items())
         polled = consumer.poll(timeout_ms=POLL_MS, max_records=min(MAX_RECORDS, most))
         for at, records in polled.items():
             span = left.get(at, range(0))
             yield at, [record for record in records if record.offset in span]
-            # Not counting the time that the caller took.
+            # Do not count the time that the caller took.
             deadline = time.monotonic() + quiet_s
         for at in list(left):
             # The last offsets may hold transaction markers, which are never returned.
@@ -139,7 +139,10 @@ def read_spans(
 
 
 def first_keys(consumer: Any, spans: Mapping[Any, range], timeout_s: float) -> dict[Any, set[str]]:
-    """Partition -> keys of its first records, of those that answer within the time. KafkaError."""
+    """Map partitions to the keys of their first records, if they answer in time.
+
+    Raises KafkaError.
+    """
     keys: dict[Any, set[str]] = {}
     left = set(spans)
     deadline = time.monotonic() + timeout_s
@@ -147,7 +150,7 @@ def first_keys(consumer: Any, spans: Mapping[Any, range], timeout_s: float) -> d
     for at, span in spans.items():
         consumer.seek(at, span.start)
     while left and time.monotonic() < deadline:
-        # Few at a time: the rest of what was fetched is not even decoded.
+        # Few at a time, so that the rest of what was fetched is not decoded.
         for at, records in consumer.poll(timeout_ms=500, max_records=200).items():
             found = keys.setdefault(at, set())
             found.update((record.key or b"").decode(errors="replace") for record in records)

@@ -1,4 +1,4 @@
-"""Appending to Kafka: an idempotent producer, whose every record is acknowledged or sent again."""
+"""Appends to Kafka with an idempotent producer; every record is acknowledged or sent again."""
 
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -21,22 +21,22 @@ from schemas.local_log import partition_of
 from schemas.wire import CONTENT_TYPE
 
 DELIVERY_TIMEOUT_S = 30.0
-"""After it, an unacknowledged record is sent again from the spool by a new producer."""
+"""A record that is not acknowledged by then is sent again from the spool by a new producer."""
 FLUSH_S = 1.0
-"""Between looks whether the topics are still there."""
+"""Interval between checks that the topics still exist."""
 LINGER_MS = 20
 BATCH_BYTES = 256 << 10
 
-# CloudEvents needs only this header in structured mode; each further one costs kafka-python a third
-# of its throughput.
+# In structured mode, CloudEvents needs only this header. Each additional one costs kafka-python a
+# third of its throughput.
 HEADERS = [("content-type", CONTENT_TYPE.encode())]
 
 
 class KafkaSender:
-    """Appends to topics that exist. For one thread; `progress` and `close` from any.
+    """Appends to existing topics. For one thread; `progress` and `close` are callable from any.
 
-    The producer connects when it is first needed, and anew after a failure: an old one may still
-    hold records that would arrive out of order.
+    The producer connects on first use, and again after a failure, because an old one may still hold
+    records that would arrive out of order.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class KafkaSender:
         max_message_bytes: Mapping[str, int],
         ids: Mapping[str, str],
     ) -> None:
-        """By topic: partitions that keys are assigned to, largest batch, Kafka's id of it."""
+        """By topic: number of partitions for keys, maximum batch size in bytes, and Kafka's id."""
         self._clients = clients
         self._num_partitions = num_partitions
         self._max_message_bytes = max_message_bytes
@@ -57,15 +57,16 @@ class KafkaSender:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """(sent, acknowledged) records of the `append` in progress."""
+        """(sent, acknowledged) records of the current `append`."""
         in_flight = self._in_flight
         return len(in_flight), sum(future.is_done for future in in_flight)
 
     def append(self, records: Sequence[Record]) -> list[Coordinates]:
-        """Send in order and wait for all acknowledgements. UnreachableError: send all again.
+        """Send in order and wait for all acknowledgements.
 
-        RecordRefusedError for the first record that is larger than its topic takes; those before it
-        are in the log, of those after it none. So records that may be refused are sent alone.
+        Raises UnreachableError, after which all must be sent again, and RecordRefusedError for the
+        first record that exceeds its topic's limit. The records before that one are in the log,
+        those after it are not; so records that may be refused are sent one by one.
         """
         sent: list[Coordinates] = []
         for is_large, numbered in groupby(enumerate(records), lambda pair: self._is_large(pair[1])):
@@ -75,7 +76,7 @@ class KafkaSender:
                     sent += self._send([record for _, record in part])
                     continue
                 except SIZE_ERRORS:
-                    pass  # The limit is lower than known: one at a time tells which record it is.
+                    pass  # The limit is lower than known: sending one by one tells the record.
             for index, record in part:
                 try:
                     sent += self._send([record])
@@ -88,7 +89,7 @@ class KafkaSender:
         return len(record.value) > largest_value(limit)
 
     def _refusal(self, record: Record) -> str:
-        """Why this record was refused, and what an operator does about it."""
+        """Why this record was refused, and what an operator can do about it."""
         size = f"a record of {len(record.value):,} bytes"
         if len(record.value) > largest_value(MAX_BATCH_BYTES):
             return (
@@ -102,7 +103,7 @@ class KafkaSender:
         return f"{size} is larger than topic {record.topic} takes; {advice}"
 
     def _send(self, records: Sequence[Record]) -> list[Coordinates]:
-        """Send as one. UnreachableError, SIZE_ERRORS."""
+        """Send all records at once. Raises UnreachableError, SIZE_ERRORS."""
         topics = {record.topic for record in records}
         futures: list[Any] = []
         self._in_flight = futures
@@ -113,7 +114,7 @@ class KafkaSender:
                 key = record.key.encode()
                 futures.append(producer.send(record.topic, record.value, key, HEADERS, number))
             self._flush(producer, topics)
-            # flush returns normally although deliveries failed: only the futures tell.
+            # flush returns normally even if deliveries failed; only the futures tell.
             delivered = [future.get(timeout=DELIVERY_TIMEOUT_S) for future in futures]
         except KafkaError as error:
             self._drop_producer()
@@ -124,7 +125,10 @@ class KafkaSender:
         return [Coordinates(done.topic, done.partition, done.offset) for done in delivered]
 
     def _flush(self, producer: Any, topics: Collection[str]) -> None:
-        """Wait until everything was sent. KafkaError; UnreachableError once a topic is gone."""
+        """Wait until everything is sent.
+
+        Raises KafkaError, and UnreachableError if a topic is gone.
+        """
         deadline = time.monotonic() + DELIVERY_TIMEOUT_S
         while True:
             try:
@@ -137,7 +141,7 @@ class KafkaSender:
                 return
 
     def _require_same_topics(self, producer: Any, topics: Collection[str]) -> None:
-        """UnreachableError when this log is no more: what was sent is lost, or in another one."""
+        """Raise UnreachableError if a topic was deleted or recreated: sent records are lost."""
         now = topic_ids(producer, topics)
         for topic in self._ids.keys() & topics:
             if now.get(topic) != self._ids[topic]:
@@ -150,7 +154,8 @@ class KafkaSender:
             message = f"the connection to Kafka at {self._clients.servers} was closed"
             raise UnreachableError(message)
         if self._producer is None:
-            # An operator may raise a topic's limit for what an older release left in a spool.
+            # An operator may raise a topic's limit for records that an older release left in a
+            # spool.
             largest = max(MAX_MESSAGE_BYTES, *self._max_message_bytes.values())
             self._producer = self._clients.producer(
                 compression_type="lz4",
@@ -169,6 +174,6 @@ class KafkaSender:
             close_producer(producer)
 
     def close(self) -> None:
-        """Release sockets and threads; an `append` in progress fails."""
+        """Release sockets and threads. An `append` in progress fails."""
         self._closed = True
         self._drop_producer()

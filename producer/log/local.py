@@ -1,6 +1,6 @@
 """The local log: the log itself on one machine, the spool in front of Kafka on many.
 
-Owns appending to the SQLite file and reading streams back. Does not know what the values mean.
+Appends to the SQLite file and reads streams back. Does not interpret the values.
 """
 
 import json
@@ -27,7 +27,7 @@ INSERT = (
 READ_CHUNK = 2000
 """Offsets per query when reading: a long-lived snapshot would keep the WAL from checkpointing."""
 
-# The + makes SQLite use the index of offsets, which gives their order.
+# The + makes SQLite use the index of offsets, which returns rows in their order.
 SCAN = """SELECT key, value FROM records
           WHERE partition_id = ?1 AND "offset" >= ?2 AND "offset" < ?3
           AND (?4 IS NULL OR +key IN (SELECT value FROM json_each(?4))) ORDER BY "offset\""""
@@ -35,10 +35,13 @@ PARTITIONS = "SELECT id, partition, next_offset FROM partitions WHERE topic = ? 
 
 
 class LocalRecords:
-    """The records of one file. Thread-safe, and waits for no writer. LogBrokenError."""
+    """The records of one file.
+
+    Thread-safe; never waits for a writer. Methods raise LogBrokenError.
+    """
 
     def __init__(self, path: Path) -> None:
-        """Opens nothing yet."""
+        """Does not open the file yet."""
         self._path = path
 
     def ends(self) -> dict[TopicPartition, int]:
@@ -50,9 +53,9 @@ class LocalRecords:
     def read_streams(
         self, topic: str, keys: Collection[str], since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:
-        """(key, value) of several streams, each in order, from `since` to the end at call.
+        """(key, value) of several streams, each in order, from `since` to the end as of the call.
 
-        One pass over the blocks that may hold any of them.
+        Makes one pass over the blocks that may contain any of them.
         """
         wanted = json.dumps(sorted(keys))
         numbers = {partition_of(key, NUM_PARTITIONS) for key in keys}
@@ -78,7 +81,7 @@ class LocalRecords:
         places: Places | None,
         keys: str | None,
     ) -> Iterator[tuple[str, bytes]]:
-        """Records of these partitions (None: all), at these places (None: everywhere)."""
+        """Records of these partitions (None for all), at these places (None for everywhere)."""
         with reading(self._path) as connection:
             offsets = {
                 partition_id: range(since.get(TopicPartition(topic, partition), 0), end)
@@ -94,7 +97,7 @@ def _scan(
     connection: sqlite3.Connection, partition_id: int, offsets: range, keys: str | None
 ) -> Iterator[tuple[str, bytes]]:
     for low in range(offsets.start, offsets.stop, READ_CHUNK):
-        # Fetch a chunk whole: a slow consumer must not keep a snapshot open.
+        # Fetch a whole chunk, because a slow consumer must not keep a snapshot open.
         yield from connection.execute(
             SCAN, (partition_id, low, min(low + READ_CHUNK, offsets.stop), keys)
         ).fetchall()
@@ -124,9 +127,9 @@ class LocalLog(LocalRecords):
     ) -> None:
         """Open or create the file, with all partitions of `topics`. Raises LogBrokenError.
 
-        `is_indexed`: keep the index of streams, and bring it up to date first; a spool needs none.
-        StopRequestedError once `stop` is set while opening waits for the write lock; appending
-        does not heed it.
+        `is_indexed` keeps the index of streams and first brings it up to date; a spool needs none.
+        Raises StopRequestedError if `stop` is set while opening waits for the write lock; appending
+        ignores `stop`.
         """
         super().__init__(path)
         self._clock_us = clock_us
@@ -153,7 +156,7 @@ class LocalLog(LocalRecords):
 
     @property
     def log_id(self) -> str:
-        """The file's identity, given at its creation."""
+        """The file's identity, assigned at its creation."""
         return self._log_id
 
     @property
@@ -162,7 +165,10 @@ class LocalLog(LocalRecords):
         return self._path
 
     def append(self, records: Sequence[Record]) -> list[Coordinates]:
-        """Append in order, in one transaction, synced on return. LogBrokenError: none is."""
+        """Append in order, in one transaction that is synced on return.
+
+        After LogBrokenError, none of the records is in the log.
+        """
         if not records:
             return []
         with self._lock:
@@ -210,7 +216,7 @@ class LocalLog(LocalRecords):
         return coordinates
 
     def _locate(self, record: Record) -> tuple[int, TopicPartition]:
-        """Partition row and partition of a record; creates an unknown topic."""
+        """The partition's row and the partition of a record; creates an unknown topic."""
         place = TopicPartition(record.topic, partition_of(record.key, NUM_PARTITIONS))
         if place not in self._places:
             self._make_topics([record.topic])
@@ -219,7 +225,8 @@ class LocalLog(LocalRecords):
     def _make_topics(self, topics: Collection[str]) -> None:
         rows = [(topic, partition) for topic in topics for partition in range(NUM_PARTITIONS)]
         if rows:
-            # One transaction: a reader that saw some partitions would never read the others.
+            # In one transaction, because a reader that saw only some partitions would never read
+            # the others.
             self._begin()
             self._connection.executemany(
                 "INSERT OR IGNORE INTO partitions (topic, partition) VALUES (?, ?)", rows
@@ -236,7 +243,7 @@ class LocalLog(LocalRecords):
         when_free(self._path, begin, self._stop_opening)
 
     def _check_file(self) -> None:
-        """OSError when the file was removed or replaced: SQLite would go on writing to it."""
+        """Raise OSError if the file was removed or replaced: SQLite would keep writing to it."""
         if self._path.stat().st_ino != self._inode:
             message = "it was replaced by another file"
             raise OSError(message)
@@ -246,11 +253,11 @@ class LocalLog(LocalRecords):
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
         except sqlite3.Error:
-            # The next to open the file undoes it; the first failure is the one to report.
+            # The next process that opens the file rolls it back; report the first failure.
             return
 
     def close(self) -> None:
-        """Close the file; `append` raises from then on."""
+        """Close the file. After that, `append` raises."""
         with self._lock:
             if self._failure is None:
                 self._failure = LogBrokenError(f"the local log {self._path} was closed")

@@ -1,7 +1,7 @@
 """Opens the local log's SQLite file, creates it, and waits for its write lock.
 
-A commit holds the lock for milliseconds, a process that is stopped inside one for as long as it is
-stopped. So a writer waits, logs the holder, and goes on when the lock is free.
+A commit holds the lock for milliseconds, but a process that is stopped during a commit holds it as
+long as it is stopped. So a writer waits, logs the holder, and continues when the lock is free.
 """
 
 import logging
@@ -33,16 +33,17 @@ logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 ATTEMPT_S = 1.0
-"""SQLite's own wait; in between, a stop request and Ctrl-C are heard."""
+"""SQLite's own wait. Between such waits, a stop request and Ctrl-C are noticed."""
 WARN_AFTER_S = 2.0
 READ_TIMEOUT_S = 60.0
 """A reader waits only while another process recovers the file after a crash."""
 CHECKPOINT_PAGES = 4000
-"""WAL pages (16 MiB) before SQLite copies them into the file: not every few commits in a burst."""
+"""WAL pages (16 MiB) before SQLite copies them into the file, so that it does not do so every few
+commits in a burst."""
 
 
 def broken(path: Path, what: str, error: BaseException) -> LogBrokenError:
-    """The error for a log that can no longer be used, with what to do."""
+    """The error for a log that can no longer be used, with advice."""
     for item in (path.parent, path):
         if item.exists() and not os.access(item, os.W_OK):
             return LogBrokenError(
@@ -56,10 +57,10 @@ def broken(path: Path, what: str, error: BaseException) -> LogBrokenError:
 
 
 def open_for_writing(path: Path, stop: threading.Event | None = None) -> sqlite3.Connection:
-    """A connection in autocommit mode; every commit is synced.
+    """Open a connection in autocommit mode; every commit is synced.
 
-    Creates folder, file and tables when absent. Waits while another process holds the write lock.
-    Raises LogBrokenError, and StopRequestedError once `stop` is set while it waits.
+    Creates folder, file and tables if missing. Waits while another process holds the write lock.
+    Raises LogBrokenError, and StopRequestedError if `stop` is set while waiting.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -82,11 +83,11 @@ def open_for_writing(path: Path, stop: threading.Event | None = None) -> sqlite3
 def when_free(
     path: Path, attempt: Callable[[], Result], stop: threading.Event | None = None
 ) -> Result:
-    """What `attempt` returns; it is repeated for as long as another process holds the lock.
+    """Repeat `attempt` as long as another process holds the lock, and return its result.
 
-    `attempt` leaves no transaction behind when SQLite reports that the database is busy. After
-    WARN_AFTER_S one warning names the holder. Raises StopRequestedError once `stop` is set while it
-    waits, and what `attempt` raises.
+    `attempt` must leave no transaction open when SQLite reports that the database is busy. After
+    WARN_AFTER_S one warning names the holder. Raises StopRequestedError if `stop` is set while
+    waiting, and whatever `attempt` raises.
     """
     began = time.monotonic()
     has_warned = False
@@ -112,9 +113,9 @@ def when_free(
 
 
 def _create_whole(path: Path) -> None:
-    """Create the file under its name with everything in it, unless another process is faster.
+    """Create the complete file under its name, unless another process is faster.
 
-    Without a lock: a process that is stopped meanwhile blocks no other.
+    Takes no lock, so that a process that is stopped meanwhile blocks no other.
     """
     making = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.new")
     try:
@@ -126,7 +127,7 @@ def _create_whole(path: Path) -> None:
         except FileExistsError:
             return
         except OSError:
-            # A file system without hard links.
+            # The file system has no hard links.
             if not path.exists():
                 making.rename(path)
         sync_folder(path.parent)
@@ -139,7 +140,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _format(connection: sqlite3.Connection) -> int | None:
-    """The file's format, after creating what an empty file lacks."""
+    """The file's format version, after creating what an empty file lacks."""
     execute, tables = connection.execute, "SELECT 1 FROM sqlite_master"
     execute("PRAGMA journal_mode = WAL")
     execute("PRAGMA synchronous = FULL")
@@ -159,10 +160,10 @@ def _format(connection: sqlite3.Connection) -> int | None:
 
 @contextmanager
 def reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """A separate connection; short statements on it never block the writer.
+    """Yield a separate connection; short statements on it never block the writer.
 
-    Raises LogBrokenError, also at the end: what was read of a file that cannot be locked is not to
-    be used when another process has written to it meanwhile.
+    Raises LogBrokenError, also at the end: what was read from a file that cannot be locked must not
+    be used if another process has written to it meanwhile.
     """
     log: ReadableLog | None = None
     try:

@@ -1,6 +1,6 @@
-"""Keeps the index of the local log: makes it, catches up, adds what is appended.
+"""Maintains the index of the local log: creates it, catches up, and adds appended records.
 
-The layout and its rules: `schemas.local_index`.
+`schemas.local_index` describes the layout and its rules.
 """
 
 import logging
@@ -22,30 +22,32 @@ from schemas.local_index import (
 logger = logging.getLogger(__name__)
 
 STEP_RECORDS = 2_000
-"""Indexed in one transaction, some 20 ms: other processes' commits hardly wait."""
+"""Records indexed per transaction, which takes about 20 ms, so that other processes' commits hardly
+wait."""
 REPORT_AFTER_S, REPORT_EVERY_S = 1.0, 5.0
 REMEMBERED = 100_000
-"""Streams whose last entry is remembered, about 20 MB; an entry made again is ignored."""
+"""Number of streams whose last entry is remembered, about 20 MB. A repeated entry is ignored."""
 
 ADD_STREAM = "INSERT OR IGNORE INTO stream_blocks VALUES (?, ?, ?)"
 ADD_TRAINING = "INSERT OR IGNORE INTO training_blocks VALUES (?, ?, ?)"
 Row = tuple[int, int, int, int, str, bytes]
-"""Position, partition's id, offset, append time, key and value."""
+"""Position, partition id, offset, append time, key and value."""
 ADVANCE = "UPDATE head SET indexed_to = ? WHERE indexed_to = ?"
 
 
 class LocalIndex:
-    """Adds entries for what one connection appends. Not thread-safe.
+    """Adds index entries for what one connection appends. Not thread-safe.
 
-    After a transaction that was rolled back, use another one: it remembers entries as added.
+    After a transaction that was rolled back, create a new one, because this one remembers its
+    entries as added.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._known: dict[str, tuple[int, str, int]] = {}
-        """Stream -> block of its last record, its training, the partition's id."""
+        """Maps a stream to its last record's block, its training and its partition id."""
         self._known_blocks: dict[tuple[str, int], int] = {}
-        """(Training, partition's id) -> block of its last entry."""
+        """Maps (training, partition id) to the block of its last entry."""
 
     def open(
         self,
@@ -53,16 +55,16 @@ class LocalIndex:
         begin: Callable[[], object],
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Make the index where there is none, and catch up with what older versions appended.
+        """Create the index if it is missing, and index what older versions appended.
 
-        In short transactions of its own: killed in between, the next to open goes on from there,
-        and two processes share the work. `begin` begins one of them; it may wait for the file's
-        write lock. Logs progress when it takes more than a second.
+        Works in short transactions of its own: if killed in between, the next process continues
+        from there, and two processes share the work. `begin` begins one of them and may wait for
+        the file's write lock. Logs progress if it takes more than a second.
         """
         execute = self._connection.execute
         if not execute(IS_INDEXED).fetchone():
             begin()
-            # Another process may have been first.
+            # Another process may have been faster.
             if not execute(IS_INDEXED).fetchone():
                 for statement in INDEX_DDL:
                     execute(statement)
@@ -90,9 +92,9 @@ class LocalIndex:
             logger.info("indexed the local log in %.0f s", clock_s() - began_s)
 
     def catch_up(self, begin: int, end: int) -> int:
-        """Index some records from position `begin` on; the position below which all are indexed.
+        """Index some records from position `begin` on, inside the caller's transaction.
 
-        Inside the caller's transaction. `end`: the log's next position.
+        `end` is the log's next position. Returns the position below which all records are indexed.
         """
         rows = self._connection.execute(
             'SELECT position, partition_id, "offset", key, value FROM records WHERE position >= ?'
@@ -108,20 +110,20 @@ class LocalIndex:
             trainings.update(entries.trainings)
             begin, num_read = position + 1, num_read + 1
         self._insert(sorted(streams), sorted(trainings))
-        # Fewer than asked for: nothing is left; positions in between were pruned.
+        # Fewer than the limit: nothing is left, and positions in between were pruned.
         return begin if num_read == STEP_RECORDS else end
 
     def extend(self, rows: Sequence[Row], records: Sequence[Record]) -> None:
-        """Index records that the caller inserts as `rows`, in its transaction.
+        """Index records that the caller inserts as `rows`, in the caller's transaction.
 
-        While the index is behind, it catches up a step instead.
+        While the index is behind, catches up one step instead.
         """
         position = rows[0][0]
         end = position + len(rows)
         if self._connection.execute(ADVANCE, (end, position)).rowcount:
             self._add(rows, records)
             return
-        # A version without the index, or a process that keeps none, appended since.
+        # A version without the index, or a process that keeps none, has appended in between.
         begin, _ = self._connection.execute(BOUNDS).fetchone()
         self._connection.execute("UPDATE head SET indexed_to = ?", (self.catch_up(begin, end),))
 

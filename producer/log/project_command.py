@@ -1,6 +1,6 @@
-"""Asks the command `cua-project`: a trainer knows no database, and what the tables say helps it.
+"""Runs the command `cua-project` for a trainer, which knows no database but can use its answers.
 
-It runs as a process of its own, within a time limit, and ends with its caller.
+The command runs as a separate process within a time limit and ends with its caller.
 """
 
 import os
@@ -18,7 +18,7 @@ POLL_S = 0.1
 
 
 class NoAnswerError(Exception):
-    """The command did not answer; the text is the reason."""
+    """The command did not answer; the message is the reason."""
 
 
 def ask_project(
@@ -27,16 +27,16 @@ def ask_project(
     stop: threading.Event | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> str:
-    """The output of `cua-project` with these arguments; `environ` is added to this process's own.
+    """The output of `cua-project` with these arguments. `environ` extends this process's own.
 
-    NoAnswerError when it fails, with its last line on stderr, when it is not installed, or after
-    `limit_s`; StopRequestedError once `stop` is set.
+    Raises NoAnswerError if it fails (with its last line on stderr), is not installed or exceeds
+    `limit_s`, and StopRequestedError once `stop` is set.
     """
     if find_spec("sqlalchemy") is None or find_spec("psycopg2") is None:
         command = install_command("project", "database")
         message = f"cua-project is not installed here; run {command}"
         raise NoAnswerError(message)
-    # A session of its own: Ctrl-C reaches this process alone.
+    # In a new session, Ctrl-C reaches this process alone.
     with subprocess.Popen(
         [sys.executable, "-P", "-m", "consumers", "-q", *words],
         stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""Sends what processes that have ended left in a home's spool. Starts no training."""
+"""Sends what ended processes left in a home's spool. Starts no training."""
 
 import threading
 from collections.abc import Callable
@@ -12,20 +12,21 @@ from producer.log.spool import KEEP, Spool
 from schemas.installation import Installation
 
 PATIENCE_S = 10.0
-"""Kafka acknowledges in milliseconds; without any progress for so long it is away."""
+"""Kafka acknowledges in milliseconds; after this long without progress it is unreachable."""
 POLL_S = 1.0
 
 
 class Shipped(NamedTuple):
-    """Records of the spool."""
+    """Numbers of the spool's records."""
 
     shipped: int
     left: int
-    """Records of streams with one that is larger than its topic takes, or appended meanwhile."""
+    """Records appended meanwhile, and those of streams with a record that exceeds its topic's
+    limit."""
 
 
 def check_ships(installation: Installation) -> None:
-    """UsageError for a home that sends nothing anywhere."""
+    """Raise UsageError for a home that ships nothing."""
     if installation.kafka_bootstrap_servers is None and local_folder(installation.blobs_url):
         message = (
             f"the log of {installation.home} is local, nothing is sent from it; set"
@@ -35,15 +36,16 @@ def check_ships(installation: Installation) -> None:
 
 
 def ship_spool(installation: Installation, stop: threading.Event) -> Shipped:
-    """Send what the spool has now, then delete what was acknowledged long ago. Blocks.
+    """Send everything now in the spool, then delete what was acknowledged long ago. Blocks.
 
-    A home without a spool is left as it is. UsageError as `check_ships`; UnreachableError when
-    Kafka is away or acknowledges nothing for PATIENCE_S; StopRequestedError once `stop` is set.
+    A home without a spool is left unchanged. Raises UsageError as `check_ships` does,
+    UnreachableError if Kafka is unreachable or acknowledges nothing for PATIENCE_S, and
+    StopRequestedError once `stop` is set.
     """
     check_ships(installation)
     if not installation.local_log_path.exists():
         return Shipped(0, 0)
-    # Before the log is opened: that starts sending.
+    # Count before opening the log, because opening it starts sending.
     with closing(Spool(installation.local_log_path, stop)) as spool:
         waiting = {target: spool.num_unshipped(target) for target in spool.targets()}
         num_records = spool.num_unshipped("")
@@ -70,7 +72,7 @@ def ship_spool(installation: Installation, stop: threading.Event) -> Shipped:
 def keep_shipping(
     installation: Installation, stop: threading.Event, is_wanted: Callable[[], bool]
 ) -> None:
-    """Send whatever processes of the home leave, until `stop` or until it is not wanted."""
+    """Keep sending what the home's processes leave, until `stop` is set or not `is_wanted()`."""
     check_ships(installation)
     while not installation.local_log_path.exists():
         if stop.wait(POLL_S) or not is_wanted():

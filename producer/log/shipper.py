@@ -1,7 +1,6 @@
-"""Ships the local log's records to another log, in order, one shipper per home at a time.
+"""Ships the local log's records to another log in order; one shipper per home at a time.
 
-Owns the thread, retries and the warnings about them. Knows no Kafka: `connect` gives it
-the target.
+Runs the thread, the retries and their warnings. Knows no Kafka: `connect` provides the target.
 """
 
 import logging
@@ -25,16 +24,16 @@ READ_BYTES = 4 << 20
 READ_RECORDS = 5000
 """Limits of one request, so that memory stays bounded after an outage of any length."""
 HELD_RECORDS = 100
-"""Of a held stream that are tried at once."""
+"""Number of a held stream's records that are tried at once."""
 IDLE_S = 0.05
-"""Between polls for records of other processes; our own are announced."""
+"""Interval between polls for records of other processes; this process announces its own."""
 LOCK_S = 0.2
-"""Between attempts to become the shipper."""
+"""Interval between attempts to become the shipper."""
 FIRST_RETRY_S, LAST_RETRY_S = 0.2, 3.0
 TIDY_EVERY_S = 600.0
-"""Between prunings, and attempts to send what the target refused."""
+"""Interval between prunings, and between attempts to send what the target refused."""
 GATHER_RECORDS, GATHER_S = 500, 0.02
-"""After a smaller read it pauses that long: at 1,000 events/s one request replaces ten."""
+"""After a smaller read, pause this long: at 1,000 events/s, one request replaces ten."""
 
 Target = LogWriter | NoLog
 
@@ -42,12 +41,12 @@ Target = LogWriter | NoLog
 class Shipper:
     """A thread that ships while it holds the lease. Thread-safe.
 
-    An unreachable target is retried for ever, in order, from the first unacknowledged record; one
-    warning when the outage begins and one when it ends. At least once: a record may reach the
-    target twice, but never before its predecessor in the stream. A local log that can no longer be
-    read ends the thread; `problem` is then the reason. `stop` is idempotent; the rest stays in the
-    file for the next process. A stream whose next record the target refuses stays there too, from
-    that record on, with a warning; the others go on.
+    An unreachable target is retried forever, in order, from the first unacknowledged record, with
+    one warning when the outage begins and one when it ends. Delivery is at least once: a record may
+    reach the target twice, but never before its predecessor in the stream. If the local log can no
+    longer be read, the thread ends, and `problem` holds the reason. `stop` is idempotent; what is
+    left stays in the file for the next process. If the target refuses a record, its stream stays in
+    the file from that record on, with a warning, and the other streams continue.
     """
 
     def __init__(
@@ -60,15 +59,16 @@ class Shipper:
     ) -> None:
         """Start shipping the local log at `path`.
 
-        `before`: called with records about to be shipped, to upload their blobs; may raise
-        UnreachableError. `keep`: how long shipped records stay in the file; None: for ever.
+        `before` is called with records about to be shipped, to upload their blobs; it may raise
+        UnreachableError. `keep` is how long shipped records stay in the file; None keeps them
+        forever.
         """
         self._path = path
         self._connect = connect
         self._before = before
         self._keep = keep
         self._warned: set[tuple[str, int]] = set()
-        """(Key, position) of records whose refusal was logged."""
+        """(key, position) of records whose refusal was logged."""
         self._lease = ShipperLease(path.parent)
         self._news = threading.Event()
         self._stopping = threading.Event()
@@ -76,7 +76,7 @@ class Shipper:
         self.target_id: str | None = None
         """Id of the target; None before the first contact."""
         self.problem: CuaTrainError | None = None
-        """Why nothing is shipped now; None when all is well, or another process ships."""
+        """Why nothing is being shipped; None if all is well or another process ships."""
         self._retry_s = FIRST_RETRY_S
         self._thread = threading.Thread(target=self._run, name="cua-shipper", daemon=True)
         self._thread.start()
@@ -91,13 +91,13 @@ class Shipper:
         self._news.set()
 
     def stop(self, timeout_s: float) -> bool:
-        """Stop after the current request; whether the thread has ended."""
+        """Stop after the current request. Returns whether the thread has ended."""
         self._stopping.set()
         self._news.set()
         self._thread.join(timeout_s)
         target = self._target
         if self._thread.is_alive() and target is not None:
-            # It is waiting for acknowledgements.
+            # The thread is waiting for acknowledgements.
             target.close()
             self._thread.join(timeout_s)
         return not self._thread.is_alive()
@@ -113,7 +113,7 @@ class Shipper:
                     self._ship()
                     self._drop_target()
                 except LogBrokenError as error:
-                    # The emitter finds out by its own commits.
+                    # The emitter notices the problem by its own commits.
                     self._report(error)
                     break
                 except StopRequestedError:
@@ -121,7 +121,7 @@ class Shipper:
                 except Exception as error:  # noqa: BLE001  # the thread's boundary
                     self._report(error if isinstance(error, CuaTrainError) else _unexpected(error))
                     self._drop_target()
-                    # Not cut short by notify(), which comes a hundred times a second.
+                    # Not interrupted by notify(), which comes a hundred times a second.
                     self._stopping.wait(self._retry_s)
                     self._retry_s = min(self._retry_s * 2, LAST_RETRY_S)
         finally:
@@ -129,15 +129,16 @@ class Shipper:
             self._lease.release()
 
     def _ship(self) -> None:
-        """Ship until stopped or replaced. UnreachableError."""
+        """Ship until stopped or replaced. Raises UnreachableError."""
         target = self._target = self._connect()
         self.target_id = target.log_id
         with closing(Spool(self._path, self._stopping)) as spool:
             position = spool.cursor(target.log_id)
-            # Perhaps the topic takes larger records now.
+            # The topic may accept larger records by now.
             self._send_held(spool, target, position)
             tidied_at = float("-inf")
-            # Stopped for a while, it may have been replaced: then it sends nothing more.
+            # While this process was stopped, another may have replaced it; then it must send
+            # nothing more.
             while not self._stopping.is_set() and self._lease.is_ours():
                 self._news.clear()
                 held = spool.held(target.log_id)
@@ -159,7 +160,7 @@ class Shipper:
                     self._stopping.wait(GATHER_S)
 
     def _send(self, spool: Spool, target: Target, spooled: SpooledRecords) -> SpooledRecords:
-        """Send these records; those that were sent before one that the target refuses."""
+        """Send records. Returns those sent, which end before the first that the target refuses."""
         self._before(spooled.records)
         try:
             target.append(spooled.records)
@@ -171,7 +172,7 @@ class Shipper:
         return spooled
 
     def _send_held(self, spool: Spool, target: Target, end: int) -> None:
-        """Send held streams up to the cursor `end`, as far as the target takes them now."""
+        """Send held streams up to the cursor `end`, as far as the target accepts them now."""
         for key, position in spool.held(target.log_id).items():
             held = spool.read_held(key, position, end)
             while chunk := list(islice(held, HELD_RECORDS)):
@@ -203,7 +204,7 @@ class Shipper:
     def _report(self, error: CuaTrainError) -> None:
         is_new = self.problem is None
         self.problem = error
-        # `stop` closes the target under a request in flight.
+        # `stop` closes the target during a request.
         if is_new and not self._stopping.is_set():
             is_broken = isinstance(error, LogBrokenError)
             kept = "" if is_broken else " Events are kept on this disk and sent when it is back."

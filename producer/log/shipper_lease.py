@@ -1,12 +1,13 @@
-"""Who ships the local log's records: one process of a home at a time, also when one is stopped.
+"""Who ships the local log's records: one process of a home at a time, even if one is stopped.
 
     <home>/log/shipper.lock    locked by the shipper while it lives: the next one starts at once
     <home>/log/shipper.lease   who ships, with a count that it raises every second
 
-A shipper that is stopped (Ctrl-Z) keeps the lock but raises no count, so a process that waits takes
-the lease after STALE_S. The stopped one notices before its next request. For a moment two may ship,
-which is harmless: each sends the records from an acknowledged position on, in order, so the target
-gets duplicates but never a record before its predecessor, and the cursor never moves back.
+A shipper that is stopped (Ctrl-Z) keeps the lock but no longer raises the count, so a waiting
+process takes the lease after STALE_S. The stopped one notices before its next request. For a moment
+two may ship, which is harmless: each sends records from an acknowledged position on, in order, so
+the target gets duplicates but never a record before its predecessor, and the cursor never moves
+back.
 """
 
 import contextlib
@@ -30,18 +31,19 @@ logger = logging.getLogger(__name__)
 
 BEAT_S = 1.0
 STALE_S = 8.0
-"""Without a beat for so long its holder is stopped; a busy machine delays a thread by less."""
+"""A holder that does not raise the count for this long is stopped; a busy machine delays a thread
+by less."""
 
 
 class _Lease(NamedTuple):
-    """The content of the file."""
+    """The content of the lease file."""
 
     holder: str
-    """Drawn at random by the holder."""
+    """Random id that the holder drew."""
     pid: int
     host: str
     is_locked: bool
-    """Whether the holder has the lock too; a free lock then means that the holder is dead."""
+    """Whether the holder also has the lock; if so, a free lock means that the holder is dead."""
     beat: int
 
 
@@ -51,8 +53,9 @@ _FILE = TypeAdapter(_Lease)
 class ShipperLease:
     """The right to ship. `acquire`, `is_ours` and `release` are for one thread.
 
-    Waits for no other process. After `acquire` a thread beats until `release` (idempotent) or until
-    another process has taken the lease. OSError when the files cannot be written.
+    Never waits for another process. After `acquire`, a thread raises the count until `release`
+    (idempotent) or until another process takes the lease. Raises OSError if the files cannot be
+    written.
     """
 
     def __init__(self, folder: Path, *, beat_s: float = BEAT_S, stale_s: float = STALE_S) -> None:
@@ -66,7 +69,7 @@ class ShipperLease:
         self._thread: threading.Thread | None = None
 
     def acquire(self) -> bool:
-        """Take the lease if its holder is gone, dead or stopped; whether it is ours now."""
+        """Take the lease if its holder is gone, dead or stopped. Returns whether it is ours now."""
         if self.is_ours():
             return True
         self._end_beat()
@@ -99,7 +102,7 @@ class ShipperLease:
         return lease is not None and lease.holder == self._holder
 
     def release(self) -> None:
-        """Let the next process ship at once."""
+        """Release the lease, so that the next process can ship at once."""
         self._end_beat()
         if self._holder and self.is_ours():
             self._path.unlink(missing_ok=True)
@@ -107,7 +110,7 @@ class ShipperLease:
         self._lock.release(force=True)
 
     def _end_beat(self) -> None:
-        """End the beating thread."""
+        """End the thread that raises the count."""
         thread, self._thread = self._thread, None
         if thread is not None:
             self._over.set()
@@ -120,12 +123,12 @@ class ShipperLease:
             if lease is None or lease.holder != holder:
                 return
             beat += 1
-            # On a full disk no other process can take it either.
+            # If the disk is full, no other process can take the lease either.
             with contextlib.suppress(OSError):
                 self._write(beat, is_locked=self._try_lock())
 
     def _try_lock(self) -> bool:
-        """Whether we have the lock, now or already."""
+        """Whether we have the lock, newly taken or already held."""
         if self._lock.is_locked:
             return True
         try:
@@ -135,7 +138,7 @@ class ShipperLease:
         return True
 
     def _read(self) -> _Lease | None:
-        """The lease; None without a file or with one that is no lease."""
+        """The lease; None if the file is missing or invalid."""
         try:
             return _FILE.validate_json(self._path.read_bytes())
         except (OSError, ValidationError):

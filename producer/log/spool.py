@@ -1,8 +1,8 @@
 """The local log as a spool: which of its records another log has, and which are left to ship.
 
-A cursor per target log is the next position to ship; it moves only after the target's
-acknowledgement. A stream whose next record the target refuses is held: the cursor passes it, its
-records stay. Knows no Kafka and starts no thread.
+A cursor per target log holds the next position to ship. It moves only after the target's
+acknowledgement. A stream whose next record the target refuses is held: the cursor passes it, and
+its records stay. Knows no Kafka and starts no thread.
 """
 
 import sqlite3
@@ -20,12 +20,14 @@ from producer.log.writer import Coordinates, Record
 from schemas.local_log import HELD_DDL, to_microseconds
 
 PRUNE_ROWS = 2000
-"""Deleted in one transaction, a few milliseconds: the emitter's commits hardly wait."""
+"""Records deleted per transaction, which takes a few milliseconds, so that the emitter's commits
+hardly wait."""
 PAUSE_S = 0.01
 KEEP = timedelta(days=7)
-"""For how long shipped records stay in the file."""
+"""How long shipped records stay in the file."""
 REWRITE_BYTES = 64 << 20
-"""Largest content that is rewritten to shrink the file: half a second, in which commits wait."""
+"""Maximum content that is rewritten to shrink the file, which takes half a second, during which
+commits wait."""
 
 
 class SpooledRecords(NamedTuple):
@@ -33,24 +35,24 @@ class SpooledRecords(NamedTuple):
 
     records: list[Record]
     positions: list[int]
-    """Of each."""
+    """Position of each record."""
     next_position: int
-    """Position after them."""
+    """Position after the records."""
 
 
 class Spool:
-    """A connection to a local log, for reading what is to be shipped and moving cursors.
+    """A connection to a local log, for reading what is to be shipped and for moving cursors.
 
-    For one thread at a time. Every method raises LogBrokenError when the file cannot be used.
-    `close` is idempotent.
+    For one thread at a time. Every method raises LogBrokenError if the file cannot be used. `close`
+    is idempotent.
     """
 
     def __init__(self, path: Path, stop: threading.Event | None = None) -> None:
-        """`stop`: once it is set, a wait for the file's write lock ends in StopRequestedError."""
+        """Once `stop` is set, waiting for the file's write lock raises StopRequestedError."""
         self._path = path
         self._stop = stop
         self._connection = open_for_writing(path, stop)
-        # No sync: a cursor lost in a power cut means records shipped twice, which readers detect.
+        # No sync: losing a cursor in a power cut only ships records twice, which readers detect.
         self._connection.execute("PRAGMA synchronous = NORMAL")
 
     def end(self) -> int:
@@ -62,20 +64,20 @@ class Spool:
         return self._number("SELECT max(next_position) FROM cursors WHERE target = ?", target) or 1
 
     def targets(self) -> list[str]:
-        """Every log that records were shipped to; first the one that has most of them."""
+        """Every log that records were shipped to, the one with most records first."""
         found = self._all("SELECT target FROM cursors ORDER BY next_position DESC")
         return [str(target) for (target,) in found]
 
     def num_unshipped(self, target: str) -> int:
-        """Records that `target` does not have yet, those of held streams included."""
+        """Number of records that `target` does not have yet, including those of held streams."""
         return self.end() - self.cursor(target) + self.num_held(target)
 
     def read(
         self, position: int, max_bytes: int, max_records: int, held: Mapping[str, int]
     ) -> SpooledRecords:
-        """Records from `position` on, within the limits but at least one if there is any.
+        """Records from `position` on, within the limits, but at least one if there is any.
 
-        `held`: as `held()`; what it holds back is left out.
+        `held` is the result of `held()`; records that it holds back are left out.
         """
         records: list[Record] = []
         positions: list[int] = []
@@ -93,15 +95,15 @@ class Spool:
         return SpooledRecords(records, positions, position)
 
     def held(self, target: str) -> dict[str, int]:
-        """Key -> position of the first record of each stream that this target refuses."""
+        """Map the key of each stream that this target refuses to its first held position."""
         if not self._has_held():
             return {}
         return dict(self._all("SELECT key, position FROM held WHERE target = ?", target))
 
     def read_held(self, key: str, position: int, end: int) -> Iterator[tuple[int, Record]]:
-        """(position, record) of one stream's records from `position` to before `end`."""
+        """(position, record) of one stream's records from `position` up to but excluding `end`."""
         while True:
-            # One at a time, so that sending keeps no snapshot open.
+            # Read one at a time, so that no snapshot stays open while sending.
             with closing(self._rows(position, end, 1, key)) as rows:
                 found = next(rows, None)
             if found is None:
@@ -110,8 +112,8 @@ class Spool:
             position = found[0] + 1
 
     def hold(self, target: str, key: str, position: int) -> None:
-        """Ship nothing of this stream from this position on."""
-        # Not before it is needed: counting waits for no write lock.
+        """Stop shipping this stream from this position on."""
+        # Create the table only when needed, because counting must not wait for the write lock.
         self._change(HELD_DDL)
         self._change("INSERT OR REPLACE INTO held VALUES (?, ?, ?)", target, key, position)
 
@@ -119,11 +121,11 @@ class Spool:
         return bool(self._number("SELECT count(*) FROM sqlite_master WHERE name = 'held'"))
 
     def release(self, target: str, key: str) -> None:
-        """The target has everything of this stream up to the cursor."""
+        """Resume the stream: the target has all its records up to the cursor."""
         self._change("DELETE FROM held WHERE target = ? AND key = ?", target, key)
 
     def num_held(self, target: str) -> int:
-        """Records before the cursor that were not shipped because their stream is held."""
+        """Number of records before the cursor that were not shipped, their stream being held."""
         if not self.held(target):
             return 0
         return self._number(
@@ -134,7 +136,7 @@ class Spool:
         )
 
     def coordinates(self, position: int) -> Coordinates:
-        """Where a record is in the local log."""
+        """The topic, partition and offset of a record in the local log."""
         (found,) = self._all(
             'SELECT topic, partition, "offset" FROM records JOIN partitions ON partitions.id ='
             " partition_id WHERE position = ?",
@@ -145,7 +147,7 @@ class Spool:
     def _rows(
         self, position: int, end: int | None, limit: int, key: str | None
     ) -> Generator[tuple[int, Record], None, None]:
-        """Close it: a snapshot that stays open keeps the file's WAL from shrinking."""
+        """Close the generator after use: an open snapshot keeps the file's WAL from shrinking."""
         statement = (
             "SELECT records.position, topic, key, value FROM records JOIN partitions ON"
             " partitions.id = partition_id WHERE position >= ?1 AND (?2 IS NULL OR position < ?2)"
@@ -171,7 +173,7 @@ class Spool:
         )
 
     def tidy(self, target: str, older_than: timedelta) -> None:
-        """Delete shipped records older than that and give their room back, until `stop` is set."""
+        """Delete shipped records that are too old and return their space, until `stop` is set."""
         while self._is_wanted() and self.prune(target, older_than, datetime.now(UTC)) == PRUNE_ROWS:
             time.sleep(PAUSE_S)
         if self._is_wanted():
@@ -181,9 +183,9 @@ class Spool:
         return self._stop is None or not self._stop.is_set()
 
     def prune(self, target: str, older_than: timedelta, now: datetime) -> int:
-        """Delete shipped records older than that, oldest first; returns how many.
+        """Delete shipped records that are too old, oldest first. Returns how many.
 
-        Call again while that is PRUNE_ROWS.
+        Call again while the result is PRUNE_ROWS.
         """
         kept = (
             " AND NOT EXISTS (SELECT 1 FROM held WHERE held.key = records.key AND held.position <="
@@ -198,13 +200,13 @@ class Spool:
         )
 
     def shrink(self) -> None:
-        """Give the room of deleted records back to the disk, once most of the file is free."""
+        """Return the space of deleted records to the disk, once most of the file is free."""
         page_size = self._number("PRAGMA page_size")
         num_free = self._number("PRAGMA freelist_count")
         num_used = self._number("PRAGMA page_count") - num_free
         if num_free > num_used and num_used * page_size <= REWRITE_BYTES:
             self._change("VACUUM")
-            # It cuts the file. Where a reader is in its way, a later one does.
+            # This truncates the file. If a reader is in the way, a later call does it.
             self._number("PRAGMA wal_checkpoint(PASSIVE)")
 
     def close(self) -> None:

@@ -31,26 +31,26 @@ from schemas.wire import (
 
 @dataclass(slots=True)
 class StreamHistory:
-    """The records of one stream that count, in order; not duplicates and fenced ones."""
+    """The records of one stream that count, in order, without duplicates and fenced records."""
 
     subject: str
     position: StreamPosition = field(default_factory=StreamPosition)
     statuses: dict[tuple[str, UUID], str] = field(default_factory=dict)
-    """(table, id) -> status."""
+    """Maps (table, id) to the entity's status."""
     events: list[Event] = field(default_factory=list)
     waiting: WaitingRecords[Envelope] = field(default_factory=WaitingRecords)
-    """Records beyond a gap."""
+    """Records after a gap."""
     drops: Drops = field(default_factory=Drops, compare=False)
-    """What operators gave up: the tables leave it out, and so does this."""
+    """Records that operators gave up. The tables leave them out, and so does this history."""
     is_abandoned: bool = False
-    """An operator gave up the rest of the stream: nothing appended to it counts."""
+    """Whether an operator gave up the rest of the stream, so that nothing appended to it counts."""
     is_position_only: bool = False
-    """Read for its position alone: payloads are not parsed, and a record that is no event of the
-    stream moves no position."""
+    """Whether only the position is read. Payloads are then not parsed, and a record that is not an
+    event of the stream does not move the position."""
     _waiting_values: dict[tuple[int, int, str], bytes] = field(default_factory=dict, compare=False)
 
     def copy(self) -> "StreamHistory":
-        """One that reads on without changing this one; the events are shared."""
+        """A copy that reads on without changing the original. The events are shared."""
         return replace(
             self,
             position=deepcopy(self.position),
@@ -66,13 +66,14 @@ class StreamHistory:
 
     @property
     def exists(self) -> bool:
-        """Whether the log has any record of it that counts."""
+        """Whether the log has any record of the stream that counts."""
         return self.position.epoch > 0
 
     def read_value(self, value: bytes) -> None:
-        """As `read`, of any record with the stream's key.
+        """Read any record with the stream's key, as `read` does.
 
-        UnreadableError for one that is no event of the stream, unless it was given up.
+        Raises UnreadableError for a record that is not an event of the stream, unless it was given
+        up.
         """
         try:
             envelope = read_envelope(value)
@@ -87,7 +88,7 @@ class StreamHistory:
         self.read(envelope, value)
 
     def read(self, envelope: Envelope, value: bytes = b"") -> None:
-        """Take the stream's next record in log order; `value`: its bytes.
+        """Read the stream's next record in log order; `value` holds its bytes.
 
         Raises InvalidPayloadError, UnknownSchemaError.
         """
@@ -106,7 +107,10 @@ class StreamHistory:
             self._apply(envelope)
 
     def _is_in_given_up_gap(self, value: bytes) -> bool:
-        """Whether an operator gave up what follows, up to another record; the tables leave it."""
+        """Whether the record is in a gap that an operator gave up and that ends at another record.
+
+        The tables leave it out too.
+        """
         values = self.drops.after_gap(self.subject, self.position.point)
         return bool(values) and value_hash(value) not in values
 
@@ -135,7 +139,7 @@ class StreamHistory:
         return scope is not None
 
     def _after_given_up_gap(self) -> Envelope | None:
-        """The waiting record whose gap an operator gave up; the position skips the gap."""
+        """The waiting record after a gap that an operator gave up; the position skips the gap."""
         values = self.drops.after_gap(self.subject, self.position.point)
         if values:
             for number, envelope in self.waiting.numbered():
@@ -169,9 +173,9 @@ def read_streams_into(
 ) -> None:
     """Read these streams on from `since`, in one pass over each topic.
 
-    `since`: offsets at or before the first record not read yet; a missing partition means 0.
-    Records read before are duplicates. Raises MismatchError when a record cannot be read: this code
-    cannot continue that stream.
+    `since` holds offsets at or before the first unread record; a missing partition means 0. Records
+    that were read before are skipped as duplicates. Raises MismatchError for a record that this
+    code cannot read, so that it cannot continue the stream.
     """
     for topic in sorted({topic_of(subject, topic_prefix) for subject in histories}):
         keys = [subject for subject in histories if topic_of(subject, topic_prefix) == topic]
@@ -190,7 +194,7 @@ def read_streams_into(
 
 
 def known_drops(installation: Installation) -> Drops:
-    """What operators gave up (`cua-project parked drop`) in this home. MismatchError."""
+    """What operators gave up in this home with `cua-project parked drop`. Raises MismatchError."""
     path = installation.operator_drops_path
     try:
         return read_operator_drops(path)
@@ -218,11 +222,11 @@ def read_histories(
 def read_back(
     installation: Installation, subjects: Collection[str], *, timeout_s: float
 ) -> dict[str, StreamHistory]:
-    """Several streams as others see them now; an empty history for one without records.
+    """Several streams as others see them now; an empty history for a stream without records.
 
-    Of a home that has a log, for commands that write nothing: makes no file, sends nothing, and
-    waits for no writer, so it works in a home that may only be read. Raises UnreachableError after
-    `timeout_s`, LogBrokenError and MismatchError.
+    For commands that write nothing, in a home that has a log. Creates no file, sends nothing and
+    waits for no writer, so it works in a read-only home. Raises UnreachableError after `timeout_s`,
+    LogBrokenError and MismatchError.
     """
     if installation.kafka_bootstrap_servers is None:
         records = LocalRecords(installation.local_log_path)
@@ -234,9 +238,9 @@ def read_back(
 def evaluation_streams(
     installation: Installation, training_id: UUID, *, timeout_s: float
 ) -> list[str]:
-    """Subjects of the evaluations whose events name the training. Raises as `read_back`.
+    """Subjects of the evaluations whose events name the training. Raises as `read_back` does.
 
-    Kafka has no index: there the whole topic is read.
+    Kafka has no index, so there the whole topic is read.
     """
     if installation.kafka_bootstrap_servers is None:
         topic = installation.topic_prefix + "training"

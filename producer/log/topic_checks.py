@@ -1,4 +1,4 @@
-"""An operator's topics that lose records or take less than ours: said or refused at the start."""
+"""Warns at the start about topics that lose or limit records, and refuses compacted topics."""
 
 import logging
 from collections.abc import Mapping
@@ -15,18 +15,18 @@ from schemas.kafka_log import (
 logger = logging.getLogger(__name__)
 
 Settings = Mapping[str, Mapping[str, str]]
-"""Topic -> its settings, the broker's defaults included."""
+"""Maps a topic to its settings, including the broker's defaults."""
 
 
 class TopicWarnings:
-    """Warns of a topic's settings once, and again when they change. Not thread-safe."""
+    """Warns about a topic's settings once, and again if they change. Not thread-safe."""
 
     def __init__(self, servers: str | None) -> None:
         self._servers = servers or ""
         self._said: dict[tuple[str, str], object] = {}
 
     def of_deletion(self, settings: Settings) -> None:
-        """Of topics that delete their oldest records."""
+        """Warn about topics that delete their oldest records."""
         for topic, values in settings.items():
             limits = limits_of_age(values)
             if self._is_news((topic, "deletion"), limits) and limits:
@@ -37,7 +37,7 @@ class TopicWarnings:
                 )
 
     def of_sizes(self, limits: Mapping[str, int]) -> None:
-        """Of topics that take smaller records than ours."""
+        """Warn about topics that accept only smaller records than ours."""
         for topic, limit in limits.items():
             if self._is_news((topic, "size"), limit):
                 logger.warning(
@@ -52,7 +52,7 @@ class TopicWarnings:
 
 
 def refuse_compacted(settings: Settings, servers: str | None) -> None:
-    """UsageError for topics that keep only the newest event of every stream."""
+    """Raise UsageError for topics that keep only the newest event of every stream."""
     compacted = [topic for topic, values in settings.items() if is_compacted(values)]
     if compacted:
         policy = settings[compacted[0]]["cleanup.policy"]

@@ -1,7 +1,7 @@
-"""The interface LogWriter: appending records, and reading streams back to continue them.
+"""The LogWriter interface: appends records, and reads streams back to continue them.
 
-Two implementations: `local.LocalLog` (the log itself on one machine, the spool in front of Kafka)
-and `kafka.KafkaLog`.
+Two implementations exist: `local.LocalLog` (the log itself on one machine, the spool in front of
+Kafka) and `kafka.KafkaLog`.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -9,15 +9,16 @@ from typing import NamedTuple, Protocol
 
 
 class Record(NamedTuple):
-    """A serialised event and where it goes."""
+    """A serialised event and its destination."""
 
     topic: str
-    """Full name, prefix included."""
+    """Full name, including the prefix."""
     key: str
-    """The stream (`rollout/<uuid>`); all of a stream is in one partition, in order."""
+    """The stream (`rollout/<uuid>`). All records of a stream are in one partition, in order."""
     value: bytes
     training: str | None = None
-    """The training that the event names, "" for none; None: not said here, the value tells."""
+    """The training that the event names, "" for none. None if not given here and only the value
+    tells."""
 
 
 class TopicPartition(NamedTuple):
@@ -36,16 +37,16 @@ class Coordinates(NamedTuple):
 
 
 class RecordRefusedError(Exception):
-    """The target takes no record of this size; everything before it was appended."""
+    """The target does not accept a record of this size. Everything before it was appended."""
 
     def __init__(self, index: int, reason: str) -> None:
         super().__init__(reason)
         self.index = index
-        """Of the refused record among those that were to be appended."""
+        """Index of the refused record among those that were to be appended."""
 
 
 class StreamSource(Protocol):
-    """What streams are read back from."""
+    """A log from which streams are read back."""
 
     def ends(self) -> dict[TopicPartition, int]:
         """Offset after the last record of every partition."""
@@ -56,7 +57,8 @@ class StreamSource(Protocol):
     ) -> Iterator[tuple[str, bytes]]:
         """(key, value) of several streams of one topic, each in order, from `since` to the end.
 
-        The end as of the call. One pass over each partition that holds any of them.
+        The end is that at the time of the call. Makes one pass over each partition that holds any
+        of them.
         """
         ...
 
@@ -72,13 +74,13 @@ class LogWriter(StreamSource, Protocol):
 
     @property
     def log_id(self) -> str:
-        """The log's identity: the local file's own, or Kafka's cluster id."""
+        """The log's identity: the local file's own id, or Kafka's cluster id."""
         ...
 
     def append(self, records: Sequence[Record]) -> list[Coordinates]:
-        """Append in order; returns once all are durable (fsync, or acks=all).
+        """Append in order. Returns once all records are durable (fsync, or acks=all).
 
-        After LogBrokenError or UnreachableError any of them may be missing.
+        After LogBrokenError or UnreachableError, any of them may be missing.
         """
         ...
 

@@ -1,1 +1,1 @@
-"""Pretrained policies by name: fetched from the package index, converted into a policy's folder."""
+"""Named pretrained policies, fetched from the package index and converted to a policy's folder."""

@@ -1,7 +1,7 @@
-"""Makes a pretrained policy's folder: finds its file, checks the hash, converts.
+"""Makes a pretrained policy's folder: finds its file, checks the hash and converts it.
 
-The folder appears whole or not at all; a process that is killed leaves one whose name begins with a
-dot, which the next one removes.
+The folder appears complete or not at all. A killed process leaves one whose name begins with a dot,
+which the next process removes.
 """
 
 import hashlib
@@ -29,19 +29,20 @@ _CARD: Final = "README.md"
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A pretrained policy that is here."""
+    """A pretrained policy that is available locally."""
 
     folder: Path
     sha256: str
-    """Of the wheel or GGUF file that it was made from."""
+    """Hash of the wheel or GGUF file that it was made from."""
     is_new: bool
 
 
 def get_model(model: KnownModel, policies_dir: Path, given: Path | None) -> Made:
-    """The policy's folder; where it is missing it is made from `given` or the package index.
+    """Return the policy's folder, making it from `given` or the package index if it is missing.
 
-    Another process that makes it is waited for. NotFoundError without the file; MismatchError for
-    another hash; UsageError for a GGUF file of another kind; UnreachableError without an index.
+    Waits for another process that is making it. Raises NotFoundError if the file is missing,
+    MismatchError if its hash differs, UsageError for a GGUF file of another kind, and
+    UnreachableError without an index.
     """
     folder = model.folder(policies_dir)
     sha256 = None if given is None else _checked(model, given)
@@ -65,7 +66,7 @@ def get_model(model: KnownModel, policies_dir: Path, given: Path | None) -> Made
 
 
 def _checked(model: KnownModel, path: Path) -> str:
-    """The file's hash, which is the wheel's or that of the GGUF file in it."""
+    """The file's hash, which must be that of the wheel or of the GGUF file in it."""
     try:
         with path.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
@@ -100,7 +101,7 @@ def _convert(model: KnownModel, path: Path, sha256: str, folder: Path) -> None:
     (folder / _CARD).write_text(_card(model), encoding="utf-8")
     write_durably(folder / SOURCE, source_text(model, sha256))
     for file in folder.iterdir():
-        file.chmod(0o644)  # safetensors writes for its user alone
+        file.chmod(0o644)  # safetensors writes files that only their owner can read
         sync_file(file)
     sync_folder(folder)
 
@@ -126,7 +127,7 @@ def _read(data: memoryview, path: Path) -> GgufFile:
 @contextmanager
 def _mapped(path: Path) -> Iterator[memoryview]:
     with path.open("rb") as file:
-        if path.stat().st_size == 0:  # which cannot be mapped
+        if path.stat().st_size == 0:  # an empty file cannot be mapped
             yield memoryview(b"")
             return
         yield memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

@@ -1,7 +1,7 @@
 """Reads GGUF files, as llama.cpp writes them: settings, and tensors of F32, Q4_1 and Q8_0.
 
 The layout: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md, versions 2 and 3, little
-endian. A file that is cut off or names what it does not hold is a ValueError.
+endian. A file that is truncated or refers to missing data raises ValueError.
 """
 
 import struct
@@ -15,23 +15,23 @@ import numpy as np
 MAGIC: Final = b"GGUF"
 VERSIONS: Final = (2, 3)
 MAX_DIMENSIONS: Final = 4
-"""ggml's own bound."""
+"""ggml's own limit."""
 _SCALARS: Final = ("B", "b", "H", "h", "I", "i", "f", "?", "", "", "Q", "q", "d")
-"""By type id, as `struct` names them."""
+"""`struct` format of each scalar type, by type id."""
 _STRING: Final = 8
 _ARRAY: Final = 9
 _SCALAR_BYTES: Final = 8
-"""Of the longest."""
+"""Size of a string's length prefix and of the longest scalar, bytes."""
 _TYPES: Final = (
     *("F32", "F16", "Q4_0", "Q4_1", "Q4_2", "Q4_3", "Q5_0", "Q5_1", "Q8_0", "Q8_1", "Q2_K"),
     *("Q3_K", "Q4_K", "Q5_K", "Q6_K", "Q8_K", "IQ2_XXS", "IQ2_XS", "IQ3_XXS", "IQ1_S", "IQ4_NL"),
     *("IQ3_S", "IQ2_S", "IQ4_XS", "I8", "I16", "I32", "I64", "F64", "IQ1_M", "BF16"),
 )
-"""ggml's types of tensors, by their id."""
+"""ggml's tensor types, by their id."""
 _ALIGNMENT: Final = 32
-"""Bytes, where the file does not say."""
+"""Default alignment, bytes, for files that state none."""
 _BLOCK: Final = 32
-"""Weights of one block of a quantised type."""
+"""Number of weights in a block of a quantised type."""
 _Q4_1: Final = np.dtype([("scale", "<f2"), ("minimum", "<f2"), ("nibbles", "u1", (16,))])
 _Q8_0: Final = np.dtype([("scale", "<f2"), ("values", "i1", (32,))])
 Weights: TypeAlias = "np.ndarray[Any, np.dtype[np.float32]]"
@@ -39,22 +39,22 @@ Weights: TypeAlias = "np.ndarray[Any, np.dtype[np.float32]]"
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
-    """Where a tensor lies in its file."""
+    """The position of a tensor in its file."""
 
     name: str
     shape: tuple[int, ...]
-    """As numpy has it: the last dimension is the one whose elements lie side by side."""
+    """Shape in numpy's order: elements along the last dimension are contiguous."""
     kind: str
-    """ggml's name of its type."""
+    """ggml's name of the tensor's type."""
     start: int
-    """Byte in the file."""
+    """Offset in the file, bytes."""
 
 
 class GgufFile:
-    """A GGUF file that lies in memory or is mapped into it. Immutable."""
+    """A GGUF file that is loaded or mapped into memory. Immutable."""
 
     def __init__(self, data: memoryview) -> None:
-        """ValueError when it is none, or not whole."""
+        """Parse the header. Raises ValueError if the data is no GGUF file or is incomplete."""
         reader = _Reader(data)
         if reader.take(len(MAGIC)) != MAGIC:
             message = f"it does not begin with {MAGIC.decode()}"
@@ -65,7 +65,7 @@ class GgufFile:
             raise ValueError(message)
         num_tensors, num_settings = reader.number("Q"), reader.number("Q")
         self.settings: dict[str, Any] = {}
-        """Names such as `llama.block_count`, with numbers, texts and lists."""
+        """Maps names such as `llama.block_count` to numbers, strings and lists."""
         for _ in range(num_settings):
             name = reader.text()
             self.settings[name] = reader.value(reader.number("I"))
@@ -79,11 +79,14 @@ class GgufFile:
             name: StoredTensor(name, shape, kind, begin + offset)
             for name, shape, kind, offset in found
         }
-        """By ggml's names, such as `blk.0.attn_q.weight`."""
+        """Maps ggml's names, such as `blk.0.attn_q.weight`, to tensors."""
         self._data = data
 
     def read(self, name: str) -> Weights:
-        """The tensor in float32, in its shape. ValueError for a type that is not read, or a gap."""
+        """Read the tensor as float32, in its shape.
+
+        Raises ValueError for an unsupported type or missing data.
+        """
         tensor = self.tensors[name]
         if tensor.kind not in DEQUANTISED:
             message = f"tensor {name} is {tensor.kind}, and only {', '.join(DEQUANTISED)} are read"
@@ -102,16 +105,16 @@ def _plain(items: "np.ndarray[Any, Any]") -> Weights:
 
 
 def _q8_0(blocks: "np.ndarray[Any, Any]") -> Weights:
-    """Scale times the signed byte."""
+    """Q8_0: scale times the signed byte."""
     values, scale = (blocks[part].astype(np.float32) for part in ("values", "scale"))
     weights: Weights = values * scale[:, None]
     return weights
 
 
 def _q4_1(blocks: "np.ndarray[Any, Any]") -> Weights:
-    """Scale times a nibble plus the minimum: first the low nibbles of the 16 bytes, then the high.
+    """Scale times a nibble plus the minimum: the low nibbles of the 16 bytes, then the high ones.
 
-    In float32, as ggml does it (`dequantize_row_q4_1`).
+    Computed in float32, as in ggml (`dequantize_row_q4_1`).
     """
     nibbles = blocks["nibbles"]
     values = np.concatenate([nibbles & 0x0F, nibbles >> 4], axis=1).astype(np.float32)
@@ -127,11 +130,11 @@ DEQUANTISED: Final[
     "Q4_1": (_Q4_1, _BLOCK, _q4_1),
     "Q8_0": (_Q8_0, _BLOCK, _q8_0),
 }
-"""By type: what is stored, weights in one item of it, and how they are read."""
+"""Maps a type to (dtype of a stored block, weights per block, function that dequantises blocks)."""
 
 
 def _read_entry(reader: "_Reader") -> tuple[str, tuple[int, ...], str, int]:
-    """One line of the table of tensors: name, shape, type, offset in the data."""
+    """Read one entry of the tensor table: name, shape, type and offset in the data."""
     name, num_dimensions = reader.text(), reader.number("I")
     if num_dimensions > MAX_DIMENSIONS:
         message = f"the tensor {name!r} has {num_dimensions} dimensions, at most {MAX_DIMENSIONS}"
@@ -149,7 +152,7 @@ class _Reader:
         self.at = 0
 
     def take(self, count: int) -> bytes:
-        """The next ones."""
+        """The next `count` bytes. Raises ValueError beyond the end."""
         if self.at + count > len(self._data):
             message = "it is cut off"
             raise ValueError(message)
@@ -158,23 +161,23 @@ class _Reader:
         return found
 
     def number(self, form: str) -> int:
-        """Of `struct`'s form, little endian."""
+        """A little-endian number in `struct`'s format."""
         found: int = struct.unpack(f"<{form}", self.take(struct.calcsize(form)))[0]
         return found
 
     def text(self) -> str:
-        """In UTF-8, after its length; what is none is replaced."""
+        """A length-prefixed UTF-8 string. Invalid bytes are replaced."""
         return self.take(self.number("Q")).decode("utf-8", errors="replace")
 
     def value(self, kind: int) -> Any:  # noqa: ANN401  # a setting's
-        """A number, a text or a list of these."""
+        """A number, a string or a list of these."""
         if kind == _STRING:
             return self.text()
         if kind != _ARRAY:
             return self.number(_form(kind))
         inner, count = self.number("I"), self.number("Q")
         if inner == _STRING:
-            # Each has a length of 8 bytes: a count beyond that is no list of this file.
+            # Each string has a length prefix of 8 bytes, so a larger count cannot fit in this file.
             if count > (len(self._data) - self.at) // _SCALAR_BYTES:
                 message = "it is cut off"
                 raise ValueError(message)

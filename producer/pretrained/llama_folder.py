@@ -1,7 +1,7 @@
-"""Writes a Llama of a GGUF file as a policy's folder in Hugging Face's layout, in float32.
+"""Converts a Llama from a GGUF file to a policy's folder in Hugging Face's layout, in float32.
 
 Deviations from transformers' own reading of GGUF: digits stay single tokens after spaces too, the
-epsilon of the norms is the decimal number that was meant, and the folder loads like any other.
+epsilon of the norms is the intended decimal number, and the folder loads like any other.
 """
 
 import json
@@ -17,7 +17,7 @@ from producer.errors import UsageError
 from producer.pretrained.gguf import DEQUANTISED, GgufFile, Weights
 
 CONTROL: Final = 3
-"""Type of tokens that no text contains, such as the end of a turn."""
+"""Type of tokens that never occur in text, such as the end of a turn."""
 _NAMES: Final = {
     "attn_norm": "input_layernorm",
     "attn_q": "self_attn.q_proj",
@@ -29,17 +29,17 @@ _NAMES: Final = {
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
 }
-"""Of a layer: llama.cpp's names and transformers'."""
+"""Maps llama.cpp's names of a layer's weights to transformers' names."""
 _OUTSIDE: Final = {
     "token_embd.weight": "model.embed_tokens.weight",
     "output_norm.weight": "model.norm.weight",
     "output.weight": "lm_head.weight",
 }
-"""The last is missing where the embeddings are tied to it."""
+"""Names of the other weights. The last is missing if it is tied to the embeddings."""
 
 
 def check_convertible(file: GgufFile, path: str) -> None:
-    """UsageError names the architecture, the tokenizer or the quantisation that is not read."""
+    """Raise UsageError for an architecture, tokenizer or quantisation that is not supported."""
     architecture = file.settings.get("general.architecture")
     tokenizer = tuple(file.settings.get(f"tokenizer.ggml.{part}") for part in ("model", "pre"))
     kinds = {tensor.kind for tensor in file.tensors.values()} - DEQUANTISED.keys()
@@ -54,7 +54,7 @@ def check_convertible(file: GgufFile, path: str) -> None:
 
 
 def write_folder(file: GgufFile, folder: Path) -> None:
-    """Fill the existing, empty folder. ValueError when the file lacks what a Llama has."""
+    """Fill the existing, empty folder. Raises ValueError if the file lacks a part of a Llama."""
     try:
         _write_json(folder / "config.json", _config(file))
         _write_tokenizer(file, folder)
@@ -75,7 +75,7 @@ def _config(file: GgufFile) -> dict[str, Any]:
     def token(name: str) -> Any:  # noqa: ANN401
         return file.settings[f"tokenizer.ggml.{name}_token_id"]
 
-    # Single precision writes 1e-5 as 9.99999974e-06; the shortest decimal is the number meant.
+    # In single precision 1e-5 is 9.99999974e-06; the shortest decimal is the intended number.
     epsilon = float(str(np.float32(of("attention.layer_norm_rms_epsilon"))))
     return {
         "architectures": ["LlamaForCausalLM"],
@@ -119,9 +119,9 @@ def _weights(file: GgufFile) -> Iterator[tuple[str, Weights]]:
 
 
 def _unpaired(weights: Weights, num_heads: int) -> Weights:
-    """Rows as transformers has them: the first half of a head's rows is rotated with the second.
+    """Reorder rows as in transformers, which rotates the two halves of a head's rows together.
 
-    llama.cpp rotates neighbours, and its converter has put each pair side by side.
+    llama.cpp rotates neighbouring rows, and its converter has placed each pair side by side.
     """
     rows, columns = weights.shape
     pairs = weights.reshape(num_heads, rows // num_heads // 2, 2, columns)

@@ -1,4 +1,4 @@
-"""Rewards of single steps of a text-to-SQL completion: its steps, scorers, and choices by score.
+"""Rewards for the steps of a text-to-SQL completion: splitting, scoring, and choosing by score.
 
-Imports no torch: a scorer reaches it as a callable.
+Imports no torch: scorers are passed in as callables.
 """

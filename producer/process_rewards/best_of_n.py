@@ -1,8 +1,8 @@
-"""Best-of-N: of several completions the one whose steps a process reward model likes best.
+"""Best-of-N: chooses, among several completions, the one that a process reward model rates best.
 
 Every figure for N of n completions is the mean over all subsets of size N, so that it does not
-depend on which were drawn first; for N = n it is what was chosen. Ties go to the completion that
-was sampled first.
+depend on which were drawn first. For N = n it is what was actually chosen. Ties go to the
+completion that was sampled first.
 """
 
 import math
@@ -16,31 +16,35 @@ STRATEGIES: Final[dict[Strategy, Callable[[Sequence[float]], float]]] = {
     "last": lambda scores: scores[-1],
     "average": lambda scores: math.fsum(scores) / len(scores),
 }
-"""How the scores of a completion's steps become one."""
+"""How the scores of a completion's steps are combined into one."""
 
 
 class Candidate(NamedTuple):
     """One completion of a question."""
 
     scores: tuple[float, ...]
-    """Of its steps, from 0 to 1; empty: nothing could be scored, and it is chosen last."""
+    """Scores of its steps, from 0 to 1. If empty, nothing could be scored, and the completion is
+    chosen last."""
     is_right: bool
-    """Whether its rows are the gold's."""
+    """Whether the completion returns the gold's rows."""
 
 
 class BestOfN(NamedTuple):
-    """Shares of right answers with N completions a question."""
+    """Shares of right answers with N completions per question."""
 
     num_candidates: int
-    """N."""
+    """The number N."""
     by_strategy: dict[Strategy, float]
-    """Of the chosen completions."""
+    """Share of right answers among the chosen completions, by strategy."""
     pass_at_n: float
-    """That any of N is right: what no choice exceeds."""
+    """Probability that any of N is right, an upper bound for every strategy."""
 
 
 def completion_score(scores: Sequence[float], strategy: Strategy) -> float:
-    """One number of a completion's steps; -inf without steps. ValueError for no probability."""
+    """Combine a completion's step scores into one; -inf without steps.
+
+    Raises ValueError if a score is not a probability.
+    """
     if not all(0 <= score <= 1 for score in scores):
         message = f"expected scores from 0 to 1; found {list(scores)}"
         raise ValueError(message)
@@ -48,7 +52,7 @@ def completion_score(scores: Sequence[float], strategy: Strategy) -> float:
 
 
 def ranked(candidates: Sequence[Candidate], strategy: Strategy) -> list[int]:
-    """Indices of the completions, the chosen one first."""
+    """Indices of the completions, best first."""
     return sorted(
         range(len(candidates)),
         key=lambda at: (-completion_score(candidates[at].scores, strategy), at),
@@ -58,7 +62,8 @@ def ranked(candidates: Sequence[Candidate], strategy: Strategy) -> list[int]:
 def pass_at_k(num_samples: int, num_right: int, k: int) -> float:
     """1 - C(n - c, k) / C(n, k): the share of subsets of size k with a right one.
 
-    Unbiased (arXiv 2107.03374). ValueError unless 0 <= c <= n and 1 <= k <= n.
+    The estimate is unbiased (arXiv 2107.03374). Raises ValueError unless 0 <= c <= n and 1 <= k <=
+    n.
     """
     if not (0 <= num_right <= num_samples and 1 <= k <= num_samples):
         message = (
@@ -69,7 +74,10 @@ def pass_at_k(num_samples: int, num_right: int, k: int) -> float:
 
 
 def best_of_n(questions: Sequence[Sequence[Candidate]], n: int) -> BestOfN:
-    """The shares over the questions. ValueError without questions, or with fewer than `n` each."""
+    """The shares over all questions.
+
+    Raises ValueError without questions, or if one has fewer than `n` completions.
+    """
     if not questions or min(map(len, questions)) < n or n < 1:
         message = f"expected questions with at least {n} completions each, and n of at least 1"
         raise ValueError(message)
@@ -89,7 +97,7 @@ def best_of_n(questions: Sequence[Sequence[Candidate]], n: int) -> BestOfN:
 
 
 def best_of_sizes(questions: Sequence[Sequence[Candidate]]) -> list[BestOfN]:
-    """`best_of_n` for N = 1, 2, 4 ... and all of the completions."""
+    """`best_of_n` for N = 1, 2, 4 ... and for all completions."""
     most = min(map(len, questions), default=0)
     powers = [2**power for power in range(most.bit_length())]
     sizes = sorted({*(size for size in powers if size <= most), most})

@@ -1,4 +1,4 @@
-"""The plot of best-of-N over N, as an SVG file that any browser shows."""
+"""Plots best-of-N over N, as an SVG file that any browser shows."""
 
 import math
 from collections.abc import Sequence
@@ -10,15 +10,15 @@ from producer.process_rewards.best_of_n import STRATEGIES, BestOfN
 WIDTH, HEIGHT = 720, 420
 LEFT, RIGHT, TOP, BOTTOM = 56, 150, 40, 48
 COLOURS: Final = ("#1b6ca8", "#c0392b", "#2e8b57", "#8e44ad", "#555555")
-"""Of the strategies, and of pass@N."""
+"""Colours of the strategies and, last, of pass@N."""
 NUM_TICKS: Final = 5
 CEILING: Final = "pass@N"
 
 
 def best_of_n_svg(results: Sequence[BestOfN], title: str = "Best-of-N by strategy") -> str:
-    """Lines of the share of right answers over N, one per strategy, and pass@N dashed.
+    """Draw the share of right answers over N, one line per strategy, and pass@N dashed.
 
-    ValueError without results.
+    Raises ValueError without results.
     """
     if not results:
         message = "expected at least one N to plot"
@@ -63,7 +63,7 @@ def best_of_n_svg(results: Sequence[BestOfN], title: str = "Best-of-N by strateg
 
 
 def _xs(sizes: Sequence[int]) -> list[float]:
-    """Places of the sizes on a logarithmic axis; one size: in the middle."""
+    """Positions of the sizes on a logarithmic axis; a single size is centred."""
     logs = [math.log2(size) for size in sizes]
     width = WIDTH - LEFT - RIGHT
     if logs[0] == logs[-1]:
@@ -72,7 +72,7 @@ def _xs(sizes: Sequence[int]) -> list[float]:
 
 
 def _bounds(values: Sequence[float]) -> tuple[float, float]:
-    """Twentieths around the values, at least a tenth apart."""
+    """The range of the values, rounded to twentieths and at least a tenth wide."""
     lowest = max(0.0, math.floor(min(values) * 20) / 20)
     highest = min(1.0, math.ceil(max(values) * 20) / 20)
     if highest - lowest < 0.1:  # noqa: PLR2004  # as said

@@ -6,13 +6,13 @@
 
     SELECT count(*) FROM lent
 
-One CTE per step, a blank line between the steps, the query last. Steps are cut at the blank lines
-outside strings, names, comments and parentheses; whether they make a CoCTE is asked afterwards, so
-that the steps of any completion can be scored.
+Each step is one CTE, a blank line separates the steps, and the query comes last. Steps are split at
+blank lines outside strings, names, comments and parentheses. Whether they form a CoCTE is checked
+afterwards, so that the steps of any completion can be scored.
 
-The steps' tokens make up the whole completion: what stands between two steps belongs to the first,
-what stands before the first step or after the last to those. So a score for each step is a score
-for each token.
+Together, the steps' tokens cover the whole completion: text between two steps belongs to the first
+of them, text before the first or after the last step belongs to that step. So a score for each step
+gives a score for each token.
 """
 
 import re
@@ -29,9 +29,11 @@ if TYPE_CHECKING:
 
 STEP_SEPARATOR: Final = "\n\n"
 MAX_PARSED_CHARS: Final = 20_000
-"""Of SQL that is parsed: longer is no CoCTE. Ten times the longest gold of BIRD."""
+"""Maximum characters of SQL that is parsed; longer SQL is not CoCTE. Ten times the longest gold of
+BIRD."""
 MAX_DEPTH: Final = 20
-"""Of nested parentheses in SQL that is parsed: the parser recurses, twenty calls for each."""
+"""Maximum nesting of parentheses in SQL that is parsed, because the parser recurses, with twenty
+calls for each level."""
 BLANK_LINE: Final = re.compile(r"\n[ \t\r\f\v]*+\n\s*+")
 _NAME: Final = r'[^\W\d][\w$]*|"[^"]*"|`[^`]*`|\[[^\]]*\]'
 _CTE: Final = re.compile(
@@ -42,19 +44,19 @@ _CTE: Final = re.compile(
 
 
 class NotCocteError(ValueError):
-    """The completion is in another form. The message has what was expected and where."""
+    """The completion has another form. The message says what was expected and where."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of a completion, as written."""
+    """One step of a completion, as written."""
 
     text: str
-    """Without the blank space around it."""
+    """Text of the step without surrounding whitespace."""
     start: int
     """Index of its first character in the completion."""
     end: int
-    """Index after its last."""
+    """Index after its last character."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +64,17 @@ class Cocte:
     """A completion in CoCTE form."""
 
     sql: str
-    """All of it, to be executed as it is."""
+    """The whole SQL, which is executed unchanged."""
     names: tuple[str, ...]
-    """Of the CTEs, in order, without quotes."""
+    """Names of the CTEs, in order and without quotes."""
     steps: tuple[Step, ...]
-    """One per CTE, and the query."""
+    """One step per CTE, and the final query."""
 
 
 def split_steps(completion: str) -> tuple[Step, ...]:
-    """The steps of a completion's SQL, whatever its form; none without SQL.
+    """Split a completion's SQL into steps, whatever its form; empty without SQL.
 
-    A paragraph of comments alone belongs to the step after it, or to the last.
+    A paragraph that contains only comments belongs to the following step, or else to the last.
     """
     span = find_sql(completion)
     if span is None:
@@ -88,10 +90,10 @@ def split_steps(completion: str) -> tuple[Step, ...]:
 
 
 def read_cocte(completion: str) -> Cocte:
-    """The completion's steps and names. NotCocteError.
+    """Parse a completion in CoCTE form. Raises NotCocteError.
 
-    Every CTE has a name of its own and is read by a later step, the last step is the query, and the
-    whole is one query of SQLite.
+    Every CTE must have a unique name and be read by a later step, the last step must be the query,
+    and the whole must be one SQLite query.
     """
     span = find_sql(completion)
     if span is None:
@@ -114,7 +116,10 @@ def read_cocte(completion: str) -> Cocte:
 
 
 def render_cocte(ctes: Iterable[tuple[str, str]], query: str) -> str:
-    """The completion of these CTEs (name, query) and the query; each on one line if theirs are."""
+    """Write a completion from CTEs (name, query) and the final query, each as its own step.
+
+    A step is on one line if its query is.
+    """
     heads = [f"{name} AS ({text})" for name, text in ctes]
     if not heads:
         return query
@@ -122,25 +127,25 @@ def render_cocte(ctes: Iterable[tuple[str, str]], query: str) -> str:
 
 
 def join_steps(steps: Sequence[str]) -> str:
-    """The completion of these steps as they are written."""
+    """Join steps, as written, to a completion."""
     return STEP_SEPARATOR.join(steps)
 
 
 class TokenSpan(NamedTuple):
-    """Tokens of a completion; empty for a step inside a token that the step before has."""
+    """A range of tokens; empty for a step that lies inside a token of the previous step."""
 
     first: int
     """Index of the first token."""
     last: int
-    """Index after the last."""
+    """Index after the last token."""
 
 
 def token_spans(steps: Sequence[Step], starts_T: Sequence[int]) -> tuple[TokenSpan, ...]:
-    """The tokens of every step. ValueError without a step.
+    """The tokens of every step. Raises ValueError without a step.
 
-    `starts_T`: for every token the index of its first character in the completion, as a tokenizer's
-    offsets have it. A token belongs to the step of its first character. Special tokens, for which
-    tokenizers say 0, belong where the token before them does.
+    `starts_T` holds, for every token, the index of its first character in the completion, as in a
+    tokenizer's offsets. A token belongs to the step of its first character. Special tokens, which
+    tokenizers place at 0, belong to the same step as the token before them.
     """
     if not steps:
         message = "expected at least one step"
@@ -151,12 +156,12 @@ def token_spans(steps: Sequence[Step], starts_T: Sequence[int]) -> tuple[TokenSp
 
 
 def starts_of(texts_T: Sequence[str]) -> list[int]:
-    """For every token the index of its first character, from the tokens' texts in order."""
+    """For every token, the index of its first character, given the tokens' texts in order."""
     return [0, *accumulate(len(text) for text in texts_T)][: len(texts_T)]
 
 
 def _cuts(code: str) -> list[Span]:
-    """The blank lines between steps: those with code before and after them."""
+    """The blank lines between steps, which have code before and after them."""
     cuts: list[Span] = []
     last, has_code = 0, False
     for blank in BLANK_LINE.finditer(code):
@@ -175,7 +180,7 @@ def _has_code(code: str) -> bool:
 
 
 def _cte_name(step: Step, at: int, last: int) -> str:
-    """The name of the CTE that the step is; `last` is the index of the last CTE."""
+    """The name of the CTE in this step. `last` is the index of the last CTE."""
     code = skeleton(step.text).text.replace(COMMENTED, " ")
     start = len(code) - len(code.lstrip())
     found = _CTE.fullmatch(code, start)
@@ -202,12 +207,12 @@ def _refuse_repeats(names: Sequence[str]) -> None:
 
 
 def _folded(name: str) -> str:
-    """As SQLite compares names: letters of ASCII without case."""
+    """Fold case as SQLite does when comparing names: only ASCII letters."""
     return re.sub("[A-Z]+", lambda capitals: capitals[0].lower(), name)
 
 
 def _parse(sql: str) -> "exp.Query":
-    # Not at the top: the environment is known without the extra `sql`, too.
+    # Imported here, because the environment exists without the extra `sql` too.
     import sqlglot
     from sqlglot import exp
 
@@ -218,7 +223,7 @@ def _parse(sql: str) -> "exp.Query":
         raise NotCocteError(message)
     try:
         trees = sqlglot.parse(sql, read="sqlite")
-    except Exception as error:  # a parser's bug on a policy's text is the text's mistake
+    except Exception as error:  # a parser's bug on a policy's text counts as the text's mistake
         message = f"expected a query of SQLite: {str(error).splitlines()[0][:200]}"
         raise NotCocteError(message) from error
     statements = [
@@ -231,7 +236,7 @@ def _parse(sql: str) -> "exp.Query":
 
 
 def _refuse_unread(tree: "exp.Query", names: Sequence[str]) -> None:
-    """A CTE must be read by a later step; reading itself (WITH RECURSIVE) does not count."""
+    """Raise unless a later step reads every CTE. Reading itself (WITH RECURSIVE) does not count."""
     from sqlglot import exp
 
     unread = {_folded(name): name for name in names}
@@ -244,7 +249,7 @@ def _refuse_unread(tree: "exp.Query", names: Sequence[str]) -> None:
 
 
 def _mark_read(table: "exp.Table", tree: "exp.Query", unread: dict[str, str]) -> None:
-    """Take the CTE that the table's name means off `unread`: the innermost WITH that has it."""
+    """Remove from `unread` the CTE that the table refers to, in the innermost matching WITH."""
     from sqlglot import exp
 
     name = _folded(table.name)

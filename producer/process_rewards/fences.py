@@ -4,9 +4,9 @@
     SELECT count(*) FROM book WHERE price < 9
     ```
 
-As CommonMark has them: of three or more backticks or tildes, closed by as many or more of the same.
-Unlike there, backticks may open and close a block within a line, and a fence alone on its line that
-names a language opens a block, whether or not the one before was closed.
+As in CommonMark, a fence has three or more backticks or tildes and is closed by at least as many of
+the same. Unlike in CommonMark, backticks may open and close a block within a line, and a fence
+alone on its line that names a language opens a block even if the one before was not closed.
 """
 
 from collections.abc import Iterator
@@ -28,23 +28,25 @@ _INFO: Final = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-"""`sql`, `sql title="x"`, `sql {.numberLines}`, `{sql}`, `SQL:query.sql`; or SQL on this line."""
+"""Matches `sql`, `sql title="x"`, `sql {.numberLines}`, `{sql}`, `SQL:query.sql`, or SQL on the
+same line."""
 _NAMES: Final = re.compile(rf"[ \t]*+{_WORD}[ \t]*+\r?\n")
 
 
 class Block(NamedTuple):
-    """What stands between two fences."""
+    """The content between two fences."""
 
     start: int
     """Index of its first character."""
     end: int
-    """Index after its last; the text's end if the block is not closed."""
+    """Index after its last character; the text's end if the block is not closed."""
     language: str
-    """In small letters and digits: `sql`, `tsql` for `T-SQL`; empty: none is named."""
+    """Lower-case letters and digits: `sql`, or `tsql` for `T-SQL`; empty if no language is
+    named."""
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """The blocks of a text in their order, in linear time."""
+    """Yield the blocks of a text in order. Takes linear time."""
     fence = language = ""
     start = 0
     for found in _FENCE.finditer(text):
@@ -65,7 +67,7 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def opened(text: str, at: int) -> tuple[int, str]:
-    """Where the text of a block begins whose opening fence ends at `at`; its language."""
+    """Start of a block's text and its language, given the end `at` of its opening fence."""
     info = _INFO.match(text, at)
     if info is None:
         return at, ""

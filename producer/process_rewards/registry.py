@@ -1,4 +1,4 @@
-"""Reward functions, reward managers and core algorithms by name, a user's own among them.
+"""Reward functions, reward managers and core algorithms by name, including a user's own.
 
     from producer.process_rewards.registry import register_reward_function
 
@@ -13,7 +13,7 @@
             ...
 
 A file that imports the decorators from `src.trainer.training_manager`, as RewardSQL's README does,
-is loaded as it is (`user_module`).
+is loaded unchanged (`user_module`).
 """
 
 import inspect
@@ -41,14 +41,14 @@ DEFAULT_FUNCTION, DEFAULT_MANAGER = "sql_reward", "step_and_outcome"
 
 
 class UnknownComponentError(ValueError):
-    """No component has this name. The message names those that exist."""
+    """No component has this name. The message lists the existing names."""
 
 
 class Registry:
     """Components by kind and name."""
 
     def __init__(self) -> None:
-        """With ours, also under the names that RewardSQL's train_verl.py registers."""
+        """Start with our own components, also under the names in RewardSQL's train_verl.py."""
         self._components: dict[Kind, dict[str, Any]] = {
             "reward function": dict.fromkeys(
                 (DEFAULT_FUNCTION, "sql_reward_func"), sql_reward_function
@@ -60,10 +60,10 @@ class Registry:
         }
 
     def register(self, kind: Kind, name: str, component: Component) -> Component:
-        """Keep it under this name; a name registered again means what came last.
+        """Register a component. A name that is registered again refers to the latest component.
 
-        ValueError for an empty name or what cannot be called. Its arguments are checked when it is
-        chosen: a file may register more than is used.
+        Raises ValueError for an empty name or a component that cannot be called. Its arguments are
+        checked only when it is chosen, because a file may register more than is used.
         """
         if not name.strip():
             message = f"a {kind} needs a name; found {name!r}"
@@ -75,7 +75,7 @@ class Registry:
         return component
 
     def get(self, kind: Kind, name: str) -> Any:  # noqa: ANN401  # a function, a class or a module
-        """The component of this name. UnknownComponentError."""
+        """The component of this name. Raises UnknownComponentError."""
         known = self._components[kind]
         if name not in known:
             message = (
@@ -87,11 +87,11 @@ class Registry:
         return known[name]
 
     def names(self, kind: Kind) -> list[str]:
-        """Of all components of this kind."""
+        """Names of all components of this kind."""
         return [*self._components[kind]]
 
     def registered_by(self, kind: Kind, module: str) -> list[str]:
-        """Names whose component this module defines."""
+        """Names of the components that this module defines."""
         return [
             name
             for name, component in self._components[kind].items()
@@ -99,11 +99,11 @@ class Registry:
         ]
 
     def get_reward_function(self, name: str) -> RewardFunction:
-        """The reward function of this name, to be called with `FUNCTION_PARAMETERS` as keywords.
+        """The reward function of this name, called with `FUNCTION_PARAMETERS` as keywords.
 
-        One that takes `input_text, response_text, **kwargs` gets the question or prompt of
-        `extra_info`, the answer, and the rest. UnknownComponentError; ValueError for one of other
-        arguments.
+        A function that takes `input_text, response_text, **kwargs` gets the question or prompt of
+        `extra_info`, the answer, and the rest. Raises UnknownComponentError, and ValueError for a
+        function with other arguments.
         """
         function = self.get("reward function", name)
         if takes(function, FUNCTION_PARAMETERS):
@@ -114,7 +114,10 @@ class Registry:
         raise ValueError(message)
 
     def get_reward_manager(self, name: str) -> Callable[..., Any]:
-        """The class of this name. UnknownComponentError; ValueError for one of other arguments."""
+        """The reward manager class of this name.
+
+        Raises UnknownComponentError, and ValueError for a class with other arguments.
+        """
         manager: Callable[..., Any] = self.get("reward manager", name)
         if not takes(manager, MANAGER_PARAMETERS):
             message = f"reward manager {name!r} must take {', '.join(MANAGER_PARAMETERS)}"
@@ -122,7 +125,7 @@ class Registry:
         return manager
 
     def get_core_algos(self, name: str) -> Mapping[str, object]:
-        """The functions of the module or class of this name. UnknownComponentError."""
+        """The functions of the module or class of this name. Raises UnknownComponentError."""
         return public_names(self.get("core algorithms", name))
 
 
@@ -131,27 +134,27 @@ registry: Final = Registry()
 
 
 def register_reward_function(name: str) -> Callable[[Component], Component]:
-    """Decorator: registers a reward function of `FUNCTION_PARAMETERS`."""
+    """Decorator that registers a reward function, which takes `FUNCTION_PARAMETERS`."""
     return lambda function: registry.register("reward function", name, function)
 
 
 def register_reward_manager(name: str) -> Callable[[Component], Component]:
-    """Decorator: registers a class of reward managers, made with `MANAGER_PARAMETERS`."""
+    """Decorator that registers a reward manager class, created with `MANAGER_PARAMETERS`."""
     return lambda manager: registry.register("reward manager", name, manager)
 
 
 def register_core_algos(name: str) -> Callable[[Component], Component]:
-    """Decorator: registers a class whose static methods are core functions."""
+    """Decorator that registers a class whose static methods are core functions."""
     return lambda algorithms: registry.register("core algorithms", name, algorithms)
 
 
 def public_names(module: object) -> dict[str, object]:
-    """A module's or a class's names that do not begin with an underscore, with their values."""
+    """The public names of a module or class, with their values."""
     return {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
 
 
 def takes(component: Callable[..., Any], parameters: Sequence[str]) -> bool:
-    """Whether it can be called with these as keywords."""
+    """Whether the component can be called with these parameters as keywords."""
     try:
         inspect.signature(component).bind(**dict.fromkeys(parameters))
     except (TypeError, ValueError):

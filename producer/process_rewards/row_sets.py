@@ -1,7 +1,7 @@
-"""Compares the rows of a completion's SQL with the gold's: without order, without repeats.
+"""Compares the rows of a completion's SQL with the gold's, ignoring order and repeats.
 
-As BIRD compares them: values must be equal, 1 and 1.0 are, and the names of columns do not count.
-The reward of an answer is 1 where its rows are the gold's, else 0.
+As in BIRD, values must be equal (1 equals 1.0) and column names are ignored. The reward of an
+answer is 1 if its rows are the gold's, else 0.
 """
 
 import logging
@@ -29,41 +29,45 @@ logger = logging.getLogger(__name__)
 Outcome = Literal["correct", "incorrect", "error", "no_sql", "unknown"]
 RowSet = frozenset[tuple[Cell, ...]]
 SMALL_FILE_BYTES: Final = MEGABYTE
-"""A database up to this size is queried within the steps of a throw-away one."""
+"""Databases up to this size are queried within the instruction limit of a throw-away database."""
 NUM_STEPS: Final = 1_000_000_000
-"""Instructions of SQLite's virtual machine on a larger one: ten seconds. They stop the same queries
-on every machine; BIRD's limit of 30 s stays for what they do not count."""
+"""Limit for larger databases, in instructions of SQLite's virtual machine: about ten seconds. It
+stops the same queries on every machine. BIRD's limit of 30 s still applies to work that
+instructions do not count."""
 DATABASE: Final = "database"
-"""Key of `extra_info`: the database's file."""
+"""Key of `extra_info` for the database's file."""
 DATABASES: Final = "databases"
-"""Key of `extra_info`: the folder that has `DB_ID/DB_ID.sqlite`."""
+"""Key of `extra_info` for the folder that contains `DB_ID/DB_ID.sqlite`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What the completion's SQL came to."""
+    """The result of comparing a completion's SQL with the gold."""
 
     outcome: Outcome
-    """As in `schemas.completion.CompletionExecuted`."""
+    """See `schemas.completion.CompletionExecuted`."""
     num_rows: int | None = None
-    """Of the result; None: there was none."""
+    """Number of rows in the result; None if there was no result."""
     execution_time_s: float | None = None
-    """Of the completion's SQL; None: it was not executed."""
+    """Execution time of the completion's SQL; None if it was not executed."""
     error_message: str | None = None
-    """What the database said of the completion's SQL, or of the gold; None: nothing."""
+    """The database's error for the completion's SQL or for the gold; None if there was none."""
 
     @property
     def reward(self) -> float:
-        """1 for the gold's rows, else 0."""
+        """1 if the rows are the gold's, else 0."""
         return float(self.outcome == "correct")
 
 
 class GoldFailedError(Exception):
-    """The gold cannot be executed: a mistake of the data set."""
+    """The gold cannot be executed, which is a mistake of the data set."""
 
 
 def compare_rows(database: Path, sql: str | None, gold: str) -> Comparison:
-    """Execute both, read-only and within limits. DatabaseFailedError, not for the agent's fault."""
+    """Execute both, read-only and within limits.
+
+    Raises DatabaseFailedError, for which the agent is not to blame.
+    """
     if sql is None:
         return Comparison("no_sql")
     state = _state(database)
@@ -98,11 +102,11 @@ def sql_reward_function(
     ground_truth: str,
     extra_info: Mapping[str, Any] | None,
 ) -> float:
-    """1 if the answer's rows are the gold's, without order and repeats; 0 on any error.
+    """1 if the answer's rows are the gold's, ignoring order and repeats; 0 on any error.
 
-    Executed here, read-only and within limits of time and rows: no service is asked at `port`.
-    `extra_info` says where the database is: `database` or `databases`. What is no fault of the
-    answer (no such database, a gold that fails) is logged.
+    SQL is executed here, read-only and within limits of time and rows; no service at `port` is
+    called. `extra_info` locates the database with `database` or `databases`. Problems that are not
+    the answer's fault (a missing database, a failing gold) are logged.
     """
     del port
     span = find_sql(solution_str)
@@ -129,12 +133,12 @@ def sql_reward_function(
 
 
 def gold_rows(database: Path, gold: str) -> RowSet:
-    """The gold's rows. GoldFailedError, DatabaseFailedError."""
+    """The gold's rows. Raises GoldFailedError, DatabaseFailedError."""
     return _gold_rows(database, _state(database), gold)
 
 
 def limits_of(database: Path) -> Limits:
-    """Limits for the queries on a file of this size. OSError."""
+    """Limits for queries on a database of this size. Raises OSError."""
     small = Limits()
     if database.stat().st_size <= SMALL_FILE_BYTES:
         return replace(FILE_LIMITS, num_steps=small.num_steps, memory_bytes=small.memory_bytes)
@@ -163,7 +167,7 @@ def _state(database: Path) -> FileState:
 
 
 def _refuse_change(database: Path, state: FileState) -> None:
-    """DatabaseFailedError when the file is not what it was: its rows are of no one database."""
+    """Raise DatabaseFailedError if the file has changed: the rows would mix two states of it."""
     if _state(database) != state:
         message = f"{database}: the database was changed while it was read"
         raise DatabaseFailedError(message)

@@ -1,6 +1,7 @@
-"""SQL as text: the SQL in a completion, and what of it is code.
+"""SQL as text: finds the SQL in a completion, and tells code from comments and strings.
 
-A scanner in linear time, not a parser: it must cut whatever a policy wrote, unfinished or hostile.
+A linear-time scanner instead of a parser, because it must split whatever a policy wrote, unfinished
+or hostile.
 """
 
 from collections.abc import Iterator
@@ -12,12 +13,12 @@ from producer.process_rewards.fences import FENCE_LINE, blocks, opened
 from producer.thoughts import BLOCK_LITERAL, QUERY_LITERAL, hide_thoughts
 
 SQL_LITERALS: Final = f"{BLOCK_LITERAL}|{QUERY_LITERAL}"
-"""What of a completion may quote a thought's tags."""
+"""Matches parts of a completion that may quote a thought's tags."""
 SQL_LANGUAGES: Final = frozenset(
     {"sql", "sqlite", "sqlite3", "mysql", "mariadb", "postgres", "postgresql", "psql", "duckdb"}
     | {"tsql", "mssql", "plsql", "pgsql", "plpgsql"}
 )
-"""Languages of a fenced block that holds SQL."""
+"""Language names of fenced blocks that hold SQL."""
 QUOTED: Final = re.compile(
     r"""
     '(?:[^']|'')*+(?:'|\Z)
@@ -27,10 +28,11 @@ QUOTED: Final = re.compile(
     """,
     re.VERBOSE,
 )
-"""A string or a quoted name as SQLite reads it; one that is not closed ends with the text."""
+"""Matches a string or a quoted name as SQLite reads it; an unclosed one ends with the text."""
 COMMENT: Final = re.compile(r"--[^\n]*+|/\*.*?(?:\*/|\Z)", re.DOTALL)
 COMMENTED: Final = "\0"
-"""What a skeleton has instead of a comment's characters; SQLite refuses it in SQL."""
+"""Replaces each character of a comment in a skeleton. It cannot occur in SQL, because SQLite
+rejects it."""
 _PIECE: Final = re.compile(
     rf"(?P<comment>{COMMENT.pattern})|(?P<quoted>{QUOTED.pattern})|(?P<bracket>[()])",
     re.DOTALL | re.VERBOSE,
@@ -41,11 +43,11 @@ _QUERY: Final = re.compile(
     rf"WITH\s++(?:RECURSIVE\s++)?{_NAME}\s*+(?:\([^()]*+\)\s*+)?AS\b)",
     re.IGNORECASE,
 )
-"""A sentence may begin with `With` or `Values` too."""
+"""The pattern is strict because sentences may begin with `With` or `Values` too."""
 _ANSWER: Final = re.compile(
     r"\s*+<(?P<tag>answer|response)>(?P<inside>[\s\S]*?)(?:</(?P=tag)>|\Z)", re.IGNORECASE
 )
-"""What Hunyuan, Ernie and Granite write after a thought."""
+"""The tags that Hunyuan, Ernie and Granite write after a thought."""
 
 
 class Span(NamedTuple):
@@ -54,27 +56,28 @@ class Span(NamedTuple):
     start: int
     """Index of its first character."""
     end: int
-    """Index after its last."""
+    """Index after its last character."""
 
 
 class Skeleton(NamedTuple):
-    """SQL with everything hidden that is no code at the top level. As long as the SQL."""
+    """SQL of which only the top-level code is visible; it has the length of the original."""
 
     text: str
-    """Comments: `COMMENTED`; what is inside parentheses: spaces; inside quotes: `x`."""
+    """Comments are replaced by `COMMENTED`, the contents of parentheses by spaces, and the contents
+    of quotes by `x`."""
     max_depth: int
-    """Of nested parentheses."""
+    """Depth of nested parentheses."""
 
 
 def find_sql(completion: str) -> Span | None:
-    """Where a completion's SQL is: all of a text that is a query, else its last block of SQL.
+    """Locate a completion's SQL: the whole text if it is a query, else its last SQL block.
 
-    Thoughts are passed over. A query ends at a line that begins with a fence: the prompt may have
-    opened the block. A block that is not closed ends with the completion. One that names SQL goes
-    before one without a language, and one that is a query before one that is none: what follows a
-    query is often its result. A block in another language is one of SQL if it is a query. None:
-    there is neither, or the block is blank. Of a completion that begins with `<answer>` or
-    `<response>` the inside is read first.
+    Thoughts are skipped. A query ends at a line that begins with a fence, because the prompt may
+    have opened the block. An unclosed block ends with the completion. A block that names SQL is
+    preferred to one without a language, and one that is a query to one that is not: what follows a
+    query is often its result. A block in another language counts as SQL if it is a query. If a
+    completion begins with `<answer>` or `<response>`, the inside is searched first. Returns None if
+    there is neither a query nor a block that is not blank.
     """
     completion = hide_thoughts(completion, SQL_LITERALS)
     answer = _ANSWER.match(completion)
@@ -101,7 +104,7 @@ def _sql_in(completion: str) -> Span | None:
 
 
 def _blocks(completion: str) -> Iterator[tuple[Span, bool, bool]]:
-    """Every block of SQL that is not blank; whether it names SQL, and whether it is a query."""
+    """Yield every SQL block that is not blank, whether it names SQL, and whether it is a query."""
     for start, end, language in blocks(completion):
         span = _stripped(completion, start, end)
         if span is not None:
@@ -111,12 +114,12 @@ def _blocks(completion: str) -> Iterator[tuple[Span, bool, bool]]:
 
 
 def is_query(text: str) -> bool:
-    """Whether the text begins as a query does, comments apart."""
+    """Whether the text begins like a query, ignoring comments."""
     return _QUERY.match(COMMENT.sub(" ", text)) is not None
 
 
 def skeleton(sql: str) -> Skeleton:
-    """What of the SQL is code at its top level."""
+    """Hide everything in the SQL except code at its top level."""
     hidden: list[str] = []
     depth = max_depth = at = 0
     for piece in _PIECE.finditer(sql):

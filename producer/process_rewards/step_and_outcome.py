@@ -1,8 +1,8 @@
-"""The reward of a completion's tokens: what its steps are worth, and what its answer is worth.
+"""The reward of a completion's tokens, from the scores of its steps and from its outcome.
 
-R = rm_coef * score of the token's step + verifier_coef * outcome. As published, the outcome is on
-every token where steps are scored, so that r > 1 tells a right answer's steps; without scores
-(rm_coef 0) it is on the last token alone.
+R = rm_coef * score of the token's step + verifier_coef * outcome. As published, if steps are
+scored, the outcome is added to every token, so that r > 1 identifies steps of a right answer.
+Without scores (rm_coef 0) only the last token gets it.
 
 A reward manager gets a batch of responses in the shape of verl's DataProto (`RewardBatch`).
 """
@@ -15,23 +15,24 @@ from producer.process_rewards.cocte import TokenSpan, split_steps, token_spans
 from producer.process_rewards.row_sets import sql_reward_function
 
 ScoreSteps = Callable[[str, Sequence[str]], list[float]]
-"""A process reward model: (prompt, steps) -> for each step the probability that it is right."""
+"""A process reward model: maps (prompt, steps) to the probability, for each step, that it is
+right."""
 ComputeScore = Callable[..., float]
 END_OF_TURN: Final = "<|im_end|>"
 
 
 @dataclass(frozen=True, slots=True)
 class RewardWeights:
-    """How much steps and outcome count."""
+    """Weights of step scores and of the outcome."""
 
     rm_coef: float = 0.0
-    """Of a step's score; 0: steps are not scored."""
+    """Weight of a step's score; with 0, steps are not scored."""
     verifier_coef: float = 1.0
-    """Of the outcome."""
+    """Weight of the outcome."""
 
 
 class ScoredSteps(NamedTuple):
-    """A completion's steps, their tokens and scores; equal lengths."""
+    """A completion's steps, their token spans and their scores, all of equal length."""
 
     texts: tuple[str, ...]
     spans: tuple[TokenSpan, ...]
@@ -41,9 +42,10 @@ class ScoredSteps(NamedTuple):
 def score_completion(
     prompt: str, completion: str, starts_T: Sequence[int], score_steps: ScoreSteps
 ) -> ScoredSteps:
-    """The steps as `score_steps` judges them; without SQL the whole completion is one.
+    """Score the steps with `score_steps`. Without SQL, the whole completion is one step.
 
-    `starts_T` as in `token_spans`. ValueError for another number of scores, or one outside 0 to 1.
+    `starts_T` is as in `token_spans`. Raises ValueError for a wrong number of scores, or one
+    outside 0 to 1.
     """
     steps = split_steps(completion)
     texts = tuple(step.text for step in steps) or (completion,)
@@ -58,7 +60,10 @@ def score_completion(
 def token_rewards(
     num_tokens: int, outcome: float, steps: ScoredSteps | None, weights: RewardWeights
 ) -> list[float]:
-    """R of each token. `steps` None: they were not scored; the outcome is on the last token."""
+    """R of each token.
+
+    With `steps` None, nothing was scored, and only the last token is rewarded.
+    """
     if not num_tokens:
         return []
     if steps is None or not weights.rm_coef:
@@ -74,16 +79,16 @@ class RewardItem(NamedTuple):
     """One response of a batch."""
 
     batch: dict[str, Any]
-    """Rows of the tensors."""
+    """The response's rows of the tensors."""
     non_tensor_batch: dict[str, Any]
-    """Values of everything else."""
+    """The response's values of everything else."""
 
 
 class RewardBatch:
-    """Responses to be rewarded.
+    """A batch of responses to reward.
 
-    Keys of `batch`: `prompts` and `responses` (token ids, [B, P] and [B, T]), `attention_mask`
-    ([B, P + T]) and, with a process reward model, `rm_scores` ([B, T]: a step's score on its last
+    Keys of `batch`: `prompts` and `responses` (token ids, [B, P] and [B, T]), `attention_mask` ([B,
+    P + T]) and, with a process reward model, `rm_scores` ([B, T]: a step's score on its last
     token). Keys of `non_tensor_batch`: `db_id`, `index` (the question's id), `data_source`,
     `reward_model` ({"ground_truth": SQL}) and `extra_info`.
     """
@@ -91,7 +96,7 @@ class RewardBatch:
     def __init__(
         self, batch: Mapping[str, Any], non_tensor_batch: Mapping[str, Sequence[Any]] | None = None
     ) -> None:
-        """`batch`: tensors whose first axis is that of the responses. ValueError."""
+        """The first axis of the tensors in `batch` is that of the responses. Raises ValueError."""
         self.batch: dict[str, Any] = dict(batch)
         self.non_tensor_batch: dict[str, Any] = dict(non_tensor_batch or {})
         self.meta_info: dict[str, Any] = {}
@@ -106,7 +111,7 @@ class RewardBatch:
         return self._length
 
     def __getitem__(self, at: int) -> RewardItem:
-        """One response. IndexError."""
+        """One response. Raises IndexError."""
         if not -self._length <= at < self._length:
             message = f"there are {self._length} responses; found index {at}"
             raise IndexError(message)
@@ -117,7 +122,7 @@ class RewardBatch:
 
 
 class StepAndOutcomeManager:
-    """The published reward manager: `__call__(batch)` gives rewards [B, T]."""
+    """The published reward manager. `__call__(batch)` returns rewards [B, T]."""
 
     def __init__(
         self,
@@ -126,9 +131,10 @@ class StepAndOutcomeManager:
         config: Any,  # noqa: ANN401  # a mapping, or an object with attributes
         compute_score: ComputeScore | None = None,
     ) -> None:
-        """`config`: `reward_model.rm_coef` (0), `verifier.reward_coef` (1), `verifier.port`.
+        """Read the weights from `config`, a mapping or an object with attributes.
 
-        `num_examine` is the original's: nothing is printed here.
+        Its settings are `reward_model.rm_coef` (0), `verifier.reward_coef` (1) and `verifier.port`.
+        `num_examine` exists for compatibility with the original: nothing is printed here.
         """
         self.tokenizer = tokenizer
         self.num_examine = num_examine
@@ -140,7 +146,7 @@ class StepAndOutcomeManager:
         )
 
     def __call__(self, data: RewardBatch) -> Any:  # noqa: ANN401  # a tensor, whose library is not imported here
-        """Rewards of the responses' tokens, 0 behind their ends."""
+        """Rewards of the responses' tokens, 0 in the padding after them."""
         rewards_BT = (data.batch["responses"] * 0).float()
         for at in range(len(data)):
             item = data[at]
@@ -171,12 +177,12 @@ class StepAndOutcomeManager:
 
 
 def _num_tokens(item: RewardItem) -> int:
-    """Of the response, padding apart."""
+    """Number of tokens in the response without padding."""
     return int(item.batch["attention_mask"][len(item.batch["prompts"]) :].sum())
 
 
 def _steps_of_marks(scores_T: Sequence[float]) -> ScoredSteps:
-    """A score that is not 0 belongs to its token and those since the score before it."""
+    """Split the tokens into steps: each nonzero score ends a step."""
     marks = [at for at, score in enumerate(scores_T) if score]
     firsts = [0, *(at + 1 for at in marks)]
     spans = tuple(TokenSpan(first, at + 1) for first, at in zip(firsts, marks, strict=False))

@@ -1,7 +1,7 @@
-"""A completion's steps with what each returns when it is executed: input of a reward model.
+"""Adds to a completion's steps what each returns when executed, as input of a reward model.
 
-RewardSQL's `enable_EXreward`: the reward model reads the results with the steps. There a service
-writes them; ours are a comment below the step.
+This is RewardSQL's `enable_EXreward`, where the reward model reads results together with steps.
+There a service writes them; here they are comments below the steps.
 """
 
 from collections.abc import Sequence
@@ -14,17 +14,17 @@ from producer.process_rewards.row_sets import limits_of
 from producer.sql_execution import Database, SqlRefusedError, open_read_only
 
 MAX_ROWS: Final = 5
-"""Of a result that are shown."""
+"""Maximum rows of a result that are shown."""
 MAX_CHARS: Final = 500
 _REST: Final = "cua_rest AS (SELECT 1)"
-"""Follows the comma of a CTE that is not the last."""
+"""Completes a CTE that ends with a comma because it is not the last one."""
 
 
 def with_results(database: Path, steps: Sequence[str]) -> list[str]:
-    """The steps, each with its result; of another form than CoCTE the last alone has one.
+    """Append to each step its result, or only to the last one if they are not in CoCTE form.
 
-    A CTE's result is its rows, the last step's those of the whole query. Executed read-only, within
-    limits. DatabaseFailedError or OSError, which are not the agent's fault.
+    A CTE's result is its rows, the last step's result those of the whole query. Executed read-only,
+    within limits. Raises DatabaseFailedError or OSError, for which the agent is not to blame.
     """
     queries = _queries(steps)
     opened = open_read_only(database, limits_of(database))
@@ -38,7 +38,7 @@ def with_results(database: Path, steps: Sequence[str]) -> list[str]:
 
 
 def _queries(steps: Sequence[str]) -> list[str | None]:
-    """What is executed for each step; None: nothing."""
+    """The query to execute for each step; None for nothing."""
     whole = join_steps(steps)
     try:
         names = read_cocte(whole).names
@@ -53,7 +53,7 @@ def _queries(steps: Sequence[str]) -> list[str | None]:
 
 
 def _result(database: Database, query: str) -> str:
-    """On one line, because it is a comment."""
+    """The result on one line, because it becomes a comment."""
     try:
         found = database.execute(query)
     except SqlRefusedError as error:

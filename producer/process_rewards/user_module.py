@@ -1,8 +1,8 @@
-"""A file of the user's that registers rewards or holds core functions, loaded as it is.
+"""Loads, unchanged, a user's file that registers rewards or holds core functions.
 
 Files written for RewardSQL import from its own modules and from verl (`original_modules`). Where
-those are not installed, stand-ins with our counterparts answer while the file is loaded, and an
-import of anything else of theirs fails by name.
+those are not installed, stand-ins with our counterparts replace them while the file is loaded;
+importing anything else from them fails with an error that names it.
 """
 
 import sys
@@ -21,22 +21,22 @@ from producer.rewards.user_module import load_module
 
 
 class VERLTrainingManager:
-    """RewardSQL's trainer, which a file may name and which does not train here."""
+    """Stands in for RewardSQL's trainer, which a file may name but which does not train here."""
 
     def __init__(self, *_given: object, **_named: object) -> None:
-        """Raises NotImplementedError."""
+        """Raise NotImplementedError."""
         message = "VERLTrainingManager is RewardSQL's own; train with `cua-train sql rl --config`"
         raise NotImplementedError(message)
 
 
 def default_compute_score(*_given: object, **_named: object) -> NoReturn:
-    """Stands for verl's rules of scoring. Raises NotImplementedError."""
+    """Stands in for verl's scoring rules. Raises NotImplementedError."""
     message = "verl is not installed, so its rules of scoring are not known; write your own"
     raise NotImplementedError(message)
 
 
 def _core_function(name: str) -> Callable[..., Any]:
-    """Ours of this name; its module imports torch, which registered files need not."""
+    """Our function of this name. Its module, which imports torch, is imported on the first call."""
 
     def compute(*given: object, **named: object) -> object:
         module = import_module("producer.algorithms.token_advantages")
@@ -68,7 +68,7 @@ OF_REWARDSQL: Final[dict[str, dict[str, Any]]] = {
         )
     },
 }
-"""Module -> its names."""
+"""Maps a module of RewardSQL to the names it provides."""
 OF_VERL: Final[dict[str, dict[str, Any]]] = {
     "verl": {"DataProto": RewardBatch},
     "verl.utils.torch_functional": {},
@@ -77,15 +77,18 @@ OF_VERL: Final[dict[str, dict[str, Any]]] = {
         "default_compute_score": default_compute_score,
     },
 }
-"""The same of verl."""
+"""Maps a module of verl to the names it provides."""
 
 
 VERL_NEEDS: Final = ("verl", "ray", "tensordict")
-"""Without any of them verl cannot be imported."""
+"""verl cannot be imported if any of these is missing."""
 
 
 class _StandIn(ModuleType):
-    """A module that is not installed; any other name of it is an error that names the module."""
+    """A module that is not installed.
+
+    Accessing any other name raises an error with the module's name.
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -99,9 +102,9 @@ class _StandIn(ModuleType):
 
 
 def load_user_module(name: str) -> ModuleType:
-    """The user's module, with stand-ins for what it imports. ValueError for none that loads.
+    """Load the user's module, with stand-ins for missing imports. Raises ValueError if it fails.
 
-    What it registers is in `registry` afterwards.
+    Whatever it registers is in `registry` afterwards.
     """
     path = Path(name).expanduser()
     with _stand_ins(path.resolve() if path.suffix == ".py" else Path.cwd() / name):
@@ -109,14 +112,14 @@ def load_user_module(name: str) -> ModuleType:
 
 
 def is_stand_in(module: ModuleType) -> bool:
-    """Whether it is ours under a name of RewardSQL's, which is not installed here."""
+    """Whether the module is our stand-in for a module of RewardSQL that is not installed."""
     return isinstance(module, _StandIn)
 
 
 @contextmanager
 def _stand_ins(path: Path) -> Iterator[None]:
-    """Inside the context what is missing can be imported; `path` is of the user's module."""
-    # The user's copy of RewardSQL comes before ours.
+    """Make missing modules importable inside the context. `path` is that of the user's module."""
+    # The user's copy of RewardSQL takes precedence over ours.
     for folder in path.parents:
         if (folder / "examples/RewardSQL").is_dir():
             sys.path.append(str(folder))
@@ -131,7 +134,7 @@ def _stand_ins(path: Path) -> Iterator[None]:
 
 
 def _missing() -> dict[str, ModuleType]:
-    """Stand-ins for what the published files import and this machine has not."""
+    """Stand-ins for modules that the published files import and that are not installed."""
     wanted = {name: names for name, names in OF_REWARDSQL.items() if not _is_there(name)}
     if not all(_is_installed(name) for name in VERL_NEEDS):
         wanted |= OF_VERL
@@ -148,7 +151,10 @@ def _missing() -> dict[str, ModuleType]:
 
 
 def _is_installed(package: str) -> bool:
-    """Whether it is there; a folder of that name alone, as RewardSQL's example has one, is not."""
+    """Whether a package is installed.
+
+    A bare folder of that name, as in RewardSQL's example, is not.
+    """
     spec = find_spec(package)
     return spec is not None and spec.origin is not None
 

@@ -1,4 +1,4 @@
-"""What a reward may know of an episode, and the rewards by name. Formulas: docs/losses.md."""
+"""What a reward may know about an episode, and the named rewards. Formulas: docs/losses.md."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,62 +9,63 @@ from schemas.rollout import RolloutFinished
 
 ATTEMPTED: Final = 0.1
 TURN, ERROR, TIME_OUT = 0.02, 0.1, 0.5
-"""What `efficiency` takes off per turn, per error of any kind, and for running out."""
+"""Deductions in `efficiency`: per turn, per error of any kind, and for running out of turns or
+time."""
 PARSE, TOOL_NAME, TOOL_ARG = -2.0, -1.8, -1.5
-"""Base of `comprehensive` for an unsolved episode, by its worst error."""
+"""Base values of `comprehensive` for an unsolved episode, chosen by its worst error."""
 WRONG, UNFINISHED = -0.5, -1.0
-"""The same for one without errors: ended by the agent, or not."""
+"""Base values for an unsolved episode without errors: ended by the agent, or not ended."""
 CORRECT, INCORRECT, TIMEOUT = 1.0, -0.1, -0.3
-"""Of `session` by default: right and completed; no round was left; everything else."""
+"""Defaults of `session`: right and completed; everything else; no round was left."""
 REPEAT: Final = 0.05
 LOWEST, HIGHEST = -2.0, 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of an episode. A reward is a function of it and of nothing else."""
+    """The end of an episode. A reward is a function of nothing else."""
 
     success: bool
-    """The validator passed."""
+    """Whether the validator passed."""
     num_turns: int
     max_turns: int
-    """Turns that the agent might take."""
+    """Maximum number of turns the agent could take."""
     attempted_completion: bool
-    """The agent ended the episode itself."""
+    """Whether the agent ended the episode itself."""
     reported_success: bool | None
-    """The agent's own claim; None when it did not end the episode."""
+    """The agent's own claim of success; None if it did not end the episode."""
     ran_out_of_turns: bool
     ran_out_of_time: bool
     parse_errors: int
-    """Completions that could not be parsed."""
+    """Number of completions that could not be parsed."""
     tool_name_errors: int
-    """Actions whose tool does not exist."""
+    """Number of actions whose tool does not exist."""
     tool_arg_errors: int
-    """Actions whose arguments do not fit their tool."""
+    """Number of actions whose arguments do not fit their tool."""
     runtime_errors: int
-    """Actions that the device refused."""
+    """Number of actions that the device refused."""
     num_actions: int
     repeated_actions: int
-    """Actions equal to the one before."""
+    """Number of actions equal to the one before."""
     num_tokens: int
-    """Completion tokens; 0 for a scripted policy."""
+    """Number of completion tokens; 0 for a scripted policy."""
     turn_first_success: int | None
-    """Turn after which the validator first passed; None: never, or not asked."""
+    """The turn after which the validator first passed; None if it never did or was not asked."""
     task_id: str
 
     @property
     def num_parse_errors(self) -> int:
-        """Actions that the codec could not parse, for any reason."""
+        """Number of actions that the codec could not parse, for any reason."""
         return self.parse_errors + self.tool_name_errors + self.tool_arg_errors
 
     @property
     def timed_out(self) -> bool:
-        """Turns or time ended the episode."""
+        """Whether the episode ended because it ran out of turns or time."""
         return self.ran_out_of_turns or self.ran_out_of_time
 
 
 def outcome_of(finished: RolloutFinished, *, max_turns: int, task_id: str) -> Outcome:
-    """The end of an episode as its event has it."""
+    """Build the outcome of an episode from its event."""
     is_ended = finished.attempted_completion
     return Outcome(
         success=finished.task_success,
@@ -92,7 +93,10 @@ Reward = Callable[[Outcome], float]
 def score(
     reward: Reward, outcome: Outcome, *, turn_cost: float = 0.0, parse_error_cost: float = 0.0
 ) -> float:
-    """The reward less `turn_cost` per turn and `parse_error_cost` per error. RewardError."""
+    """The reward minus `turn_cost` per turn and `parse_error_cost` per error.
+
+    Raises RewardError.
+    """
     try:
         value = reward(outcome)
     except RewardError:
@@ -110,12 +114,12 @@ def binary(outcome: Outcome) -> float:
 
 
 def completion(outcome: Outcome) -> float:
-    """1 if solved; 0.1 if the agent said that it was done; else 0."""
+    """1 if solved; 0.1 if the agent ended the episode itself; else 0."""
     return 1.0 if outcome.success else ATTEMPTED * outcome.attempted_completion
 
 
 def efficiency(outcome: Outcome) -> float:
-    """`binary` less 0.02 a turn, 0.1 an error, and 0.5 for running out of turns or time."""
+    """`binary` minus 0.02 per turn, 0.1 per error, and 0.5 for running out of turns or time."""
     return (
         binary(outcome)
         - TURN * outcome.num_turns
@@ -130,11 +134,11 @@ def session(
     incorrect: float = INCORRECT,
     timeout: float = TIMEOUT,
 ) -> float:
-    """Agent-PEFT's: `correct` if it is right and the agent ended it.
+    """Agent-PEFT's reward: `correct` if the task is solved and the agent ended the episode.
 
-    `timeout` at the limit of rounds. `incorrect` otherwise: a wrong answer, or a completion that
-    was neither operation nor answer. A table that is right although the agent never answered is
-    not correct.
+    It is `timeout` if the rounds ran out and `incorrect` otherwise: for a wrong answer, or a
+    completion that was neither an operation nor an answer. A table in the right state does not
+    count as correct if the agent never answered.
     """
     if outcome.success and outcome.attempted_completion:
         return correct
@@ -143,11 +147,11 @@ def session(
 
 
 def comprehensive(outcome: Outcome) -> float:
-    """In [-2, 3]; the base is that of the outcome, 0.05 off for every repeated action.
+    """A reward in [-2, 3]: a base that depends on the outcome, minus 0.05 per repeated action.
 
-    Solved: 1, 1 more because it is validated, and the share of turns that were left; less 0.1 an
-    error. Unsolved: -2, -1.8 or -1.5 for parse, tool-name or tool-argument errors, the worst
-    counts; without them -0.5 if the agent ended the episode, else -1.
+    Solved: 1, plus 1 because it is validated, plus the share of turns left, minus 0.1 per error.
+    Unsolved: -2, -1.8 or -1.5 for parse, tool-name or tool-argument errors, whichever is worst;
+    without errors, -0.5 if the agent ended the episode, else -1.
     """
     value = _solved(outcome) if outcome.success else _unsolved(outcome)
     return min(HIGHEST, max(LOWEST, value - REPEAT * outcome.repeated_actions))

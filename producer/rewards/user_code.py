@@ -1,6 +1,6 @@
 """Calls a user's reward code within a time limit, and checks what it raises and returns.
 
-Python cannot stop a thread: a call that hangs goes on until it returns or the process ends.
+Python cannot stop a thread: a hanging call continues until it returns or the process ends.
 """
 
 import math
@@ -17,32 +17,32 @@ from typing import Any, Final, TypeVar, cast
 Returned = TypeVar("Returned")
 
 LIMIT_S: Final = 300.0
-"""Of a call, unless configured otherwise."""
+"""Default time limit of one call."""
 MAX_REWARD: Final = 1e12
-"""Largest size of a reward: the squares of a million of them have a sum in float32."""
+"""Largest absolute reward: the sum of the squares of a million such rewards fits in float32."""
 NOT_THE_USERS: Final = (
     str(Path(__file__).parents[1]),
     *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
     "<frozen",
 )
-"""Beginnings of the files of this package, of Python and of installed libraries."""
+"""Path prefixes of this package, of Python and of installed libraries."""
 MAX_SHOWN: Final = 200
-"""Characters of a returned value in a message."""
+"""Maximum characters of a returned value that a message shows."""
 
 
 class RewardError(Exception):
-    """A reward function failed or returned no finite number; its attempt fails."""
+    """A reward function failed or did not return a finite number. The attempt then fails."""
 
 
 class UserCode:
-    """One thread for all calls of a user's code, which need not bear several.
+    """Runs all calls of a user's code on one thread, because the code may not be thread-safe.
 
-    Thread-safe: a call waits for those before it. While a call that took too long still runs, every
-    further one fails at once.
+    Thread-safe: a call waits for those before it. While a call that exceeded its limit is still
+    running, every further call fails at once.
     """
 
     def __init__(self, name: str, limit_s: float = LIMIT_S) -> None:
-        """`name`: begins every message. `limit_s`: of one call, without the wait for others."""
+        """`name` begins every message. `limit_s` limits one call, without the wait for others."""
         self._name = name
         self._limit_s = limit_s
         self._turn = threading.Lock()
@@ -51,7 +51,10 @@ class UserCode:
         self._hanging: threading.Event | None = None
 
     def call(self, function: Callable[[], Returned]) -> Returned:
-        """What the function returns. RewardError if it raises, or does not return in time."""
+        """Call the function and return its result.
+
+        Raises RewardError if it raises or takes too long.
+        """
         returned: list[Returned] = []
         raised: list[BaseException] = []
         has_ended = threading.Event()
@@ -94,7 +97,7 @@ class UserCode:
 
 
 def _place(error: BaseException) -> str:
-    """` (FILE line 3, in FUNCTION)`: the last line of the user's own; empty if there is none."""
+    """The last line of the user's code, as ` (FILE line 3, in FUNCTION)`, or empty if unknown."""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
@@ -106,13 +109,14 @@ def _place(error: BaseException) -> str:
 
 
 def finite_number(value: Any, name: str) -> float:  # noqa: ANN401  # whatever the code returned
-    """The number that a user's code returned; RewardError names the code if it is none.
+    """The number that a user's code returned.
 
-    A tensor or an array of one number is taken, as verl takes it.
+    Raises RewardError, which names the code, if the value is not a number. A tensor or an array of
+    one number is accepted, as in verl.
     """
     number: Any = value
     if hasattr(value, "item"):
-        with suppress(Exception):  # of several numbers: refused below
+        with suppress(Exception):  # an array of several numbers is refused below
             number = value.item()
     size = abs(cast("float", number)) if isinstance(number, Real) else math.inf
     if not size <= MAX_REWARD:

@@ -1,7 +1,4 @@
-"""Loads code of the user's: a module, or a reward function in one.
-
-A module is a .py file, or `package.module` from the working folder.
-"""
+"""Loads a user's code: a module, or a reward function in one."""
 
 import hashlib
 import importlib
@@ -22,10 +19,10 @@ FUNCTION: Final = (
 
 
 def load_module(name: str, form: str = FORM) -> ModuleType:
-    """The module at a path ending in .py, or of this dotted name. ValueError for none that loads.
+    """Load a module from a path ending in .py or by its dotted name.
 
-    A file that was changed is loaded again; a dotted name is imported once. `form` ends messages:
-    what to give instead.
+    Raises ValueError if it does not load. A changed file is loaded again; a dotted name is imported
+    once. `form` ends the messages: it says what to give instead.
     """
     path = Path(name).expanduser()
     is_file = path.suffix == ".py"
@@ -46,9 +43,9 @@ def load_module(name: str, form: str = FORM) -> ModuleType:
 
 
 def custom_reward(name: str, limit_s: float) -> Reward:
-    """The function, which raises RewardError with its name. ValueError for none that can be used.
+    """The reward function of this name, which raises RewardError. Raises ValueError if unusable.
 
-    `limit_s`: of a call.
+    `limit_s` is the time limit of one call.
     """
     module_name, _, function_name = name.partition(":")
     module = load_module(module_name, FUNCTION)
@@ -79,7 +76,10 @@ def custom_reward(name: str, limit_s: float) -> Reward:
 
 
 def source_sha256(module: ModuleType) -> str:
-    """Hex sha256 of the module's file, which a training records. ValueError without one."""
+    """Hex sha256 of the module's file, which a training records.
+
+    Raises ValueError without a file.
+    """
     file = getattr(module, "__file__", None)
     if file is None or Path(file).suffix != ".py":
         message = f"{module.__name__} has no source file, so what it does cannot be recorded"
@@ -90,10 +90,10 @@ def source_sha256(module: ModuleType) -> str:
 def _load_file(path: Path) -> ModuleType:
     name = f"cua_user_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}_{path.stem}"
     spec = spec_from_file_location(name, path)
-    assert spec is not None  # noqa: S101  # of a .py file there is one
+    assert spec is not None  # noqa: S101  # a .py file always has a spec
     assert spec.loader is not None  # noqa: S101
     module = module_from_spec(spec)
-    # Dataclasses and pickles of the file look their module up by name.
+    # Dataclasses and pickles in the file look their module up by name.
     sys.modules[name] = module
     _add_to_path(path.parent)
     try:
@@ -111,6 +111,6 @@ def _import(name: str) -> ModuleType:
 
 
 def _add_to_path(folder: Path) -> None:
-    """Searched last; it stays, because functions may import when they are called."""
+    """Append the folder to sys.path. It stays there, because functions may import when called."""
     if str(folder) not in sys.path:
         sys.path.append(str(folder))

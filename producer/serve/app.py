@@ -1,6 +1,6 @@
 """The OpenAI-compatible API, with vLLM's token and adapter fields: requests, responses, routes.
 
-Errors have OpenAI's form; none names the key.
+Errors have OpenAI's format; none reveals the key.
 """
 
 import hmac
@@ -49,7 +49,7 @@ class _Request(BaseModel):
 
     @property
     def parameters(self) -> SamplingParameters:
-        """Without a seed, one of this request's own."""
+        """The sampling parameters; without a given seed, a random one."""
         return SamplingParameters(
             temperature=self.temperature,
             max_tokens=self.max_completion_tokens or self.max_tokens or DEFAULT_MAX_TOKENS,
@@ -88,7 +88,7 @@ class UnloadAdapter(BaseModel):
 def read_messages(
     messages: list[dict[str, Any]], *, sees_screens: bool
 ) -> tuple[list[dict[str, Any]], list[Screenshot]]:
-    """The messages as a chat template takes them, and their images. UsageError."""
+    """Convert messages to a chat template's format and extract their images. Raises UsageError."""
     read, screenshots = [], []
     for message in messages:
         content = message.get("content")
@@ -118,7 +118,7 @@ def read_messages(
 
 
 def _screenshot(url: str) -> Screenshot:
-    """Of a data URL; others are not fetched."""
+    """Decode the image in a data URL; other URLs are not fetched."""
     head, _, data = url.partition(",")
     if not head.startswith("data:image/") or not head.endswith(";base64"):
         message = "image_url: must be a data URL in base64; others are not fetched"
@@ -188,7 +188,7 @@ class _NoKeyError(Exception):
 
 
 def make_app(engine: ServingEngine, key: str | None) -> Starlette:
-    """`key`: which every request but /health must carry as a bearer token; None: none."""
+    """Create the app. Every request except /health must carry `key` as a bearer token, if given."""
     routes = _Routes(engine)
 
     def keyed(handler: Handler) -> Handler:
@@ -222,7 +222,7 @@ class _Routes:
     async def models(self, _request: Request) -> Response:
         name, *others = self._engine.names
         base = {"id": name, "object": "model", "owned_by": "cua-train"}
-        # As vLLM does where it serves a folder under another name.
+        # vLLM does the same when it serves a folder under another name.
         base |= {"root": others[0]} if others else {}
         adapters = [
             {"id": name, "object": "model", "owned_by": "cua-train", "root": folder}

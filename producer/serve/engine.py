@@ -56,26 +56,26 @@ class _Job:
 
 
 class ServingEngine:
-    """The network and its thread. Thread-safe."""
+    """A network and the thread that runs it. Thread-safe."""
 
     def __init__(self, name: str, network: Network, compute: ComputeSettings) -> None:
-        """`name`: of the policy without an adapter of its own."""
+        """`name` selects the policy without an adapter."""
         self.name = name
         self.names = tuple(dict.fromkeys([name, network.name]))
-        """That the policy answers to: also the folder or hub id, by which trainers ask for it."""
+        """Names that the policy answers to: `name`, and the folder or hub id that trainers use."""
         self._network = network
         self._encoder = ScreenEncoder(network.visual, network.processor)
         self._renderer = Renderer(network.processor, network.image_token)
         caches = EpisodeCaches(network.cache_shape, network.device, network.base.dtype)
         self._decoder = Decoder(network, caches, compute)
         self._adapters: dict[str, str] = {}
-        """Name -> folder."""
+        """Maps an adapter's name to its folder."""
         self._jobs: SimpleQueue[_Job | Callable[[], None]] = SimpleQueue()
         threading.Thread(target=self._run, name="serving", daemon=True).start()
 
     @classmethod
     def open(cls, folder: str, name: str, compute: ComputeSettings) -> "ServingEngine":
-        """The policy of a folder or hub id. Raises as `load_network`."""
+        """Load the policy from a folder or hub id. Raises as `load_network` does."""
         placement = choose_placement(compute.device, compute.dtype)
         network = load_network(folder, lora_rank=1, seed=0, placement=placement)
         use_threads(folder, network.num_weights, network.device, compute.cpu_threads)
@@ -83,16 +83,19 @@ class ServingEngine:
 
     @property
     def adapters(self) -> dict[str, str]:
-        """Loaded adapters: name -> folder."""
+        """The loaded adapters, as a map from name to folder."""
         return dict(self._adapters)
 
     @property
     def sees_screens(self) -> bool:
-        """Whether messages may have images."""
+        """Whether messages may contain images."""
         return self._network.architecture.sees_screens
 
     def load_adapter(self, name: str, folder: str) -> None:
-        """UsageError or NotFoundError if it cannot be loaded or the name is taken."""
+        """Load an adapter.
+
+        Raises UsageError or NotFoundError if that fails or the name is taken.
+        """
         if name in {*self.names, POLICY_ADAPTER}:
             message = f"the name {name!r} is the policy's own; choose another lora_name"
             raise UsageError(message)
@@ -108,7 +111,7 @@ class ServingEngine:
         self._in_turn(load)
 
     def unload_adapter(self, name: str) -> bool:
-        """False: there is none of this name."""
+        """Unload an adapter. Returns False if there is none of this name."""
 
         def unload() -> bool:
             if self._adapters.pop(name, None) is None:
@@ -121,7 +124,7 @@ class ServingEngine:
     def prompt(
         self, messages: Sequence[dict[str, object]], screenshots: Sequence[Screenshot]
     ) -> list[int]:
-        """The tokens of a dialogue. UsageError if it cannot be rendered."""
+        """Render a dialogue as tokens. Raises UsageError if it cannot be rendered."""
         return self._in_turn(
             lambda: self._renderer.dialogue(
                 messages, [screen.grid for screen in self._encoder.encode(screenshots)]
@@ -135,10 +138,10 @@ class ServingEngine:
         screenshots: Sequence[Screenshot],
         parameters: SamplingParameters,
     ) -> "Future[Answer]":
-        """A completion by the policy `model`: the base's name or an adapter's.
+        """Start a completion by the policy `model`: the base policy's name or an adapter's.
 
-        UsageError for a prompt that does not fit or has tokens that the policy has not; the
-        future's KeyError if there is no such model.
+        Raises UsageError for a prompt that does not fit or contains unknown tokens; the future
+        raises KeyError if there is no such model.
         """
         limit = self._network.max_context_tokens
         if limit is not None and len(tokens) + parameters.max_tokens > limit:
@@ -156,7 +159,7 @@ class ServingEngine:
         return future
 
     def _in_turn(self, act: Callable[[], Result]) -> Result:
-        """What `act` returns, called between two batches."""
+        """Run `act` between two batches and return its result."""
         future: Future[Result] = Future()
         self._jobs.put(lambda: _settle(future, act))
         return future.result()
@@ -177,7 +180,7 @@ class ServingEngine:
                         job.future.set_result(answer)
 
     def _next_jobs(self) -> list[_Job]:
-        """The jobs of one batch, after everything that is to be done before them."""
+        """The next batch of jobs, after running everything queued before them."""
         jobs: list[_Job] = []
         until_s = 0.0
         while len(jobs) < MAX_BATCH:

@@ -1,7 +1,7 @@
-"""Files of a data set: Parquet, and JSON read so that nothing is lost on the way to a log.
+"""Files of a data set: Parquet, and JSON read strictly so that the log stores it without loss.
 
-A name that is given twice would hide one of its values; NaN and infinity are no JSON; no database
-holds a NUL in a text, and no log half a surrogate pair.
+A repeated key would hide one of its values; NaN and infinity are not JSON; no database can store a
+NUL in a text, and no log half a surrogate pair.
 """
 
 import math
@@ -16,7 +16,7 @@ from schemas.distribution import install_command
 
 
 def read_strict_file(file: Path) -> JsonValue:
-    """The value of a file. ValueError with the reason why it is not JSON."""
+    """Read a JSON file. Raises ValueError with the reason if it is not valid JSON."""
     try:
         return read_strict(file.read_text(encoding="utf-8-sig"))
     except OSError as error:
@@ -27,7 +27,7 @@ def read_strict_file(file: Path) -> JsonValue:
 
 
 def check_storable(value: JsonValue, where: str) -> None:
-    """ValueError, led by `where`, for a text or number in the value that cannot be stored."""
+    """Raise ValueError, prefixed with `where`, for a text or number that cannot be stored."""
     waiting = [(where, value)]
     while waiting:
         place, content = waiting.pop()
@@ -60,7 +60,7 @@ def _check_text(text: str, place: str) -> None:
 
 
 def parquet_rows(file: Path) -> list[dict[str, Any]]:
-    """All rows. UsageError that names the file, also where pyarrow is not installed."""
+    """All rows. Raises UsageError that names the file, also if pyarrow is not installed."""
     try:
         from pyarrow import ArrowException, parquet
     except ImportError as error:

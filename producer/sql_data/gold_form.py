@@ -1,7 +1,7 @@
 """The form of a gold: its SQL without the values in it.
 
-Two golds of one form differ in numbers and texts alone: a policy trained on one only has to copy
-other values. Generators give every form to one split, so that none is in both.
+Two golds of one form differ only in numbers and texts, so a policy trained on one only has to copy
+other values. Generators assign every form to one split, so that no form is in both.
 """
 
 import hashlib
@@ -15,18 +15,20 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 SALT: Final = 1138
-"""The first that leaves every table of DB Bench's generator a gold for each of the 22 skills."""
+"""The first salt with which every table of DB Bench's generator has a gold for each of the 22
+skills."""
 TABLE: Final = "this_table"
-"""Stands for the name of an only table."""
+"""Stands for the name of the only table."""
 Dialect = Literal["mysql", "sqlite"]
 
 
 @lru_cache(maxsize=65_536)
 def gold_form(sql: str, dialect: Dialect, table: str | None = None) -> str:
-    """The statement with `?` for each number and text, names in lower case. UsageError.
+    """The statement with `?` for each number and text, and names in lower case.
 
-    `table`: the name of its only table, which is left out too, as one more value that a policy
-    copies. The form of a statement that cannot be read is its text in lower case.
+    `table` is the name of its only table. That name is replaced too, because it is one more value
+    that a policy copies. The form of a statement that cannot be parsed is its text in lower case.
+    Raises UsageError.
     """
     tree = _read(sql, dialect)
     if tree is None:
@@ -48,9 +50,9 @@ def gold_form(sql: str, dialect: Dialect, table: str | None = None) -> str:
 
 
 def gold_names(sql: str, dialect: Dialect) -> tuple[str, ...]:
-    """Tables and columns that the statement names, sorted. UsageError.
+    """Names of the tables and columns in the statement, sorted. Raises UsageError.
 
-    None of a statement that cannot be read.
+    Empty for a statement that cannot be parsed.
     """
     tree = _read(sql, dialect)
     if tree is None:
@@ -62,7 +64,7 @@ def gold_names(sql: str, dialect: Dialect) -> tuple[str, ...]:
 
 
 def is_held_out_form(form: str, one_in: int) -> bool:
-    """Whether a form that both splits could have is held out, as one in `one_in` is."""
+    """Whether a form is held out, as about one in `one_in` forms is."""
     return hashlib.sha256(f"{SALT} {form}".encode()).digest()[0] % one_in == 0
 
 

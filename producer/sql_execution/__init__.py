@@ -1,7 +1,7 @@
-"""Execution of SQL that an agent wrote: databases with limits and no way out of them.
+"""Executes SQL that an agent wrote, in limited databases that it cannot escape.
 
-SQLite runs in child processes (`child`), so that a statement that hangs, crashes or takes memory
-is the agent's failure and never the run's. Imports no torch.
+SQLite runs in child processes (`child`), so that a statement that hangs, crashes or exhausts memory
+fails the agent and never the run. Imports no torch.
 """
 
 from producer.sql_execution.database import (

@@ -1,7 +1,7 @@
 """The process that executes SQL: one connection at a time, requests and answers as JSON lines.
 
-It writes no file (RLIMIT_FSIZE), ends with its parent's stream, and its own timer kills it when a
-single call of SQLite's hangs. `children` starts it.
+It cannot write files (RLIMIT_FSIZE), ends when its parent's stream does, and is killed by its own
+timer when a single SQLite call hangs. Started by `children`.
 """
 
 import json
@@ -19,17 +19,17 @@ from producer.sql_execution.guard import Guard, statement_problem
 
 PAGE_BYTES: Final = 4096
 TIMER_AFTER_S: Final = 1.0
-"""Later than the limit, for what the progress handler does not see."""
+"""How long after the limit the timer fires. It catches what the progress handler does not see."""
 PYTHON_BYTES: Final = 1024 * MEGABYTE
-"""Address space of the interpreter itself and of the rows that it holds."""
+"""Address space for the interpreter itself and the rows that it holds."""
 FILE_ERRORS: Final = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR", "SQLITE_CANTOPEN")
-"""Primary codes, with which SQLite's extended ones begin."""
+"""Primary error codes; SQLite's extended error codes begin with them."""
 
 Fields = dict[str, Any]
 
 
 def confine(memory_bytes: int) -> None:
-    """Take away what no statement needs: files, core dumps, memory without end."""
+    """Drop capabilities that no statement needs: writing files, core dumps and unlimited memory."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform == "linux":
@@ -48,16 +48,18 @@ class Session:
         setup: Sequence[Fields],
         mysql_tables: "dict[str, dict[str, str]] | None" = None,
     ) -> None:
-        """`path`: of a file to read; None: a database in memory. sqlite3.Error.
+        """Open a file read-only, or a database in memory if `path` is None. Raises sqlite3.Error.
 
-        `mysql_tables`: as `mysql_dialect.Tables` of statements that are MySQL's; None: SQLite's.
+        `mysql_tables` are `mysql_dialect.Tables` if statements are MySQL's; None if they are
+        SQLite's.
         """
         self._limits = limits
         self._mysql_tables = mysql_tables
         self._is_file = path is not None
         name = ":memory:"
         if path is not None:
-            # Immutable: no lock, no shared memory file; the database is not to change meanwhile.
+            # `immutable` uses no lock and no shared memory file; the database must not change
+            # meanwhile.
             name = f"file:{quote(path)}?mode=ro&immutable=1"
         self._connection = sqlite3.connect(
             name, isolation_level=None, uri=path is not None, cached_statements=0
@@ -75,7 +77,7 @@ class Session:
         for pragma in (
             "temp_store = MEMORY",
             "recursive_triggers = OFF",
-            # Of a file the schema is somebody's; our own uses functions that are registered here.
+            # A file's schema is untrusted. Our own schema uses functions that are registered here.
             f"trusted_schema = {'OFF' if self._is_file else 'ON'}",
             "cell_size_check = ON",
             f"hard_heap_limit = {limits.memory_bytes}",
@@ -94,7 +96,7 @@ class Session:
         self._guard.attach(self._connection)
 
     def execute(self, sql: str) -> Fields:
-        """The rows, or `refused` with the reason, or `failed` where the file cannot be read."""
+        """The rows, or `refused` with a reason, or `failed` if the file cannot be read."""
         limits = self._limits
         problem = statement_problem(sql, limits)
         if problem is not None:
@@ -124,7 +126,7 @@ class Session:
         }
 
     def _for_sqlite(self, sql: str) -> str:
-        """ValueError for what MySQL refuses."""
+        """Translate MySQL to SQLite. Raises ValueError for statements that MySQL would refuse."""
         if self._mysql_tables is None:
             return sql
         from producer.sql_execution.mysql_dialect import translate
@@ -137,12 +139,12 @@ class Session:
         return {"rows": [[_cell(value) for value in row] for row in self._connection.execute(sql)]}
 
     def close(self) -> None:
-        """Throw a database in memory away."""
+        """Close the connection, which discards a database in memory."""
         self._connection.close()
 
 
 def _is_of_the_file(error: Exception) -> bool:
-    """Whether the file, and no statement, is to blame."""
+    """Whether the error is the file's fault rather than the statement's."""
     name = getattr(error, "sqlite_errorname", "")
     return name.startswith(FILE_ERRORS) and name != "SQLITE_IOERR_NOMEM"
 
@@ -152,7 +154,7 @@ def _cell(value: object) -> object:
 
 
 def answer(session: Session | None, request: Fields) -> tuple[Session | None, Fields]:
-    """The session after the request, and the answer."""
+    """Handle a request. Returns the session after it, and the answer."""
     match request["op"]:
         case "open":
             limits = Limits(**request["limits"])

@@ -1,7 +1,7 @@
-"""Processes that execute SQL, started when they are needed and kept for the next session.
+"""Processes that execute SQL, started on demand and kept for later sessions.
 
-Guarantees: thread-safe; a call returns or raises within its time limit; a child that died is never
-lent again; every child ends with this process, however it ends.
+Thread-safe. A call returns or raises within its time limit. A child that died is never lent again.
+Every child ends with this process, however it ends.
 """
 
 import atexit
@@ -20,27 +20,27 @@ from typing import Any, Final, Literal
 from producer.sql_execution.database import DatabaseFailedError
 
 MAX_IDLE: Final = 64
-"""Kept for each size of memory; 20 MB each. Starting one takes 0.12 s of CPU, four times what the
-small policy takes for a session: with 16 kept, sessions that end together, 64 of them, cost more
-than their policy."""
+"""Maximum idle children per memory size, 20 MB each. Starting one takes 0.12 s of CPU, four times
+what the small policy takes for a session: with a limit of 16, sessions that end together, 64 of
+them, cost more than their policy."""
 START_TIME_S: Final = 60.0
-"""Of an interpreter on a busy machine."""
+"""Time limit for starting an interpreter on a busy machine."""
 PROGRAM: Final = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop());"
     " from producer.sql_execution.child import main; main()"
 )
 END_TIME_S: Final = 5.0
-"""For a process whose stream has ended to end itself."""
+"""Time for a process to end by itself after its stream has ended."""
 READ_BYTES: Final = 1 << 16
 
 Fields = dict[str, Any]
 Reason = Literal["cpu time", "no answer", "ended"]
-"""`cpu time`: its own timer ended it, because a statement took too much; `no answer`: it was killed
-when the time was over; `ended`: anything else ended it."""
+"""Why a child ended. `cpu time`: its own timer ended it, because a statement took too long. `no
+answer`: it was killed at the time limit. `ended`: any other reason."""
 
 
 class ChildEndedError(Exception):
-    """The process ended or did not answer in time; it is killed."""
+    """The process ended or did not answer in time. It has been killed."""
 
     def __init__(self, message: str, reason: Reason) -> None:
         super().__init__(message)
@@ -51,9 +51,9 @@ class Child:
     """One process. Used by one thread at a time."""
 
     def __init__(self, memory_bytes: int) -> None:
-        """Start it. DatabaseFailedError."""
+        """Start the process. Raises DatabaseFailedError."""
         self.memory_bytes = memory_bytes
-        # -S -I: nothing of the user's environment; -P is part of -I. No Ctrl-C of the terminal's.
+        # -S -I ignore the user's environment (-I includes -P). The new session shields from Ctrl-C.
         command = [sys.executable, "-S", "-I", "-c", PROGRAM, str(memory_bytes)]
         self._stream, its = socket.socketpair()
         try:
@@ -78,7 +78,7 @@ class Child:
         return self._process.pid
 
     def ask(self, request: Fields, timeout_s: float) -> Fields:
-        """The answer to a request. ChildEndedError."""
+        """Send a request and return the answer. Raises ChildEndedError."""
         process = self._process
         deadline_s = monotonic() + timeout_s
         try:
@@ -89,10 +89,10 @@ class Child:
             self.kill()
             message = f"no answer within {timeout_s:g} s"
             raise ChildEndedError(message, "no answer") from error
-        except OSError:  # it ended before it had read the whole request
+        except OSError:  # the process ended before it had read the whole request
             line = b""
         if not line:
-            # The stream's end is seen before the process's.
+            # The stream may end slightly before the process does.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(END_TIME_S)
             self.kill()
@@ -103,13 +103,13 @@ class Child:
         return fields
 
     def kill(self) -> None:
-        """End it. Idempotent."""
+        """Kill the process. Idempotent."""
         self._process.kill()
         self._process.wait()
         self._stream.close()
 
     def _read_line(self, deadline_s: float) -> bytes:
-        """One line; empty at the end of the stream. TimeoutError, OSError."""
+        """Read one line; empty at the end of the stream. Raises TimeoutError, OSError."""
         parts: list[bytes] = []
         while not parts or not parts[-1].endswith(b"\n"):
             left_s = deadline_s - monotonic()
@@ -124,14 +124,14 @@ class Child:
 
 
 class Children:
-    """The processes of this process."""
+    """The pool of child processes of this process."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._idle: defaultdict[int, list[Child]] = defaultdict(list)
 
     def borrow(self, memory_bytes: int) -> Child:
-        """An idle child; a new one if there is none. DatabaseFailedError."""
+        """Take an idle child, or start a new one. Raises DatabaseFailedError."""
         with self._lock:
             idle = self._idle[memory_bytes]
             if idle:
@@ -139,7 +139,7 @@ class Children:
         return Child(memory_bytes)
 
     def give_back(self, child: Child) -> None:
-        """Keep a child that works for the next session, or end it."""
+        """Keep a working child for the next session, or end it."""
         with self._lock:
             idle = self._idle[child.memory_bytes]
             if len(idle) < MAX_IDLE:
@@ -148,7 +148,7 @@ class Children:
         child.kill()
 
     def end(self) -> None:
-        """End the idle ones."""
+        """End the idle children."""
         with self._lock:
             children = [child for idle in self._idle.values() for child in idle]
             self._idle.clear()

@@ -1,4 +1,4 @@
-"""The Database interface: where an agent's statements are executed, and what they may cost."""
+"""The Database interface for executing an agent's statements, and the limits of their cost."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,80 +8,84 @@ MEGABYTE = 1024 * 1024
 
 CellT = TypeVar("CellT")
 Cell = int | float | str | None
-"""A value of a row. Bytes are shown as SQL writes them, X'0A'."""
+"""A value in a row. Bytes are represented as an SQL literal, X'0A'."""
 
 
 class SqlRefusedError(Exception):
-    """The statement failed or broke a limit: the agent's fault, and the message is for the agent.
+    """The statement failed or exceeded a limit. The agent is at fault and gets the message.
 
-    The database is as it was before the statement.
+    The database is unchanged.
     """
 
 
 class DatabaseFailedError(Exception):
-    """The database does not work, through no fault of the agent."""
+    """The database failed through no fault of the agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What a statement returned."""
+    """The result of a statement."""
 
     columns: tuple[str, ...]
-    """Names; empty for a statement that returns no rows."""
+    """Column names; empty for a statement that returns no rows."""
     rows: tuple[tuple[Cell, ...], ...]
     is_truncated: bool = False
-    """Whether there were more rows than the limits allow."""
+    """Whether rows were left out because of the limits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """A trusted statement that builds the database, before any limit of the agent's applies."""
+    """A trusted statement that builds the database, executed before the agent's limits apply."""
 
     sql: str
     rows: tuple[tuple[Cell, ...], ...] | None = None
-    """Executed once for each, with its values in place of `?`; None: executed once."""
+    """The statement is executed once per row, with the row's values in place of `?`; once if
+    None."""
 
 
 class Database(Protocol):
-    """One session's database. Used by one thread at a time; any number of them at once."""
+    """One session's database. Used by one thread at a time; many may be in use concurrently."""
 
     def execute(self, sql: str) -> Rows:
-        """Execute one statement of the agent. SqlRefusedError, DatabaseFailedError."""
+        """Execute one statement of the agent. Raises SqlRefusedError, DatabaseFailedError."""
         ...
 
     def table_rows(self, table: str, columns: Sequence[str]) -> tuple[tuple[Cell, ...], ...]:
-        """Every row of a table, in no particular order. DatabaseFailedError."""
+        """Every row of a table, in no particular order. Raises DatabaseFailedError."""
         ...
 
     def close(self) -> None:
-        """Throw the database away. Idempotent; raises nothing."""
+        """Discard the database. Idempotent; raises nothing."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of one database; the defaults are for a table of some fifty rows.
+    """Limits of one database. The defaults suit a table of about fifty rows.
 
-    A statement that needs more is refused. `num_steps` stops the same statements on every machine;
-    `time_s` is for what it does not count.
+    A statement that exceeds them is refused. `num_steps` stops the same statements on every
+    machine; `time_s` covers work that it does not count.
     """
 
     time_s: float = 5.0
-    """CPU time of a statement, so that a busy machine stops none that an idle one lets end."""
+    """CPU time per statement. Unlike wall-clock time, it does not stop more statements on a busy
+    machine."""
     num_steps: int | None = 20_000_000
-    """Instructions of SQLite's virtual machine for a statement (0.2 s); None: only time counts."""
+    """Instructions of SQLite's virtual machine per statement (about 0.2 s); None limits only the
+    time."""
     num_rows: int = 1_000
-    """Rows fetched; further ones are left out, and `Rows.is_truncated` is true."""
+    """Maximum rows fetched. Further rows are dropped, and `Rows.is_truncated` is set."""
     result_characters: int = 200_000
-    """Of all values fetched together; then as `num_rows`."""
+    """Maximum characters of all fetched values together; beyond it, rows are dropped as for
+    `num_rows`."""
     sql_characters: int = 20_000
-    """Of a statement."""
+    """Maximum characters of a statement."""
     value_bytes: int = 100_000
-    """Of one value or one row."""
+    """Maximum size of one value or one row."""
     database_bytes: int = 16 * MEGABYTE
-    """Of a throw-away database."""
+    """Maximum size of a throw-away database."""
     memory_bytes: int = 128 * MEGABYTE
-    """That SQLite allocates, the throw-away database included."""
+    """Maximum memory that SQLite allocates, including the throw-away database."""
 
 
 FILE_LIMITS = Limits(
@@ -92,13 +96,13 @@ FILE_LIMITS = Limits(
     value_bytes=1_000_000,
     memory_bytes=512 * MEGABYTE,
 )
-"""For a user's database of any size, opened read-only."""
+"""Limits for a user's database of any size, opened read-only."""
 
 
 def within_limits(
     rows: Iterable[Sequence[CellT]], limits: Limits
 ) -> tuple[list[Sequence[CellT]], bool]:
-    """The rows that the limits allow, and whether there are more."""
+    """The rows within the limits, and whether there are more."""
     kept: list[Sequence[CellT]] = []
     characters = 0
     for cells in rows:

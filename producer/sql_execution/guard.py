@@ -1,6 +1,6 @@
-"""What a guarded connection may do: SELECT, INSERT, UPDATE and DELETE on its own tables.
+"""Restricts a connection to SELECT, INSERT, UPDATE and DELETE on its own tables.
 
-Everything is refused that is not listed here, so that a newer SQLite opens no way out: no ATTACH,
+Everything that is not listed here is refused, so that a newer SQLite opens no way out: no ATTACH,
 PRAGMA, DDL, transaction, virtual table, or function that reads files, loads code or draws random
 numbers.
 """
@@ -13,7 +13,7 @@ from typing import Final
 from producer.sql_execution.database import Limits
 
 KINDS: Final = ("SELECT", "WITH", "VALUES", "INSERT", "UPDATE", "DELETE", "REPLACE")
-"""First words of statements that can be executed."""
+"""First words of allowed statements."""
 SPACE_AND_COMMENTS: Final = re.compile(
     r"(?:\s+|--[^\n]*(?:\n|\Z)|#[^\n]*(?:\n|\Z)|/\*.*?\*/)*", re.DOTALL
 )
@@ -32,7 +32,7 @@ FUNCTION_NAMES: Final = (
     " unixepoch"
     # Values.
     " coalesce if ifnull iif likelihood likely nullif typeof unlikely"
-    # JSON: what takes time in proportion to its text.
+    # JSON functions that take time proportional to their text.
     " -> ->> json_array_length json_extract json_type json_valid"
     # The connection.
     " changes last_insert_rowid"
@@ -44,7 +44,8 @@ MODULE_NAMES: Final = (
     " generate_series completion csv zipfile fsdir json_each json_tree"
 )
 NO_TABLES: Final = frozenset(MODULE_NAMES.split())
-"""Modules that can be read without CREATE VIRTUAL TABLE; with them, whatever begins `pragma_`."""
+"""Modules that can be read without CREATE VIRTUAL TABLE. Tables whose names begin with `pragma_`
+are refused too."""
 CHANGES: Final = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE})
 STEPS_BETWEEN_CHECKS: Final = 1_000
 LIKE_PATTERN_BYTES: Final = 200
@@ -53,7 +54,7 @@ LIKE_PATTERN_BYTES: Final = 200
 class Guard:
     """The authorizer and the progress handler of one connection.
 
-    `denied` is why the last statement was refused; `clock`: CPU time, s.
+    `denied` is the reason why the last statement was refused. `clock` returns CPU time in seconds.
     """
 
     def __init__(
@@ -64,18 +65,21 @@ class Guard:
         is_read_only: bool,
         functions: frozenset[str] = frozenset(),
     ) -> None:
-        """`functions`: further ones that were registered on the connection; then without PRINTF."""
+        """`functions` are further allowed functions registered on the connection.
+
+        PRINTF is then refused.
+        """
         self._limits = limits
         self._clock = clock
         self._is_read_only = is_read_only
-        # MySQL has no printf, whose widths make the longest single calls.
+        # MySQL has no printf, whose width arguments allow the longest single calls.
         self._functions = (FUNCTIONS - PRINTF if functions else FUNCTIONS) | functions
         self._deadline_s = 0.0
         self._num_steps = 0
         self.denied: str | None = None
 
     def attach(self, connection: sqlite3.Connection) -> None:
-        """Guard every further statement of the connection."""
+        """Guard all further statements of the connection."""
         limits = self._limits
         for category, value in (
             (sqlite3.SQLITE_LIMIT_LENGTH, limits.value_bytes),
@@ -96,7 +100,7 @@ class Guard:
         connection.set_progress_handler(self._is_over, STEPS_BETWEEN_CHECKS)
 
     def begin(self) -> None:
-        """Before each statement."""
+        """Reset the limits. Call before each statement."""
         self.denied = None
         self._num_steps = 0
         self._deadline_s = self._clock() + self._limits.time_s
@@ -115,7 +119,7 @@ class Guard:
         action: int,
         first: str | None,
         second: str | None,
-        database: str | None,  # noqa: ARG002  # the interface's; ATTACH and TEMP are refused
+        database: str | None,  # noqa: ARG002  # required by the interface; ATTACH and TEMP are refused
         trigger: str | None,
     ) -> int:
         reason = self._reason(action, first, second, trigger)
@@ -127,7 +131,7 @@ class Guard:
     def _reason(
         self, action: int, first: str | None, second: str | None, trigger: str | None
     ) -> str | None:
-        """Why it is refused; None: it is allowed."""
+        """Why the action is refused; None if it is allowed."""
         name = (first or "").lower()
         if action in {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE}:
             return None
@@ -149,7 +153,7 @@ class Guard:
 
 
 def statement_problem(sql: str, limits: Limits) -> str | None:
-    """Why this text is not executed at all; None: SQLite may look at it."""
+    """Why this text is not even passed to SQLite; None if it may be."""
     if len(sql) > limits.sql_characters:
         return f"the statement has {len(sql):,} characters; {limits.sql_characters:,} are allowed"
     if "\0" in sql:

@@ -1,7 +1,7 @@
-"""A MySQL or MariaDB server: its URL, and the administrator who makes and drops databases there.
+"""A MySQL or MariaDB server: its URL, and the administrator that creates and drops databases.
 
-Names are `PREFIX_<owner>_<number>`. As long as a process lives it holds the server's lock
-`PREFIX_<owner>`, so that any process sees whose databases are debris, from any machine.
+Names are `PREFIX_<owner>_<number>`. A process holds the server's lock `PREFIX_<owner>` as long as
+it lives, so that any process on any machine can tell whose databases are left over.
 """
 
 import contextlib
@@ -32,16 +32,16 @@ class ServerUrl(NamedTuple):
     user: str
     password: str
     prefix: str = DEFAULT_PREFIX
-    """Of the names of sessions' databases and users."""
+    """Prefix of the names of sessions' databases and users."""
 
     @property
     def redacted(self) -> str:
-        """Without the password."""
+        """The URL without the password."""
         return f"mysql://{self.user}@{self.host}:{self.port}"
 
 
 def parse_server_url(url: str) -> ServerUrl:
-    """ValueError for another form."""
+    """Parse the URL. Raises ValueError for an invalid one."""
     try:
         parts = urlsplit(url)
         port = parts.port or DEFAULT_PORT
@@ -70,7 +70,7 @@ class Access(NamedTuple):
 
 
 def connect(url: ServerUrl, user: str, password: str, database: str | None, time_s: float) -> Any:  # noqa: ANN401  # pymysql ships no types
-    """A connection of pymysql's. DatabaseFailedError."""
+    """Open a pymysql connection. Raises DatabaseFailedError."""
     try:
         import pymysql
     except ImportError as error:
@@ -99,7 +99,7 @@ class Administrator:
     """One process's administrator of one server. Thread-safe."""
 
     def __init__(self, url: ServerUrl) -> None:
-        """Drops the debris of dead processes. DatabaseFailedError."""
+        """Connect, and drop what dead processes left over. Raises DatabaseFailedError."""
         self.url = url
         self._lock_name = f"{url.prefix}_{secrets.token_hex(6)}"
         self._lock = Lock()
@@ -110,7 +110,7 @@ class Administrator:
             self._drop_debris()
 
     def create(self) -> Access:
-        """A new database and its user. DatabaseFailedError."""
+        """Create a database and its user. Raises DatabaseFailedError."""
         with self._lock:
             self._number += 1
             access = Access(f"{self._lock_name}_{self._number}", secrets.token_hex(16))
@@ -124,23 +124,26 @@ class Administrator:
         return access
 
     def drop(self, access: Access) -> None:
-        """Drop the database and its user, and end its connections. DatabaseFailedError."""
+        """Drop the database and its user, and end its connections. Raises DatabaseFailedError."""
         with self._lock:
             self._drop(access.name)
 
     def end_statements(self, access: Access) -> None:
-        """Kill the user's connections with what they execute. DatabaseFailedError."""
+        """Kill the user's connections and their statements. Raises DatabaseFailedError."""
         with self._lock:
             self._end_connections(access.name)
 
     def run(self, name: str, statement: str, rows: Sequence[Sequence[object]] | None = None) -> Any:  # noqa: ANN401
-        """Execute a trusted statement in a session's database; its rows. DatabaseFailedError."""
+        """Execute a trusted statement in a session's database and return its rows.
+
+        Raises DatabaseFailedError.
+        """
         with self._lock:
             self._execute(f"USE {name}")
             return self._execute(statement, rows)
 
     def close(self) -> None:
-        """Let the server's lock go. Idempotent."""
+        """Release the server's lock. Idempotent."""
         with self._lock, contextlib.suppress(Exception):
             self._connection.close()
 
@@ -168,7 +171,7 @@ class Administrator:
             raise DatabaseFailedError(message) from error
 
     def _drop_debris(self) -> None:
-        """Databases and users of processes whose lock is free."""
+        """Drop databases and users of processes whose lock is free."""
         pattern = re.compile(rf"({self.url.prefix}_[0-9a-f]{{12}})_[0-9]+")
         like = f"{self.url.prefix}\\\\_%"
         listed = self._execute(f"SHOW DATABASES LIKE '{like}'")
@@ -191,7 +194,7 @@ class Administrator:
             f"SELECT id FROM information_schema.processlist WHERE user = '{name}'"
         )
         for (identity,) in found:
-            # It may have ended by itself meanwhile.
+            # The connection may have ended by itself in the meantime.
             with contextlib.suppress(DatabaseFailedError):
                 self._execute(f"KILL {int(identity)}")
 
@@ -201,7 +204,7 @@ _administrators_lock = Lock()
 
 
 def administrator(url: ServerUrl) -> Administrator:
-    """This process's administrator of the server. DatabaseFailedError."""
+    """This process's administrator of the server. Raises DatabaseFailedError."""
     with _administrators_lock:
         if url not in _administrators:
             _administrators[url] = Administrator(url)

@@ -1,9 +1,9 @@
-"""MySQL's statements for the embedded SQLite, by their syntax trees.
+"""Translates MySQL statements for the embedded SQLite through their syntax trees.
 
-What MySQL does and SQLite does otherwise is written out: division, DECIMAL results, texts compared
-without case and with numbers, strings in double quotes, LIMIT of UPDATE and DELETE, the order of
-assignments. What MySQL refuses is refused (ONLY_FULL_GROUP_BY, LIMIT in an IN subquery, tables'
-names in another case). docs/dbbench_sql.md lists what is left.
+Behaviour in which SQLite differs is spelled out: division, DECIMAL results, comparisons of texts
+without case and with numbers, strings in double quotes, LIMIT in UPDATE and DELETE, the order of
+assignments. What MySQL refuses is refused (ONLY_FULL_GROUP_BY, LIMIT in an IN subquery, table names
+in another case). docs/dbbench_sql.md lists the remaining differences.
 """
 
 import logging
@@ -26,7 +26,7 @@ MAX_NODES: Final = 2_000
 MAX_DEPTH: Final = 100
 CUT_OFF: Final = frozenset({"ORDER", "GROUP"})
 ROW_NUMBERS: Final = frozenset({"rowid", "oid", "_rowid_"})
-"""Columns that every table of SQLite has and none of MySQL."""
+"""Columns that every SQLite table has and no MySQL table."""
 
 CALLS: Final[dict[type[exp.Expr], str]] = {
     exp.IntDiv: "mysql_div",
@@ -36,23 +36,26 @@ CALLS: Final[dict[type[exp.Expr], str]] = {
     exp.Left: "mysql_left",
     exp.Right: "mysql_right",
 }
-"""Operator or function -> ours."""
+"""Maps an operator or a function to our function."""
 
 Tables = Mapping[str, Mapping[str, str]]
-"""Table -> column -> its type, as `mysql_scales.Types`."""
+"""Maps tables to columns to types, in the form of `mysql_scales.Types`."""
 
 
 class Embedded(SQLite):
-    """SQLite's way of writing, with names in backticks: in double quotes a wrong one is a text."""
+    """SQLite's dialect with names in backticks.
+
+    SQLite takes an unknown name in double quotes for a string.
+    """
 
     class Tokenizer(SQLite.Tokenizer):
-        """How names are quoted."""
+        """Sets how names are quoted."""
 
         IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ["`"]
 
 
 class NotMysqlError(ValueError):
-    """MySQL would refuse the statement; the message is for the agent."""
+    """MySQL would refuse the statement. The message is for the agent."""
 
 
 def _refuse(message: str) -> NoReturn:
@@ -60,10 +63,10 @@ def _refuse(message: str) -> NoReturn:
 
 
 def translate(sql: str, tables: Tables) -> str:
-    """The statement for SQLite. NotMysqlError."""
+    """Translate a statement to SQLite. Raises NotMysqlError."""
     try:
         trees = [tree for tree in sqlglot.parse(sql, read="mysql") if tree is not None]
-    except Exception as error:  # a parser's bug on an agent's text is the text's mistake
+    except Exception as error:  # a parser's bug on an agent's text counts as the text's mistake
         is_parsers = isinstance(error, SqlglotError | RecursionError) and str(error)
         reason = str(error).splitlines()[0] if is_parsers else "it cannot be read"
         message = f"you have an error in your SQL syntax: {reason}"
@@ -96,13 +99,13 @@ def translate(sql: str, tables: Tables) -> str:
     tree = _limited_change(tree)
     try:
         return tree.sql(dialect=Embedded, identify=True)
-    except Exception as error:  # the same of what it cannot write
+    except Exception as error:  # likewise for statements that sqlglot cannot write
         message = "the statement cannot be executed here"
         raise NotMysqlError(message) from error
 
 
 def _check_size(tree: exp.Expr) -> None:
-    """What follows is recursive, and its time grows with the tree."""
+    """Limit the tree, because the following steps are recursive and their time grows with it."""
     level, num_nodes, depth = [tree], 0, 0
     while level:
         num_nodes, depth = num_nodes + len(level), depth + 1
@@ -112,21 +115,21 @@ def _check_size(tree: exp.Expr) -> None:
 
 
 def _check_clauses(tree: exp.Expr) -> None:
-    """What SQLite has and MySQL has not, and changes of tables that are not named."""
+    """Refuse clauses that only SQLite has, and changes that name no table."""
     is_change = isinstance(tree, exp.Insert | exp.Update | exp.Delete)
     if is_change and not isinstance(tree.this, exp.Table | exp.Schema):
         _refuse("you have an error in your SQL syntax: it names no table to be changed")
     aliases = [item.this for item in tree.find_all(exp.TableAlias) if item.this is not None]
     conflict = tree.find(exp.OnConflict)
     for clause, is_there in (
-        # The parser takes these words as another name of the table.
+        # The parser takes these words for aliases of the table.
         *(
             (aliase.name, aliase.name.upper() in CUT_OFF and not aliase.args.get("quoted"))
             for aliase in aliases
         ),
         ("RETURNING", tree.find(exp.Returning) is not None),
         ("ON CONFLICT", conflict is not None and not conflict.args.get("duplicate")),
-        # OR FAIL would keep the rows before the one that is refused.
+        # SQLite's OR FAIL would keep the rows before the refused one.
         ("IGNORE", isinstance(tree, exp.Insert) and bool(tree.args.get("ignore"))),
         ("INSERT OR", isinstance(tree, exp.Insert) and bool(tree.args.get("alternative"))),
     ):
@@ -161,14 +164,14 @@ def _check_subqueries(tree: exp.Expr) -> None:
 
 
 def _own(select: exp.Select, node: exp.Expr, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
-    """Nodes of a kind below `node` that belong to this SELECT and to no subquery."""
+    """Nodes of a kind below `node` that belong to this SELECT and not to a subquery."""
     for found in node.find_all(kind):
         if found.find_ancestor(exp.Select) is select:
             yield found
 
 
 def _check_groups(select: exp.Select) -> None:
-    """ONLY_FULL_GROUP_BY: what is shown is grouped by, or aggregated."""
+    """ONLY_FULL_GROUP_BY: every selected column must be grouped by or aggregated."""
     group = select.args.get("group")
     keys: list[exp.Expr] = list(group.expressions) if group is not None else []
     shown = select.expressions
@@ -197,7 +200,7 @@ def _not_grouped(name: str) -> str:
 
 
 def _round_results(tree: exp.Expr, types: Types) -> None:
-    """A DECIMAL that is shown has its scale; within an expression MySQL keeps more digits."""
+    """Round selected DECIMALs to their scale; within expressions MySQL keeps more digits."""
     for select in tree.find_all(exp.Select):
         for column in list(select.expressions):
             value = column.this if isinstance(column, exp.Alias) else column
@@ -208,17 +211,17 @@ def _round_results(tree: exp.Expr, types: Types) -> None:
             if isinstance(column, exp.Alias):
                 column.set("this", rounded)
             else:
-                # The name that MySQL gives the column, for those who sort by it.
+                # The name that MySQL gives the column, for queries that sort by it.
                 column.replace(exp.alias_(rounded, column.sql("mysql"), quoted=True))
 
 
 def _comparisons(tree: exp.Expr) -> list[exp.Binary]:
-    """Those of a statement; `SET a = 1` is none."""
+    """The comparisons of a statement. `SET a = 1` is not one."""
     return [it for it in tree.find_all(*COMPARISONS) if not isinstance(it.parent, exp.Update)]
 
 
 def _round_compared(tree: exp.Expr, types: Types) -> None:
-    """DECIMALs are compared exactly: 0.1 + 0.2 is 0.3."""
+    """Round DECIMALs in comparisons, which are exact: 0.1 + 0.2 equals 0.3."""
     for node in _comparisons(tree):
         for side in (node.left, node.right):
             scale = scale_of(side, types)
@@ -237,7 +240,7 @@ def _is_number(node: exp.Expr, types: Types) -> bool:
 
 
 def _number_conversions(tree: exp.Expr, types: Types) -> None:
-    """A text that is compared with a number is one."""
+    """Convert texts that are compared with numbers."""
     for node in _comparisons(tree):
         for text, other in ((node.left, node.right), (node.right, node.left)):
             if _is_text(text, types) and _is_number(other, types):
@@ -245,7 +248,7 @@ def _number_conversions(tree: exp.Expr, types: Types) -> None:
 
 
 def _texts(tree: exp.Expr, types: Types) -> None:
-    """Literals are compared without case; a backslash escapes in LIKE."""
+    """Compare string literals without case, and let a backslash escape in LIKE."""
     for node in _comparisons(tree):
         for side in (node.left, node.right):
             if isinstance(side, exp.Literal) and side.is_string:
@@ -259,7 +262,7 @@ def _texts(tree: exp.Expr, types: Types) -> None:
 
 
 def _distinct_texts(tree: exp.Expr) -> None:
-    """DISTINCT compares what is computed as it compares columns: by the collation."""
+    """Make DISTINCT compare computed texts by the collation, as it compares columns."""
     counted = [part for item in tree.find_all(exp.Distinct) for part in item.expressions]
     selected = [
         column.this if isinstance(column, exp.Alias) else column
@@ -277,7 +280,7 @@ def _collated(node: exp.Expr) -> exp.Expr:
 
 
 def _assign_in_order(update: exp.Update) -> None:
-    """MySQL assigns from left to right: later values see earlier ones."""
+    """Substitute earlier assignments into later ones, because MySQL assigns from left to right."""
     assigned: dict[str, exp.Expr] = {}
     for assignment in update.expressions:
         if not isinstance(assignment, exp.EQ) or not isinstance(assignment.left, exp.Column):
@@ -293,11 +296,11 @@ def _assign_in_order(update: exp.Update) -> None:
 
 
 def _rewritten(node: exp.Expr) -> exp.Expr:
-    """What MySQL means by one node; the node itself where SQLite means the same."""
+    """What MySQL means by a node, or the node itself if SQLite means the same."""
     whole = exp.DataType.build("BIGINT")
     match node:
         case exp.Div():
-            # Typed and safe: sqlglot writes it as it stands.
+            # `typed` and `safe` make sqlglot write the division unchanged.
             real = exp.Cast(this=node.left.copy(), to=exp.DataType.build("DOUBLE"))
             by = exp.Paren(this=node.right.copy())
             new: exp.Expr = exp.Div(this=real, expression=by, typed=True, safe=True)
@@ -319,7 +322,7 @@ def _arguments(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _functions(tree: exp.Expr) -> exp.Expr:
-    # From the leaves: what was rewritten is not visited again.
+    # Start from the leaves, so that rewritten nodes are not visited again.
     for node in reversed(list(tree.walk())):
         new = _rewritten(node)
         if new is not node and node is tree:
@@ -334,7 +337,7 @@ def _number(value: int) -> exp.Expr:
 
 
 def _limited_change(tree: exp.Expr) -> exp.Expr:
-    """UPDATE and DELETE with ORDER BY or LIMIT, by the rows' numbers."""
+    """Rewrite UPDATE and DELETE with ORDER BY or LIMIT to select the affected rows by rowid."""
     if not isinstance(tree, exp.Update | exp.Delete):
         return tree
     order, limit = tree.args.get("order"), tree.args.get("limit")

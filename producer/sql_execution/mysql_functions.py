@@ -1,6 +1,6 @@
-"""MySQL's functions for SQLite: exact decimals, its texts as numbers, its collation.
+"""MySQL's functions for SQLite: exact decimals, conversion of texts to numbers, and collation.
 
-Registered on a connection whose statements are read as MySQL's (`mysql_dialect`).
+They are registered on connections whose statements are read as MySQL's (`mysql_dialect`).
 """
 
 import re
@@ -27,7 +27,7 @@ Value = int | float | str | bytes | None
 
 
 def collation_key(text: str) -> str:
-    """Texts of the same key are equal: no case, no accents, no spaces at the end."""
+    """A key that is equal for texts that differ only in case, accents or trailing spaces."""
     text = text.rstrip(" ")
     if text.isascii():
         return text.upper()
@@ -41,7 +41,7 @@ def _compare(left: str, right: str) -> int:
 
 
 def as_number(value: Value) -> int | float | None:
-    """A text as MySQL compares it with a number: what it begins with, else 0."""
+    """The number by which MySQL compares a text: its numeric prefix, else 0."""
     if value is None or isinstance(value, int | float):
         return value
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
@@ -52,7 +52,7 @@ def as_number(value: Value) -> int | float | None:
 
 
 def rounded(value: Value, places: Value) -> int | float | None:
-    """As DECIMAL: halves away from zero."""
+    """ROUND of a DECIMAL: halves away from zero."""
     number, digits = as_number(value), as_number(places)
     if number is None or digits is None:
         return None
@@ -65,7 +65,7 @@ def rounded(value: Value, places: Value) -> int | float | None:
 
 
 def remainder(value: Value, divisor: Value) -> int | float | None:
-    """`%` and MOD: with the sign of the first; NULL by zero."""
+    """`%` and MOD: the result has the sign of the first operand; NULL for a zero divisor."""
     number, by = as_number(value), as_number(divisor)
     if number is None or by is None or by == 0:
         return None
@@ -74,7 +74,7 @@ def remainder(value: Value, divisor: Value) -> int | float | None:
 
 
 def quotient(value: Value, divisor: Value) -> int | None:
-    """DIV: toward zero; NULL by zero."""
+    """DIV: truncates toward zero; NULL for a zero divisor."""
     number, by = as_number(value), as_number(divisor)
     if number is None or by is None or by == 0:
         return None
@@ -82,14 +82,14 @@ def quotient(value: Value, divisor: Value) -> int | None:
 
 
 def concatenated(*values: Value) -> str | None:
-    """CONCAT: NULL if any is."""
+    """CONCAT: NULL if any value is NULL."""
     if any(value is None for value in values):
         return None
     return "".join(as_text(value) for value in values if value is not None)
 
 
 def joined(separator: Value, *values: Value) -> str | None:
-    """CONCAT_WS: NULL is skipped."""
+    """CONCAT_WS: skips NULL values; NULL if the separator is NULL."""
     if separator is None:
         return None
     return as_text(separator).join(as_text(value) for value in values if value is not None)
@@ -110,52 +110,52 @@ def right(text: Value, length: Value) -> str | None:
 
 
 def upper(text: Value) -> str | None:
-    """UPPER, not of ASCII alone."""
+    """UPPER, also for letters outside ASCII."""
     return None if text is None else as_text(text).upper()
 
 
 def lower(text: Value) -> str | None:
-    """LOWER, not of ASCII alone."""
+    """LOWER, also for letters outside ASCII."""
     return None if text is None else as_text(text).lower()
 
 
 def text_of(value: Value) -> str | None:
-    """A value as a text."""
+    """A value as MySQL writes it in a text."""
     return None if value is None else as_text(value)
 
 
 def decimal_as_text(value: Value, scale: Value) -> str | None:
-    """A DECIMAL as a text, with its digits after the point."""
+    """A DECIMAL as a text with `scale` digits after the point."""
     number, digits = as_number(value), as_number(scale)
     return None if number is None or digits is None else decimal_text(number, int(digits))
 
 
 def stored_single(value: Value) -> Value:
-    """As a column of FLOAT stores it."""
+    """A value as a FLOAT column stores it."""
     return single(value) if isinstance(value, int | float) else value
 
 
 def shown_float(value: Value) -> Value:
-    """As a column of FLOAT is shown."""
+    """A value as a FLOAT column is displayed."""
     return shown_single(value) if isinstance(value, int | float) else value
 
 
 def stored_time(kind: Value, value: Value) -> str | None:
-    """As a column of DATE, DATETIME or TIME stores it; None: it does not."""
+    """A value as a DATE, DATETIME or TIME column stores it; None if the column rejects it."""
     if value is None or kind not in {"DATE", "DATETIME", "TIME"}:
         return None
     return time_text(kind, as_text(value))  # type: ignore[arg-type]  # one of them
 
 
 def matches(pattern: Value, value: Value) -> int | None:
-    """REGEXP, without case. ValueError for a pattern that is none or too long."""
+    """REGEXP, ignoring case. Raises ValueError for an invalid or too long pattern."""
     if pattern is None or value is None:
         return None
     return int(_compiled(as_text(pattern)).search(as_text(value)) is not None)
 
 
 def like(pattern: Value, value: Value, escape: Value = None) -> int | None:
-    """LIKE, without case and accents. ValueError for a pattern that is too long."""
+    """LIKE, ignoring case and accents. Raises ValueError for a pattern that is too long."""
     if pattern is None or value is None:
         return None
     wanted, mark = as_text(pattern), "" if escape is None else as_text(escape)
@@ -168,7 +168,7 @@ def _folded(character: str) -> str:
 
 
 def _like_parts(pattern: str, escape: str) -> list[tuple[str, bool]]:
-    """(Character, whether it stands for itself) of each place of the pattern."""
+    """For each element of the pattern: the character, and whether it is literal."""
     parts: list[tuple[str, bool]] = []
     is_escaped = False
     for character in pattern:
@@ -182,7 +182,7 @@ def _like_parts(pattern: str, escape: str) -> list[tuple[str, bool]]:
 
 
 def _is_like(parts: list[tuple[str, bool]], text: list[str]) -> bool:
-    """Greedy with one way back, so that it takes len(pattern) * len(text) at most."""
+    """Match greedily with a single backtracking point: at most len(pattern) * len(text) steps."""
     at = place = 0
     back: tuple[int, int] | None = None
     while at < len(text):
@@ -230,11 +230,11 @@ FUNCTIONS: Final[dict[str, tuple[Callable[..., Value], int]]] = {
     "lower": (lower, 1),
     "regexp": (matches, 2),
 }
-"""Name -> the function and its number of arguments; -1: any."""
+"""Maps a name to the function and its number of arguments; -1 for any number."""
 
 
 def register(connection: sqlite3.Connection) -> None:
-    """Give a connection the functions and the collation."""
+    """Register the functions and the collation on a connection."""
     connection.create_collation(COLLATION, _compare)
     for num_arguments in (2, 3):
         connection.create_function("like", num_arguments, like, deterministic=True)

@@ -1,4 +1,4 @@
-"""The types of MySQL's expressions, as far as their results depend on them: scales of DECIMALs."""
+"""Types of MySQL expressions, as far as results depend on them: the scales of DECIMALs."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -6,15 +6,15 @@ from typing import Final
 from sqlglot import expressions as exp
 
 Types = Mapping[str, str]
-"""Column in lower case -> INT, DECIMAL(10,2), DOUBLE, FLOAT, DOUBLE(10,2), TEXT, DATE, DATETIME or
-TIME."""
+"""Maps a column, in lower case, to INT, DECIMAL(10,2), DOUBLE, FLOAT, DOUBLE(10,2), TEXT, DATE,
+DATETIME or TIME."""
 DIVISION_DIGITS: Final = 4
-"""That MySQL adds to the scale of a DECIMAL that is divided (div_precision_increment)."""
+"""Digits that MySQL adds to the scale of a DECIMAL dividend (div_precision_increment)."""
 WHOLE: Final = (exp.Count, exp.Length, exp.Floor, exp.Ceil, exp.IntDiv, exp.Sign)
 PARTS_OF_SAME_SCALE: Final = (exp.Sum, exp.Min, exp.Max, exp.Neg, exp.Paren, exp.Abs, exp.Alias)
 COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
 TIMES: Final = ("DATE", "DATETIME", "TIME")
-"""Types of columns whose values are texts of one form."""
+"""Column types whose values are texts in a fixed format."""
 
 
 def is_text_type(name: str | None) -> bool:
@@ -23,14 +23,14 @@ def is_text_type(name: str | None) -> bool:
 
 
 def scale_of_type(name: str | None) -> int | None:
-    """Digits after the point of a column of INT or DECIMAL(10,2); None of another."""
+    """Digits after the point of an INT or DECIMAL(10,2) column; None for other types."""
     if name is not None and name.startswith("DECIMAL"):
         return int(name.rstrip(")").rpartition(",")[2])
     return 0 if name == "INT" else None
 
 
 def inexact_type(node: exp.Expr, types: Types) -> str | None:
-    """FLOAT or DOUBLE, of a column or of its least or greatest value; None: it is of another."""
+    """FLOAT or DOUBLE if the node is such a column or its minimum or maximum, else None."""
     match node:
         case exp.Column():
             name = types.get(node.name.lower(), "")
@@ -42,12 +42,12 @@ def inexact_type(node: exp.Expr, types: Types) -> str | None:
 
 
 def shown_digits(name: str) -> int | None:
-    """Digits after the point that are shown of FLOAT(8,2) or DOUBLE(8,2); None: all."""
+    """Displayed digits after the point of FLOAT(8,2) or DOUBLE(8,2); None for all."""
     return int(name.rstrip(")").rpartition(",")[2]) if name.endswith(")") else None
 
 
 def scale_of(node: exp.Expr, types: Types) -> int | None:  # noqa: C901, PLR0911, PLR0912  # one per kind
-    """Digits after the point of an exact DECIMAL; None of a double, a text or an unknown."""
+    """Digits after the point of an exact DECIMAL; None for doubles, texts and unknown types."""
     match node:
         case exp.Column():
             return scale_of_type(types.get(node.name.lower(), ""))

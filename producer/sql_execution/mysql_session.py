@@ -1,7 +1,7 @@
-"""A session's database on a MySQL or MariaDB server: of its own, with a user of its own.
+"""A session's own database on a MySQL or MariaDB server, accessed by its own user.
 
-The user may SELECT, INSERT, UPDATE and DELETE there, and nothing elsewhere. A statement beyond its
-time is killed and rolled back.
+The user may SELECT, INSERT, UPDATE and DELETE there and has no rights elsewhere. A statement that
+exceeds its time limit is killed and rolled back.
 """
 
 import contextlib
@@ -26,13 +26,13 @@ from producer.sql_execution.mysql_values import clock_text
 SQL_MODE: Final = (
     "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 )
-"""MySQL 8's own, for MariaDB too."""
+"""MySQL 8's default, used for MariaDB too."""
 GRACE_S: Final = 2.0
-"""That the server may take to stop a statement by itself."""
+"""Extra time for the server to stop a statement by itself."""
 LOST: Final = frozenset({2006, 2013, 2014, 2055, 1317, 1927, 3169})
-"""Errors of a connection that was lost or killed."""
+"""Error codes for a connection that was lost or killed."""
 TOO_LONG: Final = frozenset({1969, 3024})
-"""MariaDB's and MySQL's errors of a statement that took too long."""
+"""Error codes of MariaDB and MySQL for a statement that took too long."""
 
 
 class MysqlDatabase:
@@ -41,7 +41,7 @@ class MysqlDatabase:
     def __init__(
         self, administrator: Administrator, setup: Sequence[Setup], limits: Limits
     ) -> None:
-        """Make it; `setup` has `%s` in place of values. DatabaseFailedError."""
+        """Create the database. `setup` uses `%s` for values. Raises DatabaseFailedError."""
         self._administrator = administrator
         self._limits = limits
         self._connection: Any = None
@@ -54,7 +54,7 @@ class MysqlDatabase:
             raise
 
     def execute(self, sql: str) -> Rows:
-        """Execute one statement of the agent. SqlRefusedError, DatabaseFailedError."""
+        """Execute one statement of the agent. Raises SqlRefusedError, DatabaseFailedError."""
         import pymysql
 
         problem = statement_problem(sql, self._limits)
@@ -80,14 +80,14 @@ class MysqlDatabase:
             raise SqlRefusedError(str(error)) from error
 
     def table_rows(self, table: str, columns: Sequence[str]) -> tuple[tuple[Cell, ...], ...]:
-        """Every row of a table, in no particular order. DatabaseFailedError."""
+        """Every row of a table, in no particular order. Raises DatabaseFailedError."""
         listed = ", ".join(map(backticked, columns))
         query = f"SELECT {listed} FROM {backticked(table)}"
         rows = self._administrator.run(self._named().name, query)
         return tuple(tuple(map(_cell, row)) for row in rows)
 
     def close(self) -> None:
-        """Drop the database. Idempotent; raises nothing: what is left goes at the next start."""
+        """Drop the database. Idempotent; raises nothing: the next start drops what is left."""
         access, self._access = self._access, None
         self._disconnect()
         if access is not None:
@@ -127,7 +127,7 @@ class MysqlDatabase:
         return self._access
 
     def _lose(self) -> None:
-        """Kill what the connection still executes, so that the next statement finds it undone."""
+        """Kill the running statement, so that it is rolled back before the next one."""
         self._administrator.end_statements(self._named())
         self._disconnect()
 
@@ -139,7 +139,7 @@ class MysqlDatabase:
 
 
 def _cell(value: object) -> Cell:
-    """As SQLite gives it: a whole DECIMAL is an int, another a float."""
+    """Convert a value to SQLite's types: a whole DECIMAL becomes an int, any other a float."""
     match value:
         case None | int() | float() | str():
             return value
@@ -155,5 +155,5 @@ def _cell(value: object) -> Cell:
 
 
 def backticked(name: str) -> str:
-    """An identifier of MySQL's."""
+    """Quote an identifier for MySQL."""
     return "`" + name.replace("`", "``") + "`"

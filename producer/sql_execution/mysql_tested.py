@@ -1,7 +1,7 @@
-"""Functions of MySQL that the embedded database is known to answer alike; every other is refused.
+"""Functions that the embedded database is known to evaluate like MySQL; all others are refused.
 
-`TESTED` is what the statements of tests/producer/agents/dbbench/statements.sql use, which run
-on both in test_same_on_mysql.py. `python -m tests.support.tested_functions` writes it again.
+`TESTED` lists the functions in tests/producer/agents/dbbench/statements.sql, which
+test_same_on_mysql.py runs on both. `python -m tests.support.tested_functions` regenerates it.
 """
 
 from typing import Final
@@ -50,13 +50,13 @@ TESTED: Final = frozenset(
         "Upper",
     }
 )
-"""sqlglot's class of the function, a name that it has no class for, or `CAST AS TYPE`."""
+"""sqlglot's class of the function, the name of a function without a class, or `CAST AS TYPE`."""
 CONNECTIVES: Final = (exp.And, exp.Or, exp.Xor)
-"""Operators that sqlglot counts among the functions."""
+"""Operators that sqlglot counts as functions."""
 
 
 def function_of(node: exp.Expr) -> str | None:
-    """What `TESTED` calls the node's function; None: it is none."""
+    """The node's function in the terms of `TESTED`; None if the node is not a function."""
     if isinstance(node, exp.Cast):
         return f"CAST AS {node.to.this.name}"
     if isinstance(node, exp.Anonymous):
@@ -68,7 +68,7 @@ def function_of(node: exp.Expr) -> str | None:
 
 
 def untested(tree: exp.Expr) -> str | None:
-    """The first function of a statement that is not tested, as MySQL spells it; None: none."""
+    """The first untested function in a statement, as MySQL spells it; None if there is none."""
     for node in tree.walk():
         name = function_of(node)
         if name is not None and name not in TESTED:

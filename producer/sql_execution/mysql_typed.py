@@ -1,4 +1,4 @@
-"""What MySQL does with the types of columns: numbers in texts, times that are compared."""
+"""Effects of column types in MySQL: numbers written as texts, and comparisons of times."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final, cast
@@ -20,12 +20,12 @@ OF_TEXTS: Final = (
     *(exp.Concat, exp.ConcatWs, exp.Left, exp.Right, exp.Substring, exp.Replace, exp.Trim),
     *(exp.Upper, exp.Lower, exp.Length, exp.Like, exp.RegexpLike, exp.StrPosition),
 )
-"""Functions and operators that take a number as a text."""
+"""Functions and operators that convert a number to a text."""
 CHARACTERS: Final = frozenset({"CHAR", "TEXT", "VARCHAR"})
 
 
 def write_texts(tree: exp.Expr, types: Types) -> None:
-    """A number that becomes a text has the digits of its type: 300.00 of a DECIMAL(10,2)."""
+    """Write numbers in texts with the digits of their type: 300.00 for a DECIMAL(10,2)."""
     for node in list(tree.walk()):
         if isinstance(node, OF_TEXTS) or (
             isinstance(node, exp.Cast) and node.to.this.name in CHARACTERS
@@ -49,9 +49,10 @@ def _write_text(value: exp.Expr, types: Types) -> None:
 
 
 def show_floats(tree: exp.Expr, types: Types, tables: Mapping[str, Types]) -> None:
-    """A FLOAT that is shown has six digits; one that is compared, sorted or computed with has all.
+    """Round displayed FLOATs to six digits.
 
-    In a UNION where every branch has a FLOAT at its place.
+    Comparisons, sorting and computations keep all digits. In a UNION this applies to columns that
+    are FLOAT in every branch.
     """
     branches = list(_branches(tree))
     for select in branches:
@@ -63,7 +64,7 @@ def show_floats(tree: exp.Expr, types: Types, tables: Mapping[str, Types]) -> No
 
 
 def _branches(tree: exp.Expr) -> Iterator[exp.Select]:
-    """The SELECTs whose rows are the statement's."""
+    """The SELECTs that produce the statement's rows."""
     if isinstance(tree, exp.Select):
         yield tree
     elif isinstance(tree, exp.SetOperation):
@@ -93,7 +94,10 @@ def _show_float(select: exp.Select, column: exp.Expr, types: Types) -> None:
 
 
 def _sort_by_value(select: exp.Select, name: str, value: exp.Expr) -> None:
-    """SQLite takes a bare name in ORDER BY for the column that is shown; in an expression not."""
+    """Sort by the full value: in ORDER BY, SQLite takes a bare name for the displayed column.
+
+    Inside an expression it does not.
+    """
     order = select.args.get("order")
     for column in list(order.find_all(exp.Column)) if order is not None else ():
         if not column.table and column.name.lower() == name.lower():
@@ -102,7 +106,7 @@ def _sort_by_value(select: exp.Select, name: str, value: exp.Expr) -> None:
 
 
 def _name_columns(select: exp.Select, tables: Mapping[str, Types]) -> None:
-    """Write `*` out where it shows a FLOAT of the only table."""
+    """Expand `*` if it includes a FLOAT column of the only table."""
     source = select.args.get("from_") or select.args.get("from")
     of_table = source.this if source is not None and not select.args.get("joins") else None
     types = tables.get(of_table.name, {}) if isinstance(of_table, exp.Table) else {}
@@ -119,7 +123,7 @@ def _name_columns(select: exp.Select, tables: Mapping[str, Types]) -> None:
 
 
 def compare_times(tree: exp.Expr, types: Types) -> None:
-    """A literal has the form of the column that it is compared with, a date its midnight."""
+    """Convert literals to the form of the column they are compared with; a date is its midnight."""
     for left, others in list(_compared(tree)):
         for column, values in ((left, others), *((other, [left]) for other in others)):
             kind = _time_kind(column, types)
@@ -128,7 +132,7 @@ def compare_times(tree: exp.Expr, types: Types) -> None:
 
 
 def _compared(tree: exp.Expr) -> Iterator[tuple[exp.Expr, list[exp.Expr]]]:
-    """What is compared with what."""
+    """Yield each compared expression with those that it is compared with."""
     for node in tree.find_all(*COMPARISONS, exp.Between, exp.In):
         if isinstance(node.parent, exp.Update):
             continue  # an assignment

@@ -11,7 +11,8 @@ from typing import Final, Literal
 TimeKind = Literal["DATE", "DATETIME", "TIME"]
 
 FIXED_DIGITS: Final = 15
-"""A double has no exponent while its point is at most so many places from its first digit."""
+"""A double is written without an exponent while its point is at most this far from its first
+digit."""
 _DATE: Final = r"(?:(?P<year>\d{4})[-/.](?P<month>\d\d?)[-/.](?P<day>\d\d?)|(?P<digits>\d{8}))"
 _CLOCK: Final = r"(?P<hour>\d{1,3}):(?P<minute>\d\d?)(?::(?P<second>\d\d?)(?P<fraction>\.\d*)?)?"
 DATE_TIME: Final = re.compile(rf"\s*{_DATE}(?:[T\s]+{_CLOCK})?\s*")
@@ -23,18 +24,18 @@ LAST_MINUTE: Final = 59
 
 
 def decimal_text(value: float | None, scale: int) -> str | None:
-    """A DECIMAL with its digits after the point: 300.00."""
+    """Write a DECIMAL with its digits after the point: 300.00."""
     if value is None:
         return None
     try:
         exact = Decimal(repr(value)).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
     except InvalidOperation:
         return double_text(float(value))
-    return f"{exact + 0:f}"  # no -0.00
+    return f"{exact + 0:f}"  # + 0 avoids -0.00
 
 
 def double_text(value: float) -> str:
-    """A double by its fewest digits: 20, 0.1, 0.00001, 1e15, 1.5e-16."""
+    """Write a double with the fewest digits: 20, 0.1, 0.00001, 1e15, 1.5e-16."""
     sign, digits, exponent = Decimal(repr(value)).as_tuple()
     if not isinstance(exponent, int):
         return str(value)
@@ -50,7 +51,7 @@ def double_text(value: float) -> str:
 
 
 def single(value: float) -> float:
-    """What a FLOAT holds of it; infinite beyond its range."""
+    """The value that a FLOAT stores; infinite beyond its range."""
     try:
         (held,) = struct.unpack("f", struct.pack("f", value))
     except OverflowError:
@@ -59,19 +60,19 @@ def single(value: float) -> float:
 
 
 def shown_single(value: float) -> float:
-    """What is shown of a FLOAT: six digits."""
+    """The value that is displayed for a FLOAT, with six digits."""
     return float(f"{value:.6g}")
 
 
 def as_text(value: float | str | bytes) -> str:
-    """A value in a text, as CONCAT has it."""
+    """A value in a text, as in CONCAT."""
     if isinstance(value, float):
         return double_text(value)
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def time_text(kind: TimeKind, given: str) -> str | None:
-    """A date or time that MySQL takes, as it stores it; None: it takes it for none."""
+    """Normalise a date or time to the form that MySQL stores; None if MySQL rejects it."""
     if kind == "TIME":
         return _time(given)
     if given.strip() in {NO_DATE, f"{NO_DATE} {MIDNIGHT}"}:
@@ -86,8 +87,8 @@ def time_text(kind: TimeKind, given: str) -> str | None:
         else (found["year"], found["month"], found["day"])
     )
     hour, minute, second = (int(found[name] or 0) for name in ("hour", "minute", "second"))
-    with suppress(ValueError, OverflowError):  # there is no such day
-        moment = datetime(int(year), int(month), int(day), hour, minute, second)  # noqa: DTZ001  # MySQL's have no zone
+    with suppress(ValueError, OverflowError):  # the day does not exist
+        moment = datetime(int(year), int(month), int(day), hour, minute, second)  # noqa: DTZ001  # MySQL times have no zone
         if kind == "DATE":
             return moment.date().isoformat()
         return str(moment + timedelta(seconds=_rounding(found["fraction"])))
@@ -95,7 +96,7 @@ def time_text(kind: TimeKind, given: str) -> str | None:
 
 
 def clock_text(length: timedelta) -> str:
-    """A TIME: 09:05:00, -01:00:00."""
+    """Write a TIME: 09:05:00, -01:00:00."""
     seconds = round(abs(length).total_seconds())
     sign = "-" if length < timedelta(0) else ""
     return f"{sign}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
@@ -113,5 +114,5 @@ def _time(given: str) -> str | None:
 
 
 def _rounding(fraction: str | None) -> int:
-    """The second that half a second and more are rounded up to."""
+    """1 if the fraction rounds up to the next second, else 0."""
     return int(fraction is not None and fraction[1:2] >= "5")

@@ -1,12 +1,12 @@
-"""SQLite databases for agents: a throw-away one in memory, a user's file read-only.
+"""SQLite databases for agents: a throw-away database in memory, or a user's file read-only.
 
-When its process ends, the database is built again in another, from its setup and the statements
-that changed it, and the statement is asked once more: the process may have been killed from
-outside. A statement that took all its time, or that ends the second process too, is refused.
+When its process ends, the database is rebuilt in another process from its setup and the statements
+that changed it, and the current statement is retried once, because the process may have been killed
+from outside. A statement that used up its time, or that ends the second process too, is refused.
 
-Files are read as they are (`immutable`), without locks, so that a read-only disk will do. What a
-writer that is at work, or was killed, left beside the file would be overlooked, and what it writes
-meanwhile would be read in parts.
+Files are opened `immutable`, without locks, so that a read-only disk suffices. Such a connection
+would ignore what a running or killed writer left beside the file, and would see only parts of what
+a writer changes meanwhile.
 """
 
 import logging
@@ -29,30 +29,31 @@ from producer.sql_execution.database import (
 logger = logging.getLogger(__name__)
 
 BUSY: Final = 4.0
-"""Wall-clock time for CPU time on a busy machine, ..."""
+"""Wall-clock seconds allowed per second of CPU time, for a busy machine."""
 GRACE_S: Final = 10.0
-"""... and what an answer may take beyond it."""
+"""Additional time allowed for an answer."""
 
 JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
-"""First bytes of a rollback journal in force: https://sqlite.org/fileformat2.html#rollbackjournal."""
+"""First bytes of a hot rollback journal: https://sqlite.org/fileformat2.html#rollbackjournal."""
 
 Fields = dict[str, Any]
 
 
 class FileState(NamedTuple):
-    """Two equal states are one content."""
+    """Identifies a file's content: equal states mean equal content."""
 
     device: int
     inode: int
-    """Another file in its place has another."""
+    """Differs if another file took its place."""
     size_bytes: int
     modified_ns: int
     changed_ns: int
-    """Of the content or the status; unlike `modified_ns`, no program can set it back."""
+    """Time of the last change of content or status. Unlike `modified_ns`, no program can set it
+    back."""
 
 
 def file_state(path: Path) -> FileState:
-    """The state of a file. OSError."""
+    """The state of a file. Raises OSError."""
     status = path.stat()
     return FileState(
         status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
@@ -60,7 +61,10 @@ def file_state(path: Path) -> FileState:
 
 
 def unfinished(path: Path) -> str | None:
-    """The companion file that belongs to the database; None: there is none. OSError."""
+    """A companion file without which the database is incomplete; None if there is none.
+
+    Raises OSError.
+    """
     wal = path.with_name(path.name + "-wal")
     if wal.is_file() and wal.stat().st_size:
         return (
@@ -81,18 +85,18 @@ def open_throw_away(
     limits: Limits | None = None,
     mysql_tables: Mapping[str, Mapping[str, str]] | None = None,
 ) -> "SqliteDatabase":
-    """A database in memory, built by `setup`. DatabaseFailedError.
+    """Create a database in memory, built by `setup`. Raises DatabaseFailedError.
 
-    `mysql_tables`: as `mysql_dialect.Tables`; the agent's statements are then MySQL's. None: they
-    are SQLite's.
+    With `mysql_tables` (`mysql_dialect.Tables`), the agent's statements are MySQL's, otherwise
+    SQLite's.
     """
     return SqliteDatabase(None, setup, limits or Limits(), mysql_tables)
 
 
 def open_read_only(path: Path, limits: Limits = FILE_LIMITS) -> "SqliteDatabase":
-    """A file that is only read and must not change meanwhile. DatabaseFailedError, with its name.
+    """Open a file that is only read and must not change meanwhile.
 
-    No companion file is written either.
+    Writes no companion file. Raises DatabaseFailedError, which names the file.
     """
     path = path.expanduser().absolute()
     if not path.is_file():
@@ -105,7 +109,7 @@ def open_read_only(path: Path, limits: Limits = FILE_LIMITS) -> "SqliteDatabase"
 
 
 class SqliteDatabase:
-    """One session's database in a process of its own. Used by one thread at a time."""
+    """One session's database in its own process. Used by one thread at a time."""
 
     def __init__(
         self,
@@ -114,7 +118,7 @@ class SqliteDatabase:
         limits: Limits,
         mysql_tables: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
-        """Open it. DatabaseFailedError."""
+        """Open the database. Raises DatabaseFailedError."""
         self._path = path
         self._mysql_tables = mysql_tables
         self._setup = [asdict(statement) for statement in setup]
@@ -124,7 +128,7 @@ class SqliteDatabase:
         self._open()
 
     def execute(self, sql: str) -> Rows:
-        """Execute one statement of the agent. SqlRefusedError, DatabaseFailedError."""
+        """Execute one statement of the agent. Raises SqlRefusedError, DatabaseFailedError."""
         try:
             answer = self._ask({"op": "execute", "sql": sql})
         except ChildEndedError as error:
@@ -148,7 +152,7 @@ class SqliteDatabase:
         )
 
     def table_rows(self, table: str, columns: Sequence[str]) -> tuple[tuple[Cell, ...], ...]:
-        """Every row of a table, in no particular order. DatabaseFailedError."""
+        """Every row of a table, in no particular order. Raises DatabaseFailedError."""
         listed = ", ".join(map(quoted, columns))
         try:
             answer = self._ask({"op": "table", "sql": f"SELECT {listed} FROM {quoted(table)}"})
@@ -161,7 +165,7 @@ class SqliteDatabase:
         return tuple(map(tuple, answer["rows"]))
 
     def close(self) -> None:
-        """Throw the database away. Idempotent; raises nothing."""
+        """Discard the database. Idempotent; raises nothing."""
         child, self._child = self._child, None
         if child is None:
             return
@@ -172,9 +176,10 @@ class SqliteDatabase:
         CHILDREN.give_back(child)
 
     def _ask(self, request: Fields) -> Fields:
-        """The answer of the process, or of the next one where it ended; the database is open after.
+        """Ask the process or, if it ends, a second one. Afterwards the database is open.
 
-        ChildEndedError for a request that took all its time or ended both. DatabaseFailedError.
+        Raises ChildEndedError for a request that used up its time or ended both processes, and
+        DatabaseFailedError.
         """
         try:
             return self._ask_once(request)
@@ -219,7 +224,7 @@ class SqliteDatabase:
         try:
             answer = child.ask(request, min(self._answer_s(), START_TIME_S))
         except ChildEndedError as kept:
-            # One that was kept may have been killed or stopped since.
+            # An idle process may have been killed or stopped in the meantime.
             logger.info("the process that executes SQL is replaced: %s", kept)
             child = Child(memory_bytes)
             try:
@@ -244,7 +249,7 @@ class SqliteDatabase:
 
 
 def quoted(name: str) -> str:
-    """An identifier of SQLite's."""
+    """Quote an identifier for SQLite."""
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -1,6 +1,6 @@
-"""A task as a user writes it: an object, or the instruction alone; and files of such tasks.
+"""Tasks as users write them, as an object or only an instruction, and files of such tasks.
 
-A file is JSON, JSON lines, a table with a header, or one instruction a line.
+A file is JSON, JSON lines, a table with a header, or one instruction per line.
 """
 
 import csv
@@ -35,26 +35,30 @@ from producer.task import Split, Task
 
 Difficulty = Literal["easy", "medium", "hard"]
 DEFAULT_MAX_STEPS = 20
-"""Turns of a custom task without `max_steps`; the recipe's max_turns."""
+"""Maximum turns of a custom task without `max_steps`; the same as the recipe's max_turns."""
 MAX_SLUG_CHARS: Final = 40
 MAX_TITLE_CHARS: Final = 80
 ONLY_SHOWN: Final = frozenset({"judged", "source_type"})
-"""Fields that `cua-train tasks show --json` prints and that follow from the others."""
+"""Fields in the output of `cua-train tasks show --json` that are derived from the others."""
 OF_OTHER_SOURCES: Final = frozenset({"judge", "judge_model", "entry"})
-"""Fields of every task that a task as a user writes it does not have."""
+"""Fields that only tasks from other sources have."""
 TEXT_SUFFIX = ".txt"
 BEGINS_AS_JSON: Final = re.compile(r'\s*(?:\{\s*(?:"|\}\s*$)|\[\s*(?:["\[{]|\]\s*$))')
-"""An object or array of what tasks are; `[Settings] Turn on Wi-Fi` is an instruction."""
+"""Matches the beginning of a JSON object or array of tasks. `[Settings] Turn on Wi-Fi` does not
+match, because it is an instruction."""
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
-"""Ending of a file that is a table -> what separates its cells."""
+"""Maps the suffix of a table file to its delimiter."""
 LIST_FIELDS = ("setup", "tags")
 SEPARATOR = ";"
-"""Between the parts of a cell of LIST_FIELDS."""
+"""Separates the parts of a cell of LIST_FIELDS."""
 COMMENT = "#"
 
 
 def _check_name(name: str) -> str:
-    """NFC-normalized, so that names that look the same are the same. Any script is accepted."""
+    """NFC-normalise a name, so that names that look the same are equal. Any script is accepted.
+
+    Raises ValueError for an empty name, control characters and line breaks.
+    """
     name = unicodedata.normalize("NFC", name)
     if not name.strip():
         message = "must not be empty"
@@ -70,7 +74,10 @@ Name = Annotated[str, AfterValidator(_check_name)]
 
 
 class CustomTask(BaseModel):
-    """A task as a user writes it. A text is the instruction of a task without a validator."""
+    """A task as a user writes it.
+
+    A plain string is the instruction of a task without a validator.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
@@ -79,37 +86,39 @@ class CustomTask(BaseModel):
     description: str = Field(min_length=1, pattern=r"\S")
     """The instruction."""
     name: Name | None = None
-    """Title for people; None: the task_id."""
+    """Title for people; defaults to the task_id."""
     difficulty: Difficulty | None = None
-    """For filters; None: unrated."""
+    """Difficulty for filters; None if unrated."""
     category: str | None = None
-    """For filters; None: none."""
+    """Category for filters."""
     max_steps: int = Field(DEFAULT_MAX_STEPS, ge=1, le=1_000_000)
-    """Turns the agent may take."""
+    """Maximum turns the agent may take."""
     validation_query: str | None = None
-    """Device query (`wifi_enabled`, `setting_global/wifi_on`); None: it cannot be judged."""
+    """Device query (`wifi_enabled`, `setting_global/wifi_on`). Without one, the task cannot be
+    judged by the device."""
     expected: str | int | bool | None = None
     """The answer that solves the task; numbers and booleans are compared as text."""
     validation_config: dict[str, str] = {}
-    """Only empty: no query takes parameters, other than in its name."""
+    """Must be empty: queries take no parameters except in their name."""
     setup: tuple[str, ...] = ()
     """Shell commands run before the episode."""
     tags: tuple[str, ...] = ()
     """Recorded with the task."""
     app_name: str | None = None
-    """Recorded with the task; None: no particular app."""
+    """Recorded with the task; None for no particular app."""
     split: Split = "train"
     """Whether the task is for training or evaluation."""
 
     @model_validator(mode="before")
     @classmethod
     def _read_text(cls, given: Any) -> Any:  # noqa: ANN401  # whatever was passed
-        """An instruction alone, or what `cua-train tasks show --json` prints."""
+        """Accept an instruction alone, or the output of `cua-train tasks show --json`."""
         if isinstance(given, dict):
             kept = {key: value for key, value in given.items() if key not in ONLY_SHOWN}
             if "expected_result" in kept and "expected" not in kept:
                 kept["expected"] = kept.pop("expected_result")
-            # Of a task of a source that is no file; there it has a value.
+            # `cua-train tasks show --json` prints these fields for every task. A value means that
+            # the task comes from another source; it is then refused.
             return {k: v for k, v in kept.items() if k not in OF_OTHER_SOURCES or v is not None}
         if not isinstance(given, str):
             return given
@@ -143,7 +152,7 @@ class CustomTask(BaseModel):
         return self
 
     def task(self, source_type: str) -> Task:
-        """The Task."""
+        """Convert to a Task."""
         same = self.model_dump(exclude={"name", "expected"})
         expected = None if self.expected is None else str(self.expected)
         name = self.name or self.task_id
@@ -151,7 +160,7 @@ class CustomTask(BaseModel):
 
 
 def text_task_id(text: str) -> str:
-    """The id of a task that is an instruction alone: the same text, the same id."""
+    """The id of a task that is only an instruction; it depends on the text alone."""
     words = re.sub(r"[\W_]+", "_", text.casefold()).strip("_")[:MAX_SLUG_CHARS].strip("_")
     return f"{words or 'task'}_{sha256(text.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
@@ -164,16 +173,18 @@ def _title(text: str) -> str:
 class _Row(NamedTuple):
     content: JsonValue
     line: int | None
-    """From 1; None in a JSON array. Of a table: the last line of the row."""
+    """Line number from 1; None in a JSON array. For a table, the last line of the row."""
 
 
 def tasks_from_file(path: Path, where: str) -> list[Task]:
-    """Every task of the file, in order. UsageError, led by `where`, with the line that is wrong.
+    """Read every task of the file, in order.
 
-    A file whose name ends in .txt has one instruction a line, unless it begins as JSON does; blank
+    Raises UsageError, which begins with `where` and names the offending line.
+
+    A file whose name ends in .txt has one instruction per line, unless it begins like JSON; blank
     lines and lines that begin with # are skipped. The first line of a .csv or .tsv file names the
-    fields; an empty cell is a field that is not given, a row of empty cells is skipped, and `;`
-    separates the parts of `setup` and `tags`.
+    fields. An empty cell means that the field is not given, a row of empty cells is skipped, and
+    `;` separates the parts of `setup` and `tags`.
     """
     text = _read(path, where)
     suffix = path.suffix.lower()
@@ -240,7 +251,7 @@ def _table_rows(text: str, path: Path, where: str) -> Iterator[_Row]:
 
 
 def _is_blank(row: dict[Any, Any]) -> bool:
-    """Whether nothing is in any cell, those beyond the columns included, as Excel leaves rows."""
+    """Whether all cells of a row are empty, even beyond the columns, where Excel leaves some."""
     cells = [*row.get(None, ()), *(cell for name, cell in row.items() if name is not None)]
     return not any(cell and cell.strip() for cell in cells)
 
@@ -259,7 +270,7 @@ def _json_rows(text: str, path: Path, where: str) -> Iterator[_Row]:
             for content in rows if isinstance(rows, list) else [rows]:
                 yield _Row(content, None)
             return
-        # Not splitlines(): JSON strings may contain U+2028 and U+0085.
+        # splitlines() would be wrong: JSON strings may contain U+2028 and U+0085.
         for number, line in enumerate(text.split("\n"), start=1):
             if line.strip():
                 place = f"line {number}: "

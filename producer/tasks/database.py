@@ -1,6 +1,6 @@
-"""Tasks that earlier trainings recorded, read from the tables through the command `cua-project`.
+"""Tasks recorded by earlier trainings, read from the tables through the command `cua-project`.
 
-The trainer has no database driver: the consuming side is another process here too.
+The trainer has no database driver: as elsewhere, the consuming side is a separate process.
 """
 
 import json
@@ -28,12 +28,12 @@ from schemas.entry import EntryContent
 logger = logging.getLogger(__name__)
 
 TIMEOUT_S = 120.0
-"""An embedded database may have to be started first."""
+"""Long enough to start an embedded database first."""
 ERRORS: dict[int, type[CuaTrainError]] = {2: UsageError, 3: NotFoundError, 5: UnreachableError}
-"""Exit code of the command -> the error with the same."""
+"""Maps the command's exit code to the error with the same exit code."""
 SPLITS: tuple[Split, ...] = ("train", "eval")
 NOT_OF_THE_TASK = frozenset({"definition_hash", "validation_type", "validator"})
-"""Fields of a row that a Task has not, or has under other names."""
+"""Fields of a row that a Task lacks or has under another name."""
 
 
 class _Validator(BaseModel):
@@ -46,7 +46,7 @@ class _Validator(BaseModel):
 
 
 class _RecordedTask(BaseModel):
-    """A row of `cua-project tasks --json`."""
+    """A row printed by `cua-project tasks --json`."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -67,7 +67,10 @@ class _RecordedTask(BaseModel):
     entry: EntryContent | None = None
 
     def task(self) -> Task:
-        """The task as it was defined: its definition has the recorded hash where that is known."""
+        """The recorded task.
+
+        Where the split is unknown, the one that gives the recorded hash is used.
+        """
         validator = self.validator or _Validator()
         names_its_judge = self.entry is None and self.validation_type in {AGENT, "environment"}
         task = Task(
@@ -77,7 +80,7 @@ class _RecordedTask(BaseModel):
             judge=self.validation_type if names_its_judge else validator.judge,
             judge_model=validator.model,
         )
-        # The tables do not have the split, but the hash covers it.
+        # The tables do not store the split, but the hash covers it.
         candidates = [replace(task, split=split) for split in SPLITS]
         same = (item for item in candidates if definition_hash(item) == self.definition_hash)
         return next(same, task)
@@ -86,9 +89,10 @@ class _RecordedTask(BaseModel):
 def tasks_from_database(
     where: str, *, category: str | None, difficulty: str | None, training_name: str | None
 ) -> list[Task]:
-    """The newest definition of every recorded task that matches, by task_id.
+    """The newest definition of every matching recorded task, sorted by task_id.
 
-    UsageError without the command, NotFoundError for an unknown training, UnreachableError.
+    Raises UsageError without the command, NotFoundError for an unknown training, and
+    UnreachableError.
     """
     if find_spec("consumers") is None or find_spec("sqlalchemy") is None:
         message = (
@@ -138,7 +142,7 @@ def _run(words: list[str], where: str) -> str:
 
 
 def _last_message(stderr: str) -> str:
-    """What the command said last; its lines are JSON, unless something else wrote there."""
+    """The command's last message. Its lines are JSON, unless something else wrote to stderr."""
     lines = stderr.strip().splitlines() or ["cua-project tasks failed"]
     try:
         return str(json.loads(lines[-1])["message"])

@@ -1,7 +1,8 @@
 """What evaluation tasks share with training tasks: whole tasks, instructions, golds, goals, names.
 
 Success on a shared task, instruction, gold or goal measures recall. Shared targets, their
-combinations with skills, and shared names of tables and columns show what of an evaluation is new.
+combinations with skills, and shared names of tables and columns show how much of an evaluation is
+new.
 """
 
 import unicodedata
@@ -21,37 +22,37 @@ NUM_EXAMPLES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An evaluation task and the first training task that it shares something with."""
+    """An evaluation task, and the first training task that it shares something with."""
 
     eval_task: str
-    """Its `task_id`."""
+    """The evaluation task's `task_id`."""
     train_task: str
     shared: str
-    """What both have."""
+    """The values that both have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """One thing that tasks have, compared over two sets of them."""
+    """One measure, compared over training and evaluation tasks."""
 
     of: str
-    """Of `MEASURES`."""
+    """Name of the measure, a key of `MEASURES`."""
     num_train: int
-    """Different ones of the training tasks."""
+    """Distinct values among the training tasks."""
     num_eval: int
-    """Different ones of the evaluation tasks."""
+    """Distinct values among the evaluation tasks."""
     num_shared: int
-    """Of `num_eval`, those that training tasks have too."""
+    """How many of the `num_eval` values training tasks have too."""
     num_eval_tasks: int
-    """Evaluation tasks that have any."""
+    """Evaluation tasks that have any value."""
     num_seen: int
-    """Of `num_eval_tasks`, those of which training tasks have all."""
+    """How many of the `num_eval_tasks` have only values that training tasks have too."""
     examples: tuple[Example, ...]
-    """The first few of the tasks that are seen."""
+    """The first few of these tasks."""
 
 
 def content_of(task: Task) -> str:
-    """Hex sha256 of what is asked and how it is judged: equal for one task under two names."""
+    """Hex sha256 of the question and of how it is judged; equal for one task under two names."""
     fields = {
         name: getattr(task, name)
         for name in ("description", "setup", "validation_query", "expected_result", "judge")
@@ -64,9 +65,9 @@ def content_of(task: Task) -> str:
 
 
 def instruction_of(task: Task) -> str:
-    """What is asked, without case, repeated spaces and the marks at its end.
+    """The instruction, ignoring case, repeated spaces and punctuation at its end.
 
-    An environment that judges its own tasks also words them, anew in each episode: there it is the
+    An environment that judges its own tasks also words them, anew in each episode; then this is the
     task's id.
     """
     if _is_worded_by_environment(task):
@@ -92,9 +93,9 @@ class Goal(NamedTuple):
 
 
 def goal_of(task: Task) -> Goal:
-    """The task's goal, whatever the order of joined queries and the case of their answers.
+    """The task's goal, independent of the order of joined queries and the case of their answers.
 
-    A task that cannot be judged has a goal of its own.
+    A task that cannot be judged has a goal that no other task shares.
     """
     if task.validation_query is None or task.expected_result is None:
         return Goal("", task.task_id, ())
@@ -110,7 +111,7 @@ def goal_of(task: Task) -> Goal:
 
 
 def goal_leakage(train: Sequence[Task], evaluation: Sequence[Task]) -> dict[str, tuple[str, ...]]:
-    """Evaluation task id -> ids of training tasks with the same goal, if there are any."""
+    """Map evaluation tasks to the training tasks with the same goal, by id. Others are left out."""
     trained: dict[Goal, list[str]] = {}
     for task in train:
         trained.setdefault(goal_of(task), []).append(task.task_id)
@@ -174,16 +175,16 @@ MEASURES: Final[dict[str, Callable[[Task], tuple[str, ...]]]] = {
     "combination": _combinations,
     "names": _names,
 }
-"""What is compared -> those that a task has. `gold`: SQL up to literals, and the table's name of DB
-Bench; `goal`: the device state that solves it; `target`: the device query, the table or the
-database; `combination`: the target with the skills that the gold needs; `names`: tables and
-columns."""
+"""Maps the name of a measure to a function that returns a task's values. `gold`: SQL without
+literals and, for DB Bench, without the table's name. `goal`: the device state that solves the task.
+`target`: the device query, the table or the database. `combination`: the target with the skills
+that the gold needs. `names`: tables and columns."""
 LEAKS: Final = ("task", "instruction", "gold", "goal")
-"""Of these, what a held-out task must not share."""
+"""The measures whose values a held-out task must not share."""
 
 
 def overlaps(train: Sequence[Task], evaluation: Sequence[Task]) -> list[Overlap]:
-    """One for each of `MEASURES` that evaluation tasks have."""
+    """The overlap in each measure of `MEASURES` for which evaluation tasks have any values."""
     found = [_overlap(name, train, evaluation) for name in MEASURES]
     return [item for item in found if item.num_eval_tasks]
 
@@ -213,9 +214,9 @@ def _overlap(name: str, train: Sequence[Task], evaluation: Sequence[Task]) -> Ov
 
 
 def split_of(trained: Iterable[Task], evaluated: Iterable[Task], *, seeds_matter: bool) -> Split:
-    """The split of `evaluated` tasks for a policy that is trained on `trained`.
+    """Classify `evaluated` tasks for a policy that is trained on `trained`.
 
-    `seeds_matter`: whether a seed changes a task's initial state.
+    `seeds_matter` tells whether a seed changes a task's initial state.
     """
     known = {question_of(task) for task in trained}
     asked = {question_of(task) for task in evaluated}
@@ -227,7 +228,10 @@ def split_of(trained: Iterable[Task], evaluated: Iterable[Task], *, seeds_matter
 
 
 def question_of(task: Task) -> tuple[str, ...]:
-    """What an agent is asked, up to case and spaces: tasks with the same one are the same task."""
+    """What the agent is asked, up to case and spaces.
+
+    Tasks for which it is equal are the same task.
+    """
     if _is_worded_by_environment(task):
         return (str(task.source_type), task.task_id)
     if task.entry is None:

@@ -1,6 +1,6 @@
 """Task sources: the configuration's JSON that selects tasks, turned into tasks.
 
-A list of sources gives their tasks one after the other.
+A list of sources yields their tasks one after the other.
 
     {"source_type": "demo_training", "category": "settings", "limit": 8, "seed": 1}
     {"source_type": "ids", "task_ids": ["train_02_enable_wifi"]}
@@ -16,7 +16,7 @@ A list of sources gives their tasks one after the other.
     {"source_type": "miniwob", "names": ["click-test-2", "enter-text"]}
     {"source_type": "text_to_sql", "path": "bird/dev_20240627", "split": "dev", "limit": 100}
 
-Every mistake is a UsageError that names the field.
+Every mistake raises a UsageError that names the field.
 """
 
 import json
@@ -53,29 +53,29 @@ logger = logging.getLogger(__name__)
 OWN_SOURCES = {
     name: source for agent in AGENTS.values() for name, source in agent.task_sources.items()
 }
-"""Source type -> the source of an agent's own tasks."""
+"""Maps a source type to the source of an agent's own tasks."""
 FIELD_OF_TYPE = {
     **{name: source.required for name, source in OWN_SOURCES.items() if source.required},
     "file": "file_path",
     "custom": "custom_tasks",
 }
-"""Source type -> the field that it requires."""
+"""Maps a source type to the field that it requires."""
 JUDGEABLE = ("custom", "file", "database")
-"""Source types whose tasks a judge may be named for: those of any agent."""
+"""Source types that accept a `judge`; their tasks can belong to any agent."""
 FIELDS_OF_TYPE: dict[str, frozenset[str | None]] = {
     **{name: source.fields | {source.required} for name, source in OWN_SOURCES.items()},
     "file": frozenset({"file_path"}),
     "custom": frozenset({"custom_tasks"}),
     "database": frozenset({"training_name"}),
 }
-"""Source type -> the fields that only it and other types which name them have."""
+"""Maps a source type to the fields that are reserved for it and the other types that list them."""
 FIELDS_OF_SOME_TYPES = sorted(name for name in frozenset().union(*FIELDS_OF_TYPE.values()) if name)
 if TYPE_CHECKING:
     SourceType = str
 else:
     SourceType = Literal[(*OWN_SOURCES, *JUDGEABLE)]
 MAX_NAMED = 20
-"""Tasks that a message names."""
+"""Maximum number of tasks that a message names."""
 
 
 class Source(BaseModel):
@@ -86,45 +86,47 @@ class Source(BaseModel):
     source_type: SourceType
     """Where the tasks come from."""
     category: str | None = None
-    """Only tasks of this category; None: all."""
+    """Selects only tasks of this category; None selects all."""
     difficulty: Difficulty | None = None
-    """Only tasks of this difficulty; None: all."""
+    """Selects only tasks of this difficulty; None selects all."""
     limit: int | None = Field(None, ge=1)
-    """At most this many, drawn with `seed`, in their original order; None: all."""
+    """Maximum number of tasks, drawn with `seed` and kept in their original order; None for all."""
     seed: int = 42
-    """For drawing `limit` tasks, and of the entries of `dbbench_generated`."""
+    """Seed for drawing `limit` tasks and for generating the entries of `dbbench_generated`."""
     task_ids: tuple[Name, ...] | None = Field(None, min_length=1)
-    """Ids of demo tasks; for `ids` only."""
+    """Ids of demo tasks. Only for `ids`."""
     names: tuple[Name, ...] | None = Field(None, min_length=1)
-    """Names of pages (`miniwob`) or tasks (`desktop`). None: those of `split`."""
+    """Names of pages (`miniwob`) or tasks (`desktop`); None selects those of `split`."""
     file_path: Path | None = None
-    """A JSON array or JSON lines of tasks, as in custom_tasks, or a .txt file with an instruction a
-    line; for `file` only."""
+    """A JSON array or JSON lines of tasks, as in custom_tasks, or a .txt file with one instruction
+    per line. Only for `file`."""
     custom_tasks: tuple[CustomTask, ...] | None = Field(None, min_length=1)
-    """The tasks themselves, or their instructions alone; for `custom` only."""
+    """The tasks themselves, or only their instructions. Only for `custom`."""
     training_name: str | None = None
-    """Only tasks that this training's rollouts tried; None: any training's; for `database` only."""
+    """Selects only tasks that this training's rollouts tried; None for any training. Only for
+    `database`."""
     path: Path | None = None
     """Folder of a data set: in BIRD's or Spider's layout for `text_to_sql`, in LifelongAgentBench's
     for `dbbench`."""
     num_samples: int | None = Field(None, ge=1, le=100_000)
-    """How many entries are generated; for `dbbench_generated` only."""
+    """Number of entries to generate. Only for `dbbench_generated`."""
     split: Literal["train", "dev", "test", "held_out", "single"] | None = None
-    """Of `text_to_sql`: `train`, `dev` or `test`; None: `train`. Of DB Bench: `train`, or
-    `held_out`, entries about other tables; None: both. Of MiniWoB++: `train`, or `held_out`, other
-    pages; None: both. Of `phone_goals`: `single`, `train` or `held_out`; None: `train`."""
+    """`text_to_sql`: `train` (default), `dev` or `test`. DB Bench: `train`, or `held_out` for
+    entries about other tables; None for both. MiniWoB++: `train`, or `held_out` for other pages;
+    None for both. `phone_goals`: `single`, `train` (default) or `held_out`."""
     skills: tuple[str, ...] | None = Field(None, min_length=1)
-    """Only entries that need one of these; None: all; for DB Bench only."""
+    """Selects only entries that need one of these skills; None for all. Only for DB Bench."""
     positions: tuple[NonNegativeInt, ...] | None = Field(None, min_length=1)
-    """Only the entries at these places of the data, 0 first; for `dbbench` only."""
+    """Selects only the entries at these positions in the data, counted from 0. Only for
+    `dbbench`."""
     skip_invalid: bool | None = None
-    """Leave out questions without their database, or with a gold that fails, instead of refusing
-    them; for `text_to_sql` only."""
+    """Skip questions whose database is missing or whose gold fails, instead of refusing the source.
+    Only for `text_to_sql`."""
     judge: Judge | None = None
-    """Who judges the tasks without a validator: `agent`, `none`, or the URL of an OpenAI-compatible
-    endpoint; for `custom`, `file` and `database` only. None: the configuration's `judge`."""
+    """Judge of tasks without a validator: `agent`, `none`, or the URL of an OpenAI-compatible
+    endpoint. Only for `custom`, `file` and `database`. None uses the configuration's `judge`."""
     judge_model: str | None = Field(None, min_length=1)
-    """The model that the endpoint is asked for; None: the only one that it lists."""
+    """The model requested from the judge's endpoint; None if the endpoint lists only one."""
 
     @model_validator(mode="after")
     def _fields_fit_the_type(self) -> Self:
@@ -157,19 +159,20 @@ class Source(BaseModel):
 
 
 class DefaultJudge(NamedTuple):
-    """Who judges tasks without a validator where their source does not say."""
+    """The judge of tasks without a validator if their source names none."""
 
     judge: str | None = None
-    """As `Source.judge`."""
+    """See `Source.judge`."""
     model: str | None = None
-    """As `Source.judge_model`."""
+    """See `Source.judge_model`."""
 
 
 NO_JUDGE = DefaultJudge()
 MAX_SHOWN = 60
-"""Characters of a task_id in a message."""
+"""Maximum characters of a task_id in a message."""
 CheckTask = Callable[[Task], None]
-"""ValueError, led by the field if it is one field's, for a task that cannot be set up."""
+"""Raises ValueError for a task that cannot be set up; the message begins with the field, if one is
+to blame."""
 
 
 def load_tasks(
@@ -182,13 +185,14 @@ def load_tasks(
     is_check: bool = False,
     check: CheckTask | None = None,
 ) -> list[Task]:
-    """The tasks of a source or of a list of sources, in order. UsageError, led by `field`.
+    """Load the tasks of a source or of a list of sources, in order.
 
-    With `judged_only`, demo tasks without a validator are left out; naming one, or giving a task of
-    one's own without a validator or a judge, is an error, because it could never succeed.
-    `allow_unjudged`: tasks whose judge is `none` are kept all the same. A task that is given twice
-    is kept once, which is logged unless this is only a check. `check`: whether the environment can
-    set a task up. NotFoundError and UnreachableError for a database.
+    With `judged_only`, demo tasks without a validator are left out. Naming one, or giving a custom
+    task without a validator or judge, is an error, because it could never succeed. With
+    `allow_unjudged`, tasks whose judge is `none` are kept all the same. A task that is given twice
+    is kept once, which is logged unless `is_check`. `check` checks that the environment can set a
+    task up. Raises UsageError that begins with `field`, and NotFoundError and UnreachableError for
+    a database.
     """
     sources = source if isinstance(source, list) else [source]
     tasks = []
@@ -216,7 +220,7 @@ def load_tasks(
 
 
 def _check(tasks: Sequence[Task], source: Source, where: str, check: CheckTask) -> None:
-    """UsageError with the place of the task that fails the check."""
+    """Check every task. Raises UsageError that names the place of the first task that fails."""
     for task in tasks:
         try:
             check(task)
@@ -231,12 +235,12 @@ def _check(tasks: Sequence[Task], source: Source, where: str, check: CheckTask) 
 
 
 def _check_id(task: Task) -> None:
-    """ValueError for an id that the tables cannot store: the log would be written all the same."""
+    """Raise ValueError for an id that the tables cannot store, although the log could."""
     check_key_text("task_id", task.task_id)
 
 
 def _without_repeats(tasks: Sequence[Task], field: str) -> list[Task]:
-    """Every definition once. UsageError for a task_id that has two of them."""
+    """Drop repeated definitions. Raises UsageError for a task_id with two definitions."""
     kept: dict[str, Task] = {}
     for task in tasks:
         known = kept.setdefault(task.task_id, task)
@@ -292,14 +296,15 @@ def _load_one(
 
 
 def _with_judge(task: Task, judge: str | None, model: str | None) -> Task:
-    """The task, judged by `judge` if no device query or environment does.
+    """The task, judged by `judge` if no device query or environment judges it.
 
-    None: as recorded, and by the agent's own report where the task is an instruction alone.
+    With `judge` None, the judge is as recorded, or the agent's own report for a task that is only
+    an instruction.
     """
     if task.validation_query is not None or task.entry is not None:
         return task
     if judge is None:
-        # As in the CUA recipe: the success of an instruction alone is what the agent reports.
+        # As in the CUA recipe, the success of a plain instruction is what the agent reports.
         is_text = task.judge is None and task.task_id == text_task_id(task.description)
         return replace(task, judge=AGENT) if is_text else task
     if judge in {AGENT, UNJUDGED}:

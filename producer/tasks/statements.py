@@ -1,4 +1,4 @@
-"""The events that record a task and its validator; their ids hash their content."""
+"""The events that record a task and its validator. Their ids are hashes of their content."""
 
 from dataclasses import asdict, replace
 from uuid import UUID
@@ -14,25 +14,25 @@ from schemas.ids import content_hash, entry_row_id, task_row_id, validator_row_i
 from schemas.task import SHELL, TaskStated, ValidatorStated
 
 ENVIRONMENT_QUERY = "environment"
-"""What the validator of an entry names instead of a query: its environment judges it."""
+"""Stands in for the query in the validator of an entry, which its environment judges."""
 QUERY_OF_TYPE = {"agent": REPORT_QUERY, "model": MODEL_QUERY, "environment": ENVIRONMENT_QUERY}
-"""Type of a validator that asks no device -> what its verdicts name instead of a query."""
+"""Maps the type of a validator without a device query to what its verdicts name instead."""
 OWN_FIELDS = frozenset({"id", "definition_hash", "definition", "prerequisites"})
-"""Of TaskStated; a Task has the others under the same names."""
+"""Fields that only TaskStated has. A Task has all others under the same names."""
 _FIELDS = TypeAdapter(dict[str, JsonValue])
-"""Made once: making it takes ten times as long as its use."""
+"""Created once, because creating it takes ten times as long as using it."""
 
 
 def definition_hash(task: Task) -> str:
-    """sha256 of every field of the definition: any change makes another task row."""
+    """sha256 of every field of the definition. Any change makes a new task row."""
     return content_hash(definition(task))
 
 
 def definition(task: Task) -> dict[str, JsonValue]:
-    """Every field, as the event states it and its reader hashes it again.
+    """All fields, as the event records them and its reader hashes them again.
 
-    Fields of a judge are left out where there is none, and so is an entry, of which the hash
-    stands: tasks stated before there were judges or entries keep their hashes.
+    Without a judge, the judge's fields are left out. An entry is replaced by its hash, or left out
+    if there is none. So tasks recorded before judges and entries existed keep their hashes.
     """
     fields = asdict(replace(task, entry=None))
     del fields["entry"]
@@ -46,7 +46,7 @@ def definition(task: Task) -> dict[str, JsonValue]:
 
 
 def entry_fact(task: Task, task_row: UUID) -> EntryStated | None:
-    """The event of the entry that the task is made of; None: of none."""
+    """The event for the task's entry; None if it has no entry."""
     if task.entry is None:
         return None
     digest = entry_hash(task.entry)
@@ -59,7 +59,7 @@ def entry_fact(task: Task, task_row: UUID) -> EntryStated | None:
 
 
 def task_facts(task: Task) -> tuple[TaskStated, ValidatorStated | None]:
-    """The event of the task and the event of its validator (None if it cannot be judged).
+    """The event for the task and the event for its validator, None if it cannot be judged.
 
     Deterministic: the same task gives the same payloads.
     """

@@ -1,1 +1,1 @@
-"""The small text policy of the SQL agents: built from nothing and warmed up on gold answers."""
+"""The small text policy of the SQL agents, built from scratch and warmed up on gold answers."""

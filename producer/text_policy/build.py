@@ -1,7 +1,7 @@
 """Builds a small text policy with random weights: a Qwen3 network and its tokenizer.
 
-The folder is in the standard Hugging Face layout, so the ordinary loading code takes it like any
-policy of the hub.
+The folder is in the standard Hugging Face layout, so the ordinary loading code handles it like any
+policy from the hub.
 """
 
 import re
@@ -19,20 +19,20 @@ from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from transformers.utils import logging as transformers_logging
 
 START: Final = "\ue000"
-"""Before every word."""
+"""Marks the beginning of every word."""
 _ESCAPE, _ESCAPED_START, _ESCAPED_ESCAPE = "\ue001", "\ue001\ue002", "\ue001\ue003"
 _WORD: Final = "[A-Za-z0-9_]"
 _PIECE: Final = f"{START}?[A-Za-z_]+|{START}?[0-9]|[^A-Za-z0-9_{START}]+"
-"""Letters of a word, one digit, or what lies between words."""
+"""Matches the letters of a word, one digit, or the text between words."""
 MAX_GAPS: Final = 400
-"""Different texts between words that get a token of their own, the most frequent first."""
+"""Maximum number of texts between words that get a token of their own, most frequent first."""
 MIN_GAP_COUNT: Final = 5
-"""Times that such a text is seen."""
+"""Minimum number of occurrences for such a text to get a token."""
 
 END_OF_TURN: Final = "<|im_end|>"
 PADDING: Final = "<|endoftext|>"
 SPECIAL_TOKENS: Final = (PADDING, "<|im_start|>", END_OF_TURN)
-"""Qwen's names."""
+"""Qwen's names of the special tokens."""
 
 CHAT_TEMPLATE: Final = (
     "{%- for message in messages -%}"
@@ -40,7 +40,7 @@ CHAT_TEMPLATE: Final = (
     "{%- endfor -%}"
     "{%- if add_generation_prompt -%}{{ '<|im_start|>assistant\\n' }}{%- endif -%}"
 )
-"""Qwen2.5's without its default system prompt and tools."""
+"""Qwen2.5's chat template without its default system prompt and tools."""
 
 
 def build_tokenizer(
@@ -48,8 +48,8 @@ def build_tokenizer(
 ) -> PreTrainedTokenizerFast:
     """A tokenizer with a token for every word of `texts` and `words`.
 
-    `extra_tokens`: marks of an own meaning, such as the label tokens of a reward model. The order
-    of `texts` does not change the ids.
+    `extra_tokens`: special marks, such as the label tokens of a reward model. The order of `texts`
+    does not change the ids.
     """
     normalizer, splitter = _normalizer(), Split(Regex(_PIECE), behavior="isolated")
     known: set[str] = set()
@@ -115,10 +115,10 @@ class TextPolicySize:
     dim: int = 128
     layers: int = 4
     heads: int = 4
-    """Each of dim / heads dimensions, with as many for keys and values."""
+    """Attention heads, each of dim / heads dimensions. There are as many key and value heads."""
     ffn: int = 384
     max_tokens: int = 4096
-    """Positions."""
+    """Maximum number of positions."""
     rope_theta: float = 1e6
     """Base of the rotary embedding's wavelengths."""
     initializer_range: float = 0.1
@@ -134,9 +134,9 @@ def build_text_policy(
     words: Sequence[str] = (),
     extra_tokens: Sequence[str] = (),
 ) -> None:
-    """Write tokenizer, configuration and random weights into `folder`; deterministic.
+    """Write tokenizer, configuration and random weights into `folder`. Deterministic.
 
-    `texts`, `words` and `extra_tokens`: as `build_tokenizer` takes them.
+    `texts`, `words` and `extra_tokens` are passed to `build_tokenizer`.
     """
     transformers_logging.disable_progress_bar()
     size = size or TextPolicySize()

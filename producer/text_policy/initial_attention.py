@@ -1,16 +1,18 @@
 """Initial attention weights with which the small text policy can copy from its first step on.
 
 Copying is what it does: names from the question into the SQL, rows from the result into the answer.
-Networks find the circuit for it (a head that looks one token back, and a later one that looks for
-what followed the same token before: induction, arXiv 2209.11895) only after thousands of steps,
-which a laptop's minutes do not have. So it is laid out, and trained with everything else:
+Networks learn the circuit for it (induction, arXiv 2209.11895: a head that looks one token back,
+and a later one that looks for what followed the same token before) only after thousands of steps,
+too many for a few minutes on a laptop. So the circuit is built in, and trained with everything
+else:
 
-- In layer 0, one head attends one token back and another two: their queries and keys are biases,
-  rotated against each other by so many positions in the fastest frequencies. They read the same and
-  write into directions of their own.
-- In layer 1, one head compares a token (query) with the one before another (key), and carries over
-  what followed last time. Another compares the token before (query) with the one two before (key):
-  so rows are copied whose values stand between equal signs. Both in frequencies that hardly rotate.
+- In layer 0, one head attends to the previous token and another to the one before that. Their
+  queries and keys are biases, rotated against each other by one and by two positions in the fastest
+  frequencies. Both read the same features and write into separate directions.
+- In layer 1, one head compares a token (query) with the predecessor of another token (key) and
+  copies what followed it last time. Another head compares a token's predecessor (query) with the
+  token two back (key), so that rows are copied whose values stand between equal signs. Both use
+  frequencies that hardly rotate.
 - Every other head copies from the most similar token: keys equal queries, and the output projection
   is the transpose of the value projection.
 
@@ -25,11 +27,12 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 BACK: Final = (1, 2)
-"""Tokens that the first heads of layer 0 look back."""
+"""How many tokens back the first heads of layer 0 look."""
 NUM_FAST: Final = 3
-"""Fastest frequencies, by which a head looks back; fewer repeat within 50 tokens."""
+"""Number of fastest frequencies used for looking back; with fewer, the pattern repeats within 50
+tokens."""
 FIRST_SLOW: Final = 6
-"""Frequencies from here on rotate too little to hide that two tokens are the same."""
+"""Frequencies from this index on rotate too little to hide that two tokens are the same."""
 QK_NORM: Final = 1.7
 """Weight of query and key norms: with 1, attention over 100 tokens is too flat."""
 BIAS: Final = 3.0
@@ -78,14 +81,14 @@ def lay_out_copying(network: PreTrainedModel, seed: int) -> None:
         second.k_proj.weight[rows] = 0
         compared = [begin + at for at in slow]
         second.k_proj.weight[compared] = first.o_proj.weight[:, compared].T
-        # What the first head is asked for is the token itself, the second what stands before it.
+        # The first head compares with the token itself, the second with the one before it.
         second.q_proj.weight[compared] = (
             first.o_proj.weight[:, slow].T if head else first.v_proj.weight[slow]
         )
 
 
 def _directions_apart_from(read_RD: Tensor, num: int, seed: int) -> Tensor:
-    """[D, num]: orthogonal to each other and to every direction that is read."""
+    """[D, num] orthonormal directions, also orthogonal to every direction in `read_RD`."""
     generator = torch.Generator().manual_seed(seed)
     drawn_DR = torch.randn((read_RD.shape[1], num), generator=generator)
     basis_DR = torch.linalg.qr(read_RD.T)[0]

@@ -1,4 +1,4 @@
-"""Verdicts, and the judges of tasks that no environment judges: the agent, a model."""
+"""Verdicts, and the judges of tasks that no environment judges: the agent itself or a model."""
 
 from producer.validators.verdict import Evidence, Verdict
 

@@ -1,4 +1,4 @@
-"""Judges of tasks that no device query judges: the agent's own report, no judge, or a model.
+"""Judges of tasks without a device query: the agent's own report, no judge, or a model.
 
 Their names in configurations and task sources: `agent`, `none`, or the URL of an OpenAI-compatible
 endpoint.
@@ -19,9 +19,9 @@ AGENT: Final = "agent"
 UNJUDGED: Final = "none"
 """The task is never judged."""
 REPORT_QUERY: Final = "agent_report"
-"""Replaces the device query in a verdict of `agent`."""
+"""Stands in for the device query in a verdict of `agent`."""
 MODEL_QUERY: Final = "model_judge"
-"""Replaces the device query in a model's verdict."""
+"""Stands in for the device query in a model's verdict."""
 SUCCESS: Final = "success"
 INSTRUCTIONS: Final = (
     "You judge whether an agent has completed a task on a device. You get the task, the actions"
@@ -31,11 +31,11 @@ INSTRUCTIONS: Final = (
     ' to come from. Answer with one JSON object and nothing else: {"success": true or false,'
     ' "reason": "one sentence"}'
 )
-"""The system prompt of a model that judges; its hash is part of the validator's id."""
+"""System prompt of a model that judges. Its hash is part of the validator's id."""
 
 
 def check_judge(name: str) -> str:
-    """The name in its normal form. ValueError if it is not a judge."""
+    """Normalise a judge's name. Raises ValueError if it is not a judge."""
     if name in {AGENT, UNJUDGED}:
         return name
     return check_url(
@@ -48,15 +48,15 @@ Judge = Annotated[str, AfterValidator(check_judge)]
 
 
 AskModel = Callable[[Task, Evidence], Verdict]
-"""The verdict of the model that the task names. JudgeFailedError."""
+"""Returns the verdict of the model that the task names. Raises JudgeFailedError."""
 
 
 class JudgeFailedError(Exception):
-    """A judge gave no verdict; the agent is not at fault."""
+    """A judge gave no verdict, through no fault of the agent."""
 
 
 def agent_report(evidence: Evidence) -> Verdict:
-    """Success if the agent ended the episode and reported success."""
+    """A verdict that is a success if the agent ended the episode and reported success."""
     ends = [call.action for call in evidence.actions if isinstance(call.action, Terminate)]
     report = ends[0].status if ends else ""
     return Verdict(report == SUCCESS, REPORT_QUERY, SUCCESS, report)

@@ -1,7 +1,8 @@
 """A model behind an OpenAI-compatible endpoint as the judge of an episode.
 
-It gets the task, the agent's actions and the last screenshots. Only an answer that is one JSON
-object is a verdict: the agent wrote parts of the prompt, and text around the object may quote it.
+The model gets the task, the agent's actions and the last screenshots. Only an answer that is one
+JSON object is a verdict: the agent wrote parts of the prompt, and text around the object may quote
+it.
 """
 
 import json
@@ -26,12 +27,14 @@ from schemas.ids import content_hash
 from schemas.turn import TakenAction
 
 KEY_VARIABLES: Final = ("CUA_JUDGE_API_KEY", "OPENAI_API_KEY")
-"""Of the judge's key; the first that is set."""
+"""Environment variables of the judge's key; the first one that is set is used."""
 JUDGE_SHARE: Final = 0.8
-"""Of the time after which an environment's thread counts as hung: a judge gives up before."""
+"""A judge's timeout as a share of the time after which an environment's thread counts as hung, so
+that the judge gives up first."""
 MAX_JUDGE_S: Final = 120.0
 UNNAMED_MODEL: Final = "default"
-"""Requested where neither the user nor the endpoint names a model: most servers take any name."""
+"""Model name that is requested if neither the user nor the endpoint names one; most servers accept
+any name."""
 MAX_ACTIONS, MAX_ACTION_CHARS = 200, 500
 MAX_REASON_CHARS = 2000
 FENCED = re.compile(r"\s*```(?:json)?\s*(.*?)\s*```\s*", re.DOTALL)
@@ -52,14 +55,15 @@ class ModelJudge:
     """
 
     def __init__(self, key: str | None, timeout_s: float) -> None:
-        """`key`: sent as the bearer token; None sends none."""
+        """`key` is sent as the bearer token, if given."""
         self._timeout_s = timeout_s
         self._endpoint_at = cache(lambda url: ChatEndpoint(url, key))
 
     def find_model(self, url: str, wanted: str | None) -> str:
-        """The model's name in requests: `wanted`, or the only one that the endpoint lists.
+        """The model name to request: `wanted`, or the only one that the endpoint lists.
 
-        UnreachableError if it does not answer; UsageError if it refuses the key or lists several.
+        Raises UnreachableError if the endpoint does not answer, and UsageError if it refuses the
+        key or lists several models.
         """
         listed = self._endpoint_at(url).list_models(
             f"the judge at {url}",
@@ -77,7 +81,7 @@ class ModelJudge:
         return listed[0].id if listed else UNNAMED_MODEL
 
     def __call__(self, task: Task, evidence: Evidence) -> Verdict:
-        """The verdict on an episode. JudgeFailedError if the endpoint gives none in time."""
+        """The verdict on an episode. Raises JudgeFailedError if the endpoint gives none in time."""
         url, model = task.judge or "", task.judge_model or UNNAMED_MODEL
         messages = judge_messages(task, evidence)
         body: dict[str, JsonValue] = {"model": model, "messages": messages, "temperature": 0}
@@ -104,16 +108,16 @@ class ModelJudge:
 def open_judge(
     environ: Mapping[str, str], max_turn_time_s: float = MAX_JUDGE_S / JUDGE_SHARE
 ) -> ModelJudge:
-    """The client of judges' endpoints with the environment's key.
+    """Create the client of judge endpoints with the key from the environment variables.
 
-    `max_turn_time_s`: until the environment's thread counts as hung.
+    `max_turn_time_s` is the time after which the environment's thread counts as hung.
     """
     key = next((environ[name] for name in KEY_VARIABLES if environ.get(name)), None)
     return ModelJudge(key, min(MAX_JUDGE_S, JUDGE_SHARE * max_turn_time_s))
 
 
 def judge_messages(task: Task, evidence: Evidence) -> list[JsonValue]:
-    """The prompt. JSON quotes what the agent wrote."""
+    """Build the prompt. What the agent wrote is quoted as JSON."""
     episode: dict[str, JsonValue] = {
         "task": task.description,
         "num_actions": len(evidence.actions),

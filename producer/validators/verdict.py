@@ -1,4 +1,4 @@
-"""What an episode leaves to judge, and what a validator found."""
+"""The evidence of an episode that validators judge, and their verdicts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,43 +11,43 @@ from schemas.base import Payload
 from schemas.turn import TakenAction
 
 EndFacts = Callable[[UUID, datetime], tuple[Payload, ...]]
-"""(row id of the task's entry, when it was judged) -> events of the rollout's stream."""
+"""Maps (row id of the task's entry, time of judging) to events for the rollout's stream."""
 
 
 EQUALS = "equals"
-"""How answers are compared: as text, ignoring case and surrounding whitespace."""
+"""Compares answers as text, ignoring case and surrounding whitespace."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What an episode leaves to judge."""
+    """What remains of an episode for judging it."""
 
     screens: tuple[bytes, ...]
-    """PNG of the last screenshots, oldest first; the last is what the device shows at the end.
-    Empty of an environment without a screen."""
+    """The last screenshots as PNG, oldest first; the last one shows the device at the end. Empty
+    for an environment without a screen."""
     actions: tuple[TakenAction, ...]
-    """Of all turns, in order."""
+    """The actions of all turns, in order."""
     num_turns: int = 0
-    """Turns taken."""
+    """Number of turns taken."""
 
 
 NO_EVIDENCE = Evidence(screens=(), actions=())
-"""For a judge that looks at the device alone."""
+"""For judges that look only at the device."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a validator found."""
+    """The result of judging an episode."""
 
     success: bool
     """Whether the task is solved."""
     query: str
     """The device query."""
     expected: str | None
-    """The answer that solves the task; None: it is compared with no fixed answer."""
+    """The answer that solves the task; None if there is no fixed answer to compare with."""
     actual: str | None
-    """The device's answer; empty if its output could not be read; None: there was none."""
+    """The device's answer; empty if its output could not be read, None if there was none."""
     details: dict[str, JsonValue] = field(default_factory=dict)
-    """`commands`: the shell commands that were run."""
+    """Includes `commands`, the shell commands that were run."""
     facts: EndFacts | None = None
-    """How the episode ended in the environment's own terms; None: in no others."""
+    """How the episode ended in the environment's own terms; None if it has none."""

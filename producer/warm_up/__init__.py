@@ -1,1 +1,1 @@
-"""Built-in policies: made once per CUA_HOME; a warm-up is recorded as a training."""
+"""Built-in policies, made once per CUA_HOME. Their warm-up is recorded as a training."""

@@ -1,6 +1,6 @@
 """Makes a built-in policy, or finds the one that was made before.
 
-Its folder's name hashes its recipe, so another recipe makes another policy.
+Its folder's name contains a hash of its recipe, so another recipe makes another policy.
 """
 
 import contextlib
@@ -27,19 +27,19 @@ logger = logging.getLogger(__name__)
 POLL_S = 0.5
 WARN_AFTER_S = 2.0
 STALE_S = 120.0
-"""Without progress for so long the maker has stopped; a step takes less than a second."""
+"""After this long without progress the maker counts as stopped; a step takes less than a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The right to make the policy."""
+    """Permission to make the policy."""
 
     lock_file: Path
     is_alone: bool
-    """Whether no other process makes it, not even a stopped one."""
+    """Whether no other process is making it, not even a stopped one."""
 
     def beat(self) -> None:
-        """Tell the processes that wait that this one makes progress."""
+        """Show waiting processes that this one makes progress."""
         if self.is_alone:
             os.utime(self.lock_file)
 
@@ -52,9 +52,9 @@ def making_turn(
     stale_s: float = STALE_S,
     on_wait: Callable[[str], None] = lambda _holder: None,
 ) -> Iterator[Turn]:
-    """Wait until no other process makes the policy, `is_made`, or its maker is stopped.
+    """Wait until no other process makes the policy, `is_made` is true, or the maker is stopped.
 
-    `on_wait` gets the maker's name twice a second; what it raises propagates.
+    `on_wait` is called twice a second with the maker's name. Its exceptions propagate.
     """
     lock = FileLock(lock_file)
     began = time.monotonic()
@@ -88,7 +88,7 @@ def making_turn(
 
 
 def _silent_s(lock_file: Path) -> float:
-    """Time since the maker's last progress; 0 when the file has just gone."""
+    """Seconds since the maker's last progress; 0 if the file has just disappeared."""
     try:
         return time.time() - lock_file.stat().st_mtime
     except FileNotFoundError:
@@ -96,30 +96,30 @@ def _silent_s(lock_file: Path) -> float:
 
 
 class Seen(NamedTuple):
-    """Progress of a warm-up."""
+    """Progress of a warm-up in another process."""
 
     done: int
-    """Optimiser steps."""
+    """Optimiser steps done."""
     total: int
     loss: float | None
-    """None: demonstrations are being drawn."""
+    """None while demonstrations are being generated."""
 
 
 class MakingProgress:
-    """The file. It is only shown: one that cannot be read or written changes nothing."""
+    """A file with the progress, only for display: failures to read or write it are ignored."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def write(self, done: int, total: int, loss: float | None) -> None:
-        """For those who wait; whole or not at all."""
+        """Write the progress atomically, for processes that wait."""
         temporary = self._path.with_name(f"{self._path.name}.part")
         with contextlib.suppress(OSError):
             temporary.write_text(json.dumps([done, total, loss]), encoding="utf-8")
             temporary.replace(self._path)
 
     def read(self) -> Seen | None:
-        """What was written last; None where nothing is."""
+        """The last progress written; None if there is none."""
         try:
             done, total, loss = json.loads(self._path.read_text(encoding="utf-8"))
             return Seen(int(done), int(total), None if loss is None else float(loss))
@@ -127,7 +127,7 @@ class MakingProgress:
             return None
 
     def clear(self) -> None:
-        """Nobody makes the policy any more."""
+        """Remove the file when the policy is no longer being made."""
         with contextlib.suppress(OSError):
             self._path.unlink(missing_ok=True)
 
@@ -139,10 +139,10 @@ def ensure_made(
     on_progress: OnProgress,
     on_wait: OnWait,
 ) -> Path:
-    """`folder`, which `make` fills if it does not exist, in `num_steps` optimiser steps.
+    """Return `folder`, which `make` fills in `num_steps` optimiser steps if it does not exist.
 
-    The folder appears complete or not at all. Another process that needs it meanwhile waits, unless
-    the one that makes it shows no progress (it is stopped): then it makes a copy of its own. An
+    The folder appears complete or not at all. Other processes that need it wait, unless the one
+    that makes it shows no progress because it is stopped; then they make their own copy. An
     exception from `on_progress` aborts the making, one from `on_wait` the waiting.
     """
     if folder.is_dir():
@@ -159,7 +159,7 @@ def ensure_made(
     with making_turn(lock_file, folder.is_dir, on_wait=wait) as turn:
         if folder.is_dir():
             return folder
-        # A stopped process's folder is left to it: it may go on.
+        # Leave a stopped process's folder alone: the process may continue.
         if turn.is_alone:
             for abandoned in policies_dir.glob(f".making-{folder.name}-*"):
                 logger.debug("removing %s, left by a process that was killed", abandoned)
@@ -190,6 +190,6 @@ def _give_name(making: Path, folder: Path) -> None:
     try:
         making.rename(folder)
     except OSError:
-        # Two made it, each thinking that the other had stopped: they made the same.
+        # Two processes made it, each thinking the other had stopped. Both results are the same.
         if not folder.is_dir():
             raise

@@ -1,6 +1,6 @@
-"""Records the default policy's warm-up as a training of its own (kind sft), when one happens.
+"""Records the default policy's warm-up, when one happens, as its own training of kind sft.
 
-The run that needs the policy meanwhile records what it waits for, on its own stream.
+Meanwhile the run that needs the policy records on its own stream what it waits for.
 """
 
 import logging
@@ -41,9 +41,9 @@ EVERY_PERCENT = 5
 
 @dataclass(slots=True)
 class WarmUpTraining:
-    """Created with the first progress it hears of and ended when left.
+    """Created with the first progress reported, and ended when the context is left.
 
-    A policy that is warm already leaves no events, nor does one that another process makes.
+    Nothing is recorded if the policy already exists or another process makes it.
     """
 
     emitter: Emitter
@@ -52,11 +52,11 @@ class WarmUpTraining:
     stop: threading.Event
     plan: WarmUpPlan = field(kw_only=True)
     waiting: StreamWriter | None = field(default=None, kw_only=True)
-    """The stream of the training that needs the policy; None: an evaluation."""
+    """The stream of the training that needs the policy; None for an evaluation."""
     heartbeat_s: float = field(default=HEARTBEAT_S, kw_only=True)
     _marker: ExitStack = field(init=False, default_factory=ExitStack)
     _alive: ExitStack = field(init=False, default_factory=ExitStack)
-    """The progress bar and the heartbeat."""
+    """Holds the progress bar and the heartbeat."""
     _bar: ProgressBar | None = field(init=False, default=None)
     _stream: StreamWriter | None = field(init=False, default=None)
     _total: int = field(init=False, default=0)
@@ -64,9 +64,10 @@ class WarmUpTraining:
     _percent: int = field(init=False, default=-1)
 
     def on_progress(self, policy: str, done: int, total: int, loss: float | None) -> None:
-        """`done` of `total` optimiser steps of `policy`; loss None: drawing demonstrations.
+        """Record that `done` of `total` optimiser steps of `policy` are done.
 
-        StopRequestedError after a stop was requested.
+        `loss` is None while demonstrations are being generated. Raises StopRequestedError after a
+        stop was requested.
         """
         writer = self._stream or self._begin(policy, total)
         if self.stop.is_set():
@@ -85,13 +86,16 @@ class WarmUpTraining:
             )
 
     def on_wait(self, holder: str, done: int, total: int, loss: float | None) -> None:
-        """`holder`, another process of this home, makes the policy. StopRequestedError."""
+        """Show the progress of `holder`, another process that makes the policy.
+
+        Raises StopRequestedError after a stop was requested.
+        """
         if self.stop.is_set():
             raise StopRequestedError
         self._say(f"waiting for {holder}, which warms up the default policy", done, total, loss)
 
     def _say(self, what: str, done: int, total: int, loss: float | None) -> str | None:
-        """Show the progress; the line that was said, None within the same five percent."""
+        """Show the progress. Returns the line logged, or None within the same five percent."""
         if self._bar is None:
             self._bar = self._alive.enter_context(
                 progress_bar("warming up the default policy", total)
@@ -120,7 +124,7 @@ class WarmUpTraining:
     ) -> None:
         self._alive.close()
         if self._stream is None or isinstance(exc, LogBrokenError):
-            return  # with a broken log the marker stays
+            return  # with a broken log the marker is kept
         with self._marker:
             self._stream.emit(self._ending(exc))
             self._stream.close()
@@ -152,7 +156,7 @@ class WarmUpTraining:
         )
         writer.emit(TrainingInitializing())
         writer.emit(TrainingStarted(current_step=0))
-        # Drawing demonstrations takes minutes on a busy machine, without any other event.
+        # Generating demonstrations takes minutes on a busy machine, without any other event.
         self._alive.enter_context(heartbeat(writer, every_s=self.heartbeat_s))
         self._stream, self._total = writer, total
         return writer

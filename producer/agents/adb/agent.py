@@ -1,4 +1,4 @@
-"""The agent `adb`: a phone or an emulator that an adb server knows, with the tasks of phones."""
+"""The agent `adb`: phones and emulators behind an adb server, with the tasks of phones."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -29,7 +29,7 @@ REAL_PRESET: Final[dict[str, JsonValue]] = {
     "eval_episodes": 18,
     "eval_sampled_episodes": 0,
 }
-"""As for the demo policy, with fewer episodes, because real devices are slow."""
+"""The same as for the demo policy, but with fewer episodes, because real devices are slow."""
 
 
 class AdbAgent(Agent):
@@ -43,42 +43,43 @@ class AdbAgent(Agent):
     built_policy = AndroidAgent.built_policy
     task_sources: ClassVar[Mapping[str, TaskSource]] = AndroidAgent.task_sources
 
-    def has_screen(self, settings: AgentSettings) -> bool:  # noqa: ARG002  # as the interface
-        """Every phone has one."""
+    def has_screen(self, settings: AgentSettings) -> bool:  # noqa: ARG002  # required by the interface
+        """True: every phone has a screen."""
         return True
 
     def screen(self, settings: AgentSettings) -> tuple[int, int]:
-        """Asks each phone for its screen, once in a process. As `check_task`."""
+        """Ask each phone for its screen's size, once per process. Raises as `check_task` does."""
         return _checked(settings.adb_server, _serials(settings))
 
     def most_at_once(self, settings: AgentSettings) -> int:
-        """As many as there are phones."""
+        """The number of phones."""
         return max(1, len(settings.adb_serials or ()))
 
     def make_environment(self, settings: AgentSettings) -> "Environment":
-        """On one of the phones, the one that has been idle longest."""
+        """An environment on whichever phone has been idle longest."""
         from producer.agents.adb.environment import AdbEnvironment
 
         return AdbEnvironment(_server(settings.adb_server), _serials(settings))
 
-    def release(self, device_id: str | None) -> bool:  # noqa: ARG002  # as the interface
-        """A phone is free once its process has ended."""
+    def release(self, device_id: str | None) -> bool:  # noqa: ARG002  # required by the interface
+        """True: a phone is free once the process that used it has ended."""
         return True
 
     def check_task(self, settings: AgentSettings, task: Task) -> None:
-        """Try the task on a simulated phone; check that every phone answers.
+        """Try the task on a simulated phone and check that every phone answers.
 
-        UnreachableError: one does not. NotFoundError: the server does not know one, or there is no
-        client library. UsageError: none are named, or their screens differ.
+        Raises UnreachableError if a phone does not answer, NotFoundError if the server does not
+        know a phone or the client library is missing, and UsageError if no phones are named or
+        their screens differ.
         """
         _checked(settings.adb_server, _serials(settings))
         AndroidAgent().check_task(settings, task)
 
-    def open_oracle(  # as the interface
+    def open_oracle(  # required by the interface
         self,
         settings: AgentSettings,  # noqa: ARG002
     ) -> "tuple[Learner, MakeEnvironment]":
-        """There is none. UsageError."""
+        """Raise UsageError: there is no scripted policy."""
         message = (
             "model_name: the policy `oracle` reads a simulated phone's state, which a real phone"
             " does not provide; use another policy"
@@ -104,7 +105,7 @@ def _server(address: str) -> "AdbServer":
 
 @cache
 def _checked(address: str, serials: tuple[str, ...]) -> tuple[int, int]:
-    """Width and height, px, of the phones' screens."""
+    """Width and height of the phones' screens, px."""
     server = _server(address)
     from producer.agents.adb.check import screen_of
     from producer.agents.adb.server import READY, NoServerError, describe

@@ -1,4 +1,4 @@
-"""Whether a phone can be used, asked before a run begins."""
+"""Checks, before a run begins, that a phone can be used."""
 
 from producer.agents.adb.leases import busy
 from producer.agents.adb.server import AdbServer
@@ -7,7 +7,7 @@ from producer.environments.screens import as_screenshot
 
 
 def screen_of(server: AdbServer, serial: str) -> tuple[int, int]:
-    """Width and height of a phone's screen, px. EnvironmentFailedError if it cannot be used."""
+    """Width and height of a phone's screen, px. Raises EnvironmentFailedError if unusable."""
     if not server.has_shell(serial):
         message = f"phone {serial} is older than Android 7, whose shell reports no exit status"
         raise EnvironmentFailedError(message)

@@ -22,15 +22,16 @@ BEGIN = (
     "wm dismiss-keyguard",
     "cmd statusbar collapse",
 )
-"""Before an episode: the screen on, no lock screen (unless it asks for a code), no panels."""
+"""Commands that precede an episode: turn the screen on, dismiss a lock screen without a code, and
+close panels."""
 HOME = "input keyevent KEYCODE_HOME"
 
 
 class AdbEnvironment(JudgedByShell):
-    """One phone for one episode, of those with `serials`. Not thread-safe.
+    """One of the phones in `serials`, for one episode. Not thread-safe.
 
-    A phone is not reset: its app is stopped, the home screen shown and the task's set-up run.
-    After a failure every call except `close` raises EnvironmentFailedError.
+    A phone is not reset: the task's app is stopped, the home screen is shown and the task's set-up
+    is run. After a failure every call except `close` raises EnvironmentFailedError.
     """
 
     env_type = "adb"
@@ -50,10 +51,10 @@ class AdbEnvironment(JudgedByShell):
         """The phone's serial; empty before `open`."""
         return self._provider_id
 
-    def open(self, task: Task, seed: int) -> Screenshot:  # noqa: ARG002  # a phone is what it is
-        """Take a free phone, go home and run `task.setup`; its screen.
+    def open(self, task: Task, seed: int) -> Screenshot:  # noqa: ARG002  # a phone has no variants
+        """Take a free phone, go to its home screen, run `task.setup` and return a screenshot.
 
-        EnvironmentFailedError if no phone is free and connected, or a command fails.
+        Raises EnvironmentFailedError if no phone is free and connected, or if a command fails.
         """
         self.close()
         self._lease = lease(self._server, self._serials)
@@ -68,7 +69,10 @@ class AdbEnvironment(JudgedByShell):
         return self._screenshot()
 
     def act(self, action: Action) -> Screenshot:
-        """Perform it; the screen once it has settled. ActionRefusedError, EnvironmentFailed."""
+        """Perform the action and return the screen once it has settled.
+
+        Raises ActionRefusedError, EnvironmentFailedError.
+        """
         self._require_up()
         for command in commands(action, *self._screen_px):
             printed = self._run(command)
@@ -83,18 +87,18 @@ class AdbEnvironment(JudgedByShell):
         return self._screenshot()
 
     def shell(self, command: str) -> str:
-        """The output of a shell command. EnvironmentFailedError."""
+        """Run a shell command and return its output. Raises EnvironmentFailedError."""
         return self._run(command).text
 
     def close(self) -> None:
-        """Give the phone back, as it is. Idempotent."""
+        """Give the phone back in its current state. Idempotent."""
         held, self._lease = self._lease, None
         self._failure = None
         if held is not None:
             held.end()
 
     def _require_up(self) -> str:
-        """The phone's serial. EnvironmentFailedError."""
+        """The phone's serial. Raises EnvironmentFailedError if no phone is in use."""
         if self._lease is None:
             message = "the phone is not in use: open() was not called, or close() was"
             raise EnvironmentFailedError(message)

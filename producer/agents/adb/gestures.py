@@ -1,4 +1,4 @@
-"""Actions as commands of a phone's shell. Refuses what a phone cannot do."""
+"""Actions as shell commands of a phone. Refuses what a phone cannot do."""
 
 import re
 import shlex
@@ -28,18 +28,18 @@ KEYS = {
     "page_up": 92,
     "page_down": 93,
 }
-"""Name -> Android's key code."""
+"""Maps key names to Android's key codes."""
 SCREENSHOT_KEYS = {"power", "volume_down"}
 SCREENSHOT = "input keyevent 120"
 BUTTONS = {"home": 3, "back": 4, "recents": 187, "power": 26, "volume_up": 24, "volume_down": 25}
 SWIPE_MS, SCROLL_MS, DRAG_MS = 200, 400, 1000
 PACKAGE = re.compile(r"[A-Za-z][\w]*(\.[A-Za-z][\w]*)+")
 TYPED = re.compile(r"[ -~]*")
-"""What `input text` can type: printable ASCII."""
+"""Matches what `input text` can type: printable ASCII."""
 
 
 def commands(action: Action, width_px: int, height_px: int) -> Sequence[str]:
-    """Shell commands that perform it, in order. ActionRefusedError."""
+    """Shell commands that perform the action, in order. Raises ActionRefusedError."""
     _require_possible(action, width_px, height_px)
     found: Sequence[str] = ()
     match action:
@@ -80,7 +80,8 @@ def _touch(
         case actions.Click():
             return f"input tap {x} {y}"
         case actions.DoubleClick():
-            # One after the other they would be further apart than a phone allows.
+            # Run one after the other, the taps would be further apart than Android's double-tap
+            # limit.
             return f"input tap {x} {y} & sleep 0.1; input tap {x} {y}; wait"
         case actions.LongPress():
             return f"input swipe {x} {y} {x} {y} {round(action.duration_s * 1000)}"
@@ -89,7 +90,7 @@ def _touch(
 
 
 def _scroll(action: actions.Scroll, width_px: int, height_px: int) -> Sequence[str]:
-    """A finger that moves the other way, as far as the screen goes."""
+    """A swipe in the opposite direction, as far as the screen allows."""
     to_x = min(width_px - 1, max(0, action.x - action.scroll_x))
     to_y = min(height_px - 1, max(0, action.y - action.scroll_y))
     if (to_x, to_y) == (action.x, action.y):
@@ -121,12 +122,15 @@ def _press(keys: Sequence[str]) -> Sequence[str]:
 
 
 def _type(text: str) -> Sequence[str]:
-    """A line break submits; what follows it is not typed, as on the simulated phone."""
+    """Type up to the first line break, which submits.
+
+    The rest is not typed, as on the simulated phone.
+    """
     line, newline, _ = text.partition("\n")
     if not TYPED.fullmatch(line):
         unknown = next(character for character in line if not TYPED.fullmatch(character))
         refuse(f"this phone types printable ASCII characters only, and {unknown!r} is none")
-    # `input text` types a blank for %s, so the two characters go separately.
+    # `input text` types a blank for %s, so the two characters are sent separately.
     parts = [part for part in re.split(r"(?<=%)(?=s)", line) if part]
     typed = [f"input text {shlex.quote(part.replace(' ', '%s'))}" for part in parts]
     return (*typed, *([f"input keyevent {KEYS['enter']}"] if newline else []))
@@ -135,5 +139,5 @@ def _type(text: str) -> Sequence[str]:
 def _open(package: str) -> Sequence[str]:
     if not PACKAGE.fullmatch(package):
         refuse(f"{package!r} is no package name")
-    # `monkey -p`, the other way without the activity's name, turns auto-rotate on.
+    # `monkey -p`, which also needs no activity name, would turn auto-rotate on.
     return (f"am start {package}",)

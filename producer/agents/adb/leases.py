@@ -1,6 +1,6 @@
-"""Which phone an episode uses: one episode at a time, over all processes of this user.
+"""Assigns phones to episodes: one episode at a time, across all processes of this user.
 
-A lease is the lock of a file, so it ends with its process.
+A lease is a file lock, so it ends with its process.
 """
 
 import contextlib
@@ -19,28 +19,29 @@ from producer.agents.adb.server import READY, AdbServer, NoServerError, describe
 from producer.environments.environment import EnvironmentFailedError
 
 WAIT_S = 45.0
-"""For a free phone: longer than a hung call holds one, and than a reconnect over the network."""
+"""How long to wait for a free phone: longer than a hung call can hold one, and longer than a
+reconnect over the network takes."""
 AGAIN_S = 0.5
 
 
 class Lease:
-    """A phone that nobody else uses until `end`."""
+    """A phone that is reserved until `end`."""
 
     def __init__(self, serial: str, lock: FileLock) -> None:
         self.serial = serial
         self._lock = lock
 
     def end(self) -> None:
-        """Idempotent."""
+        """Release the phone. Idempotent."""
         with contextlib.suppress(OSError):
             os.utime(self._lock.lock_file)
         self._lock.release()
 
 
 def lease(server: AdbServer, serials: Sequence[str], wait_s: float = WAIT_S) -> Lease:
-    """The phone that has been idle longest, of those that are connected and free.
+    """Lease the phone that has been idle longest among those that are connected and free.
 
-    EnvironmentFailedError if none is after `wait_s`.
+    Raises EnvironmentFailedError if there is none after `wait_s`.
     """
     until_s = time.monotonic() + wait_s
     while True:
@@ -53,7 +54,7 @@ def lease(server: AdbServer, serials: Sequence[str], wait_s: float = WAIT_S) -> 
 
 
 def _first_free(server: AdbServer, serials: Sequence[str]) -> Lease | str:
-    """A lease, or why there is none."""
+    """A lease, or the reason why there is none."""
     try:
         states = server.states()
     except NoServerError as error:
@@ -70,7 +71,7 @@ def _first_free(server: AdbServer, serials: Sequence[str]) -> Lease | str:
 
 
 def busy(server: AdbServer, serials: Sequence[str]) -> Iterator[str]:
-    """Those that another process uses."""
+    """Yield the serials of phones that are in use."""
     for serial in serials:
         found = _try(server, serial)
         if found is None:
@@ -103,7 +104,7 @@ def _path(server: AdbServer, serial: str) -> Path:
 
 @cache
 def _resolved(address: str) -> str:
-    """With the host's number: `localhost` and 127.0.0.1 have the same phones."""
+    """The address with the host's IP, because `localhost` and 127.0.0.1 have the same phones."""
     host, _, port = address.rpartition(":")
     with contextlib.suppress(OSError):
         host = socket.gethostbyname(host)

@@ -1,7 +1,7 @@
-"""An adb server: the phones that it knows, and commands in their shells.
+"""An adb server: the phones that it knows, and running commands in their shells.
 
-Every call ends within a limit. No server is started: the client library would start one on this
-machine when a server does not answer.
+Every call has a time limit. Never starts a server, which the client library would do on this
+machine when no server answers.
 """
 
 import socket
@@ -15,11 +15,11 @@ from adbutils.errors import AdbError
 from producer.environments.environment import EnvironmentFailedError
 
 LIMIT_S = 30.0
-"""A phone that sends nothing for so long has failed."""
+"""A phone that sends nothing for this long has failed."""
 CONNECT_S = 5.0
-"""For the server itself to accept a connection."""
+"""Time limit for connecting to the server itself."""
 READY = "device"
-"""State of a phone that takes commands."""
+"""State of a phone that accepts commands."""
 STATES = {
     "unauthorized": "is not authorised: confirm this computer on its screen",
     "offline": "is offline: connect it again",
@@ -40,7 +40,7 @@ class Printed:
     """Exit status."""
     stdout: bytes
     text: str
-    """Stdout and stderr."""
+    """Combined stdout and stderr."""
 
 
 class _Connection(AdbConnection):  # type: ignore[misc]  # ships no types
@@ -54,7 +54,10 @@ class _Connection(AdbConnection):  # type: ignore[misc]  # ships no types
 
 
 class _Client(AdbClient):  # type: ignore[misc]  # ships no types
-    """Of one call: the library leaves connections open where a phone fails."""
+    """A client for one call.
+
+    Closes the connections that the library leaves open when a phone fails.
+    """
 
     def __init__(self, host: str, port: int, limit_s: float) -> None:
         super().__init__(host, port)
@@ -72,7 +75,7 @@ class _Client(AdbClient):  # type: ignore[misc]  # ships no types
 
 
 class AdbServer:
-    """The server at `HOST:PORT`. Thread-safe: each call has a connection of its own."""
+    """The server at `HOST:PORT`. Thread-safe: each call opens its own connection."""
 
     def __init__(self, address: str, limit_s: float = LIMIT_S) -> None:
         self.address = address
@@ -81,7 +84,10 @@ class AdbServer:
         self._limit_s = limit_s
 
     def states(self) -> dict[str, str]:
-        """Serial -> state of every phone that it knows. NoServerError."""
+        """Map the serial of every phone that the server knows to its state.
+
+        Raises NoServerError.
+        """
         try:
             with self._client() as client:
                 return {found.serial: found.state for found in client.list()}
@@ -90,7 +96,10 @@ class AdbServer:
             raise NoServerError(message) from error
 
     def has_shell(self, serial: str) -> bool:
-        """Whether its shell keeps exit status and output apart (Android 7). EnvironmentFailed."""
+        """Whether the phone's shell reports the exit status separately from the output.
+
+        Android 7 and later do. Raises EnvironmentFailedError.
+        """
         try:
             with self._client() as client:
                 return "shell_v2" in AdbDevice(client, serial).get_features().split(",")
@@ -98,7 +107,7 @@ class AdbServer:
             raise self._failed(serial, "its features", error) from error
 
     def run(self, serial: str, command: str) -> Printed:
-        """Run a command in the phone's shell. EnvironmentFailedError."""
+        """Run a command in the phone's shell. Raises EnvironmentFailedError."""
         try:
             with self._client() as client:
                 phone = AdbDevice(client, serial)
@@ -115,7 +124,7 @@ class AdbServer:
 
 
 def describe(serial: str, state: str | None) -> str:
-    """A state for people; None: the server does not know the phone."""
+    """Describe a phone's state for people. None means that the server does not know the phone."""
     if state is None:
         return f"phone {serial} is not connected"
     return f"phone {serial} {STATES.get(state, f'is in state {state}')}"

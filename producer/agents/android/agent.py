@@ -40,7 +40,7 @@ DEMO_PRESET: Final[dict[str, JsonValue]] = {
     "save_every": 10,
     "tasks": {"source_type": "ids", "task_ids": list(PRESET_TASK_IDS)},
 }
-"""1 M parameters need other settings than 30 B."""
+"""A network of 1 M parameters needs other settings than one of 30 B."""
 
 
 def _ensure(policies_dir: Path, on_progress: OnProgress, on_wait: OnWait) -> Path:
@@ -52,7 +52,7 @@ def _ensure(policies_dir: Path, on_progress: OnProgress, on_wait: OnWait) -> Pat
 def _build_shape(folder: Path) -> None:
     from producer.agents.android.policy.build import build_policy
 
-    # The tokenizer has a token for every word, those unknown to it included.
+    # Words outside these texts become the tokenizer's unknown token.
     build_policy(folder, [task.description for task in demo_tasks()], seed=0)
 
 
@@ -103,14 +103,14 @@ class AndroidAgent(Agent):
         "ids": TaskSource(load=_by_ids, required="task_ids", is_tested=True),
     }
 
-    def make_environment(self, settings: AgentSettings) -> "Environment":  # noqa: ARG002  # as the interface
+    def make_environment(self, settings: AgentSettings) -> "Environment":  # noqa: ARG002  # required by the interface
         """A simulated phone."""
         from producer.agents.android.sim.device.sim import AndroidSim
 
         return AndroidSim()
 
-    def check_task(self, settings: AgentSettings, task: Task) -> None:  # noqa: ARG002  # as the interface
-        """Set it up on a phone, and ask its device query once."""
+    def check_task(self, settings: AgentSettings, task: Task) -> None:  # noqa: ARG002  # required by the interface
+        """Set the task up on a phone and run its device query once."""
         from producer.agents.android.shell_judge import judge, single_query_tasks
         from producer.agents.android.sim.device.answers import check_answer
         from producer.agents.android.sim.device.sim import AndroidSim
@@ -132,7 +132,7 @@ class AndroidAgent(Agent):
             phone.close()
 
     def open_oracle(self, settings: AgentSettings) -> "tuple[Learner, MakeEnvironment]":
-        """It reads the phone's true state, with random actions mixed in."""
+        """An oracle that reads the phone's true state, with random actions mixed in."""
         from producer.agents.android.sim.device.sim import AndroidSim
         from producer.agents.android.sim.oracle.oracles import NoisyOracle
 

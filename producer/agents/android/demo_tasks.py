@@ -71,7 +71,6 @@ PRESET_TASK_IDS: tuple[str, ...] = (
     "train_53_open_contacts",
 )
 """Tasks of two or three taps: open an app, open or change a setting. The default policy is warmed
-up, trained and evaluated on them.
-
-Left out: sliders, text fields and long scrolling, which need more turns than it has, and tasks that
-can be solved without looking (home, recents, shade). Success rates: docs/decisions/policy.md."""
+up, trained and evaluated on them. Excluded are sliders, text fields and long scrolling, which need
+more turns than the policy has, and tasks that can be solved without looking at the screen (home,
+recents, shade). Success rates: docs/decisions/policy.md."""

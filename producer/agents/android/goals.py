@@ -1,10 +1,10 @@
 """Tasks of one or two goals on the phone: turn Wi-Fi off, then open Chrome.
 
 A goal switches a setting, opens a page of Settings or opens an app. Tasks of two goals switch a
-setting first. `train` and `held_out` share no pair of goals, in either order; every goal is in both
-of them. The state at the end is judged, not the order. Airplane mode switches radios off, so in two
+setting first. `train` and `held_out` share no pair of goals, in either order, but every goal occurs
+in both. Only the final state is judged, not the order. Airplane mode switches radios off, so in two
 pairs (Wi-Fi or Bluetooth on, then airplane mode on) the second goal has to be reached first; both
-are held out.
+pairs are held out.
 """
 
 from collections.abc import Iterator
@@ -19,26 +19,29 @@ from producer.task import Task
 from schemas.ids import content_hash
 
 GOAL_SPLITS: Final = ("single", "train", "held_out")
-"""Tasks of one goal; pairs for training; pairs that are held out from it."""
+"""`single`: tasks of one goal. `train`: pairs for training. `held_out`: pairs that training never
+uses."""
 HELD_OUT_THRESHOLD: Final = 0.78
-"""A pair is held out if its hash, as a number from 0 to 1, is below it: 264 of 344."""
+"""A pair is held out if its hash, as a number from 0 to 1, is below this threshold: 264 of 344
+pairs."""
 SOURCE_TYPE: Final = "phone_goals"
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """One thing to bring about."""
+    """One state of the phone to reach."""
 
     name: str
-    """`wifi-off`."""
+    """Identifier, such as `wifi-off`."""
     words: str
-    """As in an instruction: `turn Wi-Fi off`."""
+    """Wording in an instruction: `turn Wi-Fi off`."""
     query: str
     expected: str
     setup: str = ""
-    """The shell command that undoes it; empty: a fresh phone never has it."""
+    """Shell command that undoes the goal before the episode; empty if a new phone never satisfies
+    it."""
     page: str = ""
-    """Of the settings app, where it is reached; empty for an app."""
+    """Page of the settings app where the goal is reached; empty for an app."""
 
 
 SWITCHED: Final = (
@@ -52,9 +55,9 @@ SWITCHED: Final = (
     ("dnd", "Do Not Disturb", "dnd_enabled"),
     ("call_vibration", "Vibrate for calls", "call_vibration_enabled"),
 )
-"""(switch of the settings app, its name in instructions, device query)."""
+"""(switch of the settings app, its name in instructions, device query) tuples."""
 OPENED_PAGES: Final = ("wifi", "bluetooth", "display", "sound", "battery", "location")
-"""Of the settings app."""
+"""Pages of the settings app that are goals."""
 
 
 def _switch_goals() -> Iterator[Goal]:
@@ -84,7 +87,7 @@ def _place_goals() -> Iterator[Goal]:
 
 
 def _pairs() -> Iterator[tuple[Goal, Goal]]:
-    """A switch and a place, except the page that the switch is on; two switches."""
+    """Pairs of a switch and a page (not its own) or an app, and pairs of two switches."""
     switches, places = tuple(_switch_goals()), tuple(_place_goals())
     for switch in switches:
         yield from ((switch, place) for place in places if switch.page != place.page)

@@ -1,4 +1,4 @@
-"""The device queries by name."""
+"""The device queries, by name."""
 
 import re
 from collections.abc import Callable
@@ -37,9 +37,9 @@ ACTIVITY_NAMES: tuple[tuple[str, str], ...] = (
     (r"com\.android\.settings/.*Development", "developer_options_settings"),
     (r"com\.android\.settings/.*Location", "location_settings"),
 )
-"""(pattern of the resumed component, its name in tasks)."""
+"""(pattern of the resumed component, its name in tasks) pairs."""
 TEST_PACKAGE = "com.example.testapp"
-"""What `app_installed_test_app` asks about."""
+"""The package that `app_installed_test_app` checks."""
 ACTIVITY = Answer(
     f"{', '.join(name for _, name in ACTIVITY_NAMES)}, app_info_PACKAGE, or a component as"
     " PACKAGE/CLASS",
@@ -51,11 +51,11 @@ ACTIVITY = Answer(
         )
     ),
 )
-"""Of `current_activity`."""
+"""What `current_activity` can answer."""
 
 
 def _setting(place: str, answer: Answer, read: Reader = str) -> Query:
-    """Of NAMESPACE KEY."""
+    """A query for the setting at `place`, which is NAMESPACE KEY."""
     return Query(f"settings get {place}", lambda printed: read(printed.strip()), answer)
 
 
@@ -70,7 +70,7 @@ def _flag(place: str) -> Query:
 def _one_of(true: str, false: str) -> Reader:
     """True or False, depending on which pattern matches the output.
 
-    Neither matches, for example after an error: the answer is empty and no task is solved.
+    If neither matches, for example after an error, the answer is empty and no task is solved.
     """
 
     def read(printed: str) -> str:
@@ -87,7 +87,7 @@ def _found(pattern: str, text: str) -> str:
 
 
 def _window(read: Reader, answer: Answer = TRUE_OR_FALSE) -> Query:
-    """By the component that has the focus."""
+    """A query that reads the component with the focus."""
     focus = r"mCurrentFocus=Window\{\S+ \S+ ([^}\s]+)\}"
     return Query("dumpsys window", lambda printed: read(_found(focus, printed)), answer)
 
@@ -151,14 +151,14 @@ def _is_primary_home(views: list[ElementTree.Element]) -> str:
 
 
 def _icon_in_drawer(views: list[ElementTree.Element]) -> str:
-    """The package of the settings icon if the app drawer shows it."""
+    """The package of the settings app if the app drawer shows its icon, else empty."""
     is_drawer = any(view.get("resource-id", "").endswith(":id/apps_list_view") for view in views)
     is_shown = is_drawer and any(view.get("text") == "Settings" for view in views)
     return "com.android.settings" if is_shown else ""
 
 
 def _url(views: list[ElementTree.Element]) -> SplitResult:
-    """What the address bar shows; empty while it is typed in."""
+    """The URL in the address bar; empty while the user is typing in it."""
     bar = "com.android.chrome:id/url_bar"
     is_typing = any(
         view.get("resource-id") == bar and view.get("focused") == "true" for view in views
@@ -272,11 +272,11 @@ PARAMETRIC: dict[str, QueryFamily] = {
     "app_installed_": QueryFamily(_is_installed, "PACKAGE", rf"test_app|{PACKAGE_PATTERN}"),
     "setting_": QueryFamily(_any_setting, "NAMESPACE/KEY", r"(?:global|system|secure)/[\w.:-]+"),
 }
-"""Prefixes of queries whose name ends in a parameter."""
+"""Prefixes of the queries whose name ends in a parameter."""
 
 
 def find_query(name: str) -> Query | None:
-    """The query of this name, which may end in a parameter (`app_running_com.android.chrome`).
+    """The query with this name, which may end in a parameter (`app_running_com.android.chrome`).
 
     None if there is none.
     """
@@ -300,18 +300,18 @@ def find_queries(name: str) -> list[Query] | None:
 
 
 class DescribedQuery(NamedTuple):
-    """A query as documents and `cua-train tasks queries` show it."""
+    """A query as the documentation and `cua-train tasks queries` show it."""
 
     query: str
-    """Its name; a parameter is in capitals."""
+    """The query's name, with a parameter in capitals."""
     answers: str
-    """What it answers."""
+    """The values it can answer."""
     commands: tuple[str, ...]
-    """What it asks of the device's shell."""
+    """The shell commands that it runs on the device."""
 
 
 def describe_queries() -> list[DescribedQuery]:
-    """Every query, those with a parameter last."""
+    """Every query, with the parametric ones last."""
     named = list(QUERIES.items())
     named += [
         (f"{prefix}{family.parameter}", family.make(family.parameter))
@@ -323,7 +323,7 @@ def describe_queries() -> list[DescribedQuery]:
 
 
 def describe_unknown_query(name: str) -> str:
-    """Why `name` is no query, with the closest name or, if none is close, all of them."""
+    """Explain that `name` is unknown, naming the closest query, or all if none is close."""
     joined = name
     name = next((part for part in split_joined(joined) if find_query(part) is None), joined)
     if not name:
@@ -338,9 +338,9 @@ def describe_unknown_query(name: str) -> str:
 
 
 def describe_wrong_answer(name: str, expected: str) -> str | None:
-    """Why the queries of `name` can never answer `expected`; None if they can, or do not exist.
+    """Why the queries of `name` can never answer `expected`; None if they can or do not exist.
 
-    The text begins with the name of the field.
+    The text begins with the name of the offending field.
     """
     queries = find_queries(name)
     if queries is None:

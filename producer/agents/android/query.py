@@ -1,7 +1,7 @@
 """What a device query is: the shell command to run, how its output is read, what it can answer.
 
 An answer is text (`True`, `255`, `com.android.chrome`), so that tasks in files can state what they
-expect; what a query can never answer is refused.
+expect. Expected answers that a query can never give are rejected.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 PACKAGE_PATTERN = r"[a-z]\w*(?:\.\w+)+"
-"""Of an app's package name, whatever its case."""
+"""Matches an app's package name; always used with re.IGNORECASE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +17,12 @@ class Answer:
     """The values that a query can answer."""
 
     description: str
-    """For messages and documents: `True or False`."""
+    """Description for messages and documents: `True or False`."""
     pattern: str
-    """Matches every such value whole, whatever its case, because answers are compared so."""
+    """Regular expression that matches each possible value in full. Case is ignored, as it is when
+    answers are compared."""
     highest: int | None = None
-    """Largest of whole numbers; None: no limit, or they are no numbers."""
+    """Largest allowed whole number; None if there is no limit or the values are not numbers."""
 
     def allows(self, expected: str) -> bool:
         """Whether a query with this answer can ever give `expected`."""
@@ -32,7 +33,7 @@ class Answer:
 
 
 def whole_number(highest: int | None = None, unit: str = "") -> Answer:
-    """A whole number from 0, in the one way that a device writes it."""
+    """A whole number from 0 up to `highest`, without leading zeros, as devices write it."""
     limits = "from 0" if highest is None else f"from 0 to {highest}"
     return Answer(f"a whole number {limits}{unit}", "0|[1-9][0-9]{0,17}", highest)
 
@@ -45,12 +46,12 @@ LANGUAGE = Answer("a language code without a region, such as en", "[a-z]{2,3}")
 
 
 def one_of(*values: str) -> Answer:
-    """One of these texts."""
+    """Exactly one of these texts."""
     return Answer(" or ".join(values), "|".join(map(re.escape, values)))
 
 
 Reader = Callable[[str], str]
-"""A command's output -> the answer; empty if it cannot be read."""
+"""Maps a command's output to the answer, which is empty if the output cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +59,10 @@ class Query:
     """How to get one answer from a device."""
 
     command: str
-    """For the device's shell."""
+    """Command for the device's shell."""
     read: Reader
     answer: Answer = TRUE_OR_FALSE
-    """What it can answer."""
+    """The values that the query can answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,8 @@ class QueryFamily:
     """Queries whose name ends in a parameter."""
 
     make: Callable[[str], Query]
-    """Parameter -> the query."""
+    """Makes the query for a parameter."""
     parameter: str
-    """What the parameter is called in messages and documents."""
+    """The parameter's placeholder in messages and documents."""
     pattern: str
-    """Matches every parameter whole."""
+    """Regular expression that matches each valid parameter in full."""

@@ -1,4 +1,4 @@
-"""The judge: runs a task's device query through a shell and compares the answer."""
+"""The judge: runs a task's device queries through a shell and compares the answers."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -12,7 +12,8 @@ from producer.validators.verdict import Evidence, Verdict
 def judge(task: Task, shell: Callable[[str], str]) -> Verdict:
     """Run the task's queries and compare the answers.
 
-    ValueError if the task cannot be judged. Errors of `shell` (EnvironmentFailedError) propagate.
+    Raises ValueError if the task cannot be judged. Errors of `shell` (EnvironmentFailedError)
+    propagate.
     """
     if task.validation_query is None or task.expected_result is None:
         message = f"task {task.task_id} cannot be judged: it has no validator"
@@ -38,7 +39,10 @@ def _compared(answer: str) -> str:
 
 
 def single_query_tasks(task: Task) -> list[Task]:
-    """The task once for each of its device queries, with its answer; none without a query."""
+    """Split the task into one task per device query, each with its own expected answer.
+
+    Returns an empty list for a task without a query.
+    """
     if task.validation_query is None or task.expected_result is None:
         return []
     return [
@@ -48,18 +52,21 @@ def single_query_tasks(task: Task) -> list[Task]:
 
 
 class JudgedByShell(ABC):
-    """The part of a device's Environment that its shell answers, simulated or real."""
+    """The part of an Android Environment that works through a shell, simulated or real."""
 
     ends_on_parse_error = False
 
     @abstractmethod
     def shell(self, command: str) -> str:
-        """Run a shell command; its output. EnvironmentFailedError."""
+        """Run a shell command and return its output. Raises EnvironmentFailedError."""
 
-    def judge(self, task: Task, evidence: Evidence) -> Verdict:  # noqa: ARG002  # by its state alone
-        """By the answer to the task's device query. ValueError, EnvironmentFailedError."""
+    def judge(self, task: Task, evidence: Evidence) -> Verdict:  # noqa: ARG002  # judged by state alone
+        """Judge by the answers to the task's device queries.
+
+        Raises ValueError, EnvironmentFailedError.
+        """
         return judge(task, self.shell)
 
-    def failure_facts(self, evidence: Evidence, reason: str) -> None:  # noqa: ARG002  # as the interface
-        """None: a device has no end of its own by a failure."""
+    def failure_facts(self, evidence: Evidence, reason: str) -> None:  # noqa: ARG002  # required by the interface
+        """None: an Android device has no environment-specific events for a failed episode."""
         return

@@ -1,1 +1,1 @@
-"""DB Bench: a session with a database of one table, judged by its rows or by the table's state."""
+"""DB Bench: sessions with a one-table database, judged by rows or by the table's state."""

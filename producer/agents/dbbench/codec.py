@@ -1,4 +1,4 @@
-r"""The DB Bench codec: one action a completion, an SQL statement or the final answer.
+"""The DB Bench codec: one action per completion, an SQL statement or the final answer.
 
     Action: Operation
     ```sql
@@ -8,7 +8,7 @@ r"""The DB Bench codec: one action a completion, an SQL statement or the final a
     Action: Answer
     Final Answer: [('Anna',), ('Bo',)]
 
-Whatever stands before the action is passed over. Anything else is invalid and ends the session.
+Text before the action is ignored. A completion without an action is invalid and ends the session.
 """
 
 import re
@@ -22,8 +22,9 @@ from schemas.turn import TakenAction
 
 ACTION: Final = re.compile(r"Action: (Operation|Answer)")
 SQL: Final = re.compile(r"```sql[ \t]*+\r?\n(.*?)\n?```", re.DOTALL | re.IGNORECASE)
-"""AgentBench asks for `sql` in small letters and LF. Capitals and CR LF say the same; a block that
-names another language or none, or has tildes, is no operation there or here."""
+"""AgentBench expects a lower-case `sql` and LF. Capitals and CR LF are accepted too, since they
+mean the same. As in AgentBench, a block in another or no language, or fenced by tildes, is no
+operation."""
 LITERALS: Final = f"{BLOCK_LITERAL}|{FINAL_LITERAL}"
 FINAL: Final = re.compile(r"\nFinal Answer:(.*)")
 SYSTEM_PROMPT: Final = """\
@@ -52,8 +53,11 @@ class DbBenchCodec(Codec):
     name = "dbbench"
     literals = LITERALS
 
-    def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # the interface's
-        """An operation or an answer; `terminate` is said by the answer. CannotEncodeError."""
+    def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # required by the interface
+        """Write an operation or an answer; the answer implies `terminate`.
+
+        Raises CannotEncodeError.
+        """
         match action:
             case ExecuteSql(sql=sql) if "```" not in sql:
                 return self.readable(f"Action: Operation\n```sql\n{sql}\n```", action)
@@ -62,8 +66,8 @@ class DbBenchCodec(Codec):
             case _:
                 return cannot_encode(self.name, action)
 
-    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:  # noqa: ARG002  # the interface's
-        """The operation, or the answer and the end of the session, or one `parse` error."""
+    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:  # noqa: ARG002  # required by the interface
+        """The operation, the answer followed by the session's end, or one `parse` error."""
         action = ACTION.search(answer)
         if action is None:
             return (parse_error("parse", "there is no Action: Operation and no Action: Answer"),)
@@ -87,7 +91,7 @@ class DbBenchCodec(Codec):
 
 
 def rows_text(rows: Rows) -> str:
-    """What the agent sees of a statement's rows, as Python writes a list of tuples."""
+    """Format a statement's rows for the agent, like a Python list of tuples."""
     listed = ", ".join(map(repr, rows.rows))
     if rows.is_truncated:
         return f"[{listed}, ...]\nOnly the first {len(rows.rows)} rows are shown."

@@ -1,4 +1,4 @@
-"""One session with an entry's table: SQL in, rows as text out, judged by the entry's gold."""
+"""A session with an entry's table: SQL in, rows as text out, judged by the entry's gold."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -26,15 +26,15 @@ from schemas.entry import EntryContent, TableInfo
 from schemas.session import Outcome, SessionEnded, SessionStatus
 
 OpenDatabase = Callable[[TableInfo], Database]
-"""A database that holds this table alone. DatabaseFailedError, ValueError."""
+"""Creates a database that holds only this table. Raises DatabaseFailedError, ValueError."""
 QUERY = "dbbench"
-"""What the verdict names as its query."""
+"""The query name in verdicts."""
 
 
 def open_on_server(url: str, password: str | None = None) -> OpenDatabase:
-    """Tables on this MySQL or MariaDB server. UsageError for a URL of another form.
+    """Create tables on this MySQL or MariaDB server. Raises UsageError for an invalid URL.
 
-    `password`: of the URL's user; None: the URL's own.
+    `password` belongs to the URL's user; None uses the URL's own.
     """
     parsed = _server(url, password)
 
@@ -45,7 +45,7 @@ def open_on_server(url: str, password: str | None = None) -> OpenDatabase:
 
 
 def check_server(url: str, password: str | None = None) -> None:
-    """UnreachableError for a server that cannot be used; asked once in a process."""
+    """Raise UnreachableError if the server cannot be used. Checked once per process."""
     try:
         administrator(_server(url, password))
     except DatabaseFailedError as error:
@@ -72,18 +72,18 @@ class DbBenchEnvironment:
     ends_on_parse_error = True
 
     def __init__(self, open_database: OpenDatabase = open_embedded) -> None:
-        """`open_database`: where the table lies."""
+        """`open_database` creates the database that holds the table."""
         self._open_database = open_database
         self._database: Database | None = None
         self._provider_id = ""
 
     @property
     def provider_id(self) -> str:
-        """Name of the session, another for each `open`; empty before it."""
+        """Name of the session, different for each `open`; empty before it."""
         return self._provider_id
 
     def open(self, task: Task, seed: int) -> TextObservation:  # noqa: ARG002  # entries have no variants
-        """Build the table; nothing is said beyond the task. EnvironmentFailedError."""
+        """Build the table. The observation is empty. Raises EnvironmentFailedError."""
         self.close()
         table = _table(_entry(task))
         try:
@@ -95,7 +95,10 @@ class DbBenchEnvironment:
         return TextObservation(None)
 
     def act(self, action: Action) -> TextObservation:
-        """Execute SQL; its rows or its error as text. ActionRefusedError for other actions."""
+        """Execute SQL and return its rows or its error as text.
+
+        Raises ActionRefusedError for other actions.
+        """
         match action:
             case ExecuteSql(sql=sql):
                 try:
@@ -111,7 +114,7 @@ class DbBenchEnvironment:
                 raise ActionRefusedError(message)
 
     def judge(self, task: Task, evidence: Evidence) -> Verdict:
-        """By the table's state, or by the answer's values. EnvironmentFailedError."""
+        """Judge by the table's state or by the answer's values. Raises EnvironmentFailedError."""
         entry, end = _entry(task), session_end(evidence)
         found_hash: str | None = None
         actual: str | None
@@ -139,12 +142,12 @@ class DbBenchEnvironment:
         )
 
     def failure_facts(self, evidence: Evidence, reason: str) -> EndFacts:
-        """The session's end when its database failed: nothing was judged. Asks nothing of it."""
+        """Record that the database failed and nothing was judged. Does not access the database."""
         end = replace(session_end(evidence), status="task_environment_error")
         return end.facts("unknown", None, reason)
 
     def close(self) -> None:
-        """Throw the database away. Idempotent."""
+        """Drop the database. Idempotent."""
         database, self._database = self._database, None
         if database is not None:
             database.close()
@@ -178,19 +181,19 @@ def _table(entry: EntryContent) -> TableInfo:
 
 @dataclass(frozen=True, slots=True)
 class SessionEnd:
-    """What is known of a session before it is judged."""
+    """The facts about a session that are known before it is judged."""
 
     status: SessionStatus
     answer: str | None
-    """The final answer; None: there was none."""
+    """The final answer; None if there was none."""
     num_rounds: int
     num_operations: int
     num_sql_errors: int
     error_message: str | None
-    """What was wrong with the last completion; None: nothing."""
+    """What was wrong with the last completion; None if nothing was."""
 
     def facts(self, outcome: Outcome, table_hash: str | None, error: str | None) -> EndFacts:
-        """The session's end as an event of its rollout's stream."""
+        """A factory for the event that records how the session ended."""
 
         def stated(entry_row: UUID, judged_at: datetime) -> tuple[Payload, ...]:
             return (
@@ -213,7 +216,7 @@ class SessionEnd:
 
 
 def session_end(evidence: Evidence) -> SessionEnd:
-    """How the episode with this evidence ended."""
+    """Summarise how the episode with this evidence ended."""
     answer, error = None, None
     status: SessionStatus = "task_limit_reached"
     for call in evidence.actions:

@@ -1,1 +1,1 @@
-"""A Linux desktop in a display of its own, with small applications of Debian."""
+"""A Linux desktop in its own display, with small applications from Debian."""

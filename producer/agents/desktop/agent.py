@@ -1,4 +1,4 @@
-"""The agent `desktop`: a Linux desktop on this machine, with mouse and keys."""
+"""The agent `desktop`: a Linux desktop on this machine, operated by mouse and keyboard."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from producer.policy.learner import Learner
 
 NUM_AT_ONCE = 4
-"""Desktops by default: each is a display and several applications."""
+"""Default number of concurrent desktops; each is a display and several applications."""
 
 
 def _held_out(source: dict[str, JsonValue]) -> JsonValue:
@@ -47,27 +47,27 @@ class DesktopAgent(Agent):
         )
     }
 
-    def default_tasks(self, seed: int) -> dict[str, JsonValue]:  # noqa: ARG002  # none is generated
-        """The training tasks, and those held out."""
+    def default_tasks(self, seed: int) -> dict[str, JsonValue]:  # noqa: ARG002  # no tasks are generated
+        """The training tasks, and the held-out ones for evaluation."""
         return {
             "tasks": {"source_type": SOURCE, "split": "train"},
             "eval_tasks": {"source_type": SOURCE, "split": "held_out"},
         }
 
-    def release(self, device_id: str | None) -> bool:  # noqa: ARG002  # as the interface
-        """A desktop ends with its process."""
+    def release(self, device_id: str | None) -> bool:  # noqa: ARG002  # required by the interface
+        """True: a desktop ends with its process."""
         return True
 
-    def make_environment(self, settings: AgentSettings) -> "Environment":  # noqa: ARG002  # as the interface
-        """A desktop of its own."""
+    def make_environment(self, settings: AgentSettings) -> "Environment":  # noqa: ARG002  # required by the interface
+        """A new desktop for each episode."""
         from producer.agents.desktop.environment import DesktopEnvironment
 
         return DesktopEnvironment()
 
-    def check_task(self, settings: AgentSettings, task: Task) -> None:  # noqa: ARG002  # as the interface
+    def check_task(self, settings: AgentSettings, task: Task) -> None:  # noqa: ARG002  # required by the interface
         """Check that the programs are installed and that a desktop starts.
 
-        NotFoundError, UnreachableError; ValueError for a task that it cannot judge.
+        Raises NotFoundError, UnreachableError, and ValueError for a task that it cannot judge.
         """
         _check_desktop()
         if task.validation_query is not None or task.entry is not None:
@@ -78,7 +78,7 @@ class DesktopAgent(Agent):
             raise ValueError(message)
 
     def open_oracle(self, settings: AgentSettings) -> "tuple[Learner, MakeEnvironment]":
-        """It knows the way, with random clicks mixed in."""
+        """A scripted policy that knows the steps, with random clicks mixed in."""
         from producer.agents.desktop.environment import DesktopEnvironment
         from producer.agents.desktop.oracle_policy import DesktopOracle
 
@@ -94,7 +94,7 @@ class DesktopAgent(Agent):
 
 @cache
 def _check_desktop() -> None:
-    """Whether one starts; asked once in a process."""
+    """Check that a desktop starts, once per process."""
     from producer.agents.desktop.programs import check_programs
 
     check_programs()

@@ -15,9 +15,9 @@ from producer.validators.verdict import Evidence, Verdict
 from schemas.actions import Action
 
 START_S: Final = 10.0
-"""For the window manager to draw its task bar."""
+"""Time limit for the window manager to draw its task bar."""
 BETWEEN_S: Final = 0.1
-"""Between two pictures that are compared: applications draw after the input, not with it."""
+"""Pause between two screenshots that are compared, because applications draw after the input."""
 
 
 class DesktopEnvironment:
@@ -32,7 +32,7 @@ class DesktopEnvironment:
     ends_on_parse_error = False
 
     def __init__(self, limit_s: float = ANSWER_LIMIT_S) -> None:
-        """`limit_s`: a display or an application's command that takes longer has failed."""
+        """A display or an application's command that takes longer than `limit_s` has failed."""
         self._limit_s = limit_s
         self._session: Session | None = None
         self._screen: Screen | None = None
@@ -42,21 +42,24 @@ class DesktopEnvironment:
 
     @property
     def provider_id(self) -> str:
-        """A new one for each `open`; empty before it."""
+        """An id that is new for each `open`; empty before it."""
         return self._provider_id
 
     @property
     def session(self) -> Session:
-        """Its processes: for tests. EnvironmentFailedError."""
+        """The desktop's processes, for tests. Raises EnvironmentFailedError."""
         return self._up()[0]
 
     @property
     def goal(self) -> Goal | None:
-        """For the oracle. None: the task is none of ours."""
+        """The goal, for the oracle; None if the task is none of ours."""
         return self._goal
 
     def open(self, task: Task, seed: int) -> Screenshot:
-        """A new desktop; the instruction is the text. EnvironmentFailedError."""
+        """Start a desktop; the first screenshot carries the instruction as its text.
+
+        Raises EnvironmentFailedError.
+        """
         self.close()
         self._goal = goal_of(task.task_id, seed) if task.source_type == SOURCE else None
         self._session = session = Session(SCREEN_PX, self._limit_s)
@@ -72,22 +75,28 @@ class DesktopEnvironment:
         return self._shown(self._goal.instruction if self._goal else None)
 
     def act(self, action: Action) -> Screenshot:
-        """Perform it; the screen once it has settled. ActionRefusedError, EnvironmentFailed."""
+        """Perform the action and return the screen once it has settled.
+
+        Raises ActionRefusedError, EnvironmentFailedError.
+        """
         _, screen = self._up()
         perform(screen, action, *SCREEN_PX)
         return self._shown(None)
 
     def shell(self, command: str) -> str:
-        """The output of a shell command in the home folder. EnvironmentFailedError."""
+        """Run a shell command in the home folder and return its output.
+
+        Raises EnvironmentFailedError.
+        """
         session, _ = self._up()
         return session.run(command)[1]
 
     def title(self) -> str:
-        """Of the active window: for the oracle. EnvironmentFailedError."""
+        """Title of the active window, for the oracle. Raises EnvironmentFailedError."""
         return self._up()[1].title()
 
-    def judge(self, task: Task, evidence: Evidence) -> Verdict:  # noqa: ARG002  # by its state alone
-        """By the output of the goal's query. ValueError, EnvironmentFailedError."""
+    def judge(self, task: Task, evidence: Evidence) -> Verdict:  # noqa: ARG002  # judged by state alone
+        """Judge by the output of the goal's query. Raises ValueError, EnvironmentFailedError."""
         session, _ = self._up()
         if self._goal is None:
             message = f"task {task.task_id} cannot be judged: it is none of the desktop's"
@@ -103,7 +112,7 @@ class DesktopEnvironment:
         )
 
     def failure_facts(self, evidence: Evidence, reason: str) -> None:
-        """None: a device has no end of its own by a failure."""
+        """None: a failed episode has no environment-specific events."""
 
     def close(self) -> None:
         """End everything on the desktop. Idempotent."""
@@ -136,7 +145,7 @@ def _require(session: Session, command: str, task: Task) -> None:
 
 
 def _await_window_manager(screen: Screen) -> None:
-    """Until it has drawn: before, the screen is black."""
+    """Wait until the window manager has drawn its bar. Before that the screen is black."""
     until_s = time.monotonic() + START_S
     while not any(screen.picture()):
         if time.monotonic() > until_s:

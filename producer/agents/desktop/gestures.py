@@ -10,13 +10,13 @@ from schemas.actions import Action
 
 BUTTONS: Final = {"left": 1, "wheel": 2, "right": 3, "back": 8, "forward": 9}
 UP, DOWN, LEFT, RIGHT = 4, 5, 6, 7
-"""Buttons of X that are a notch of the wheel."""
+"""X's button numbers for one notch of the wheel."""
 PX_PER_NOTCH: Final = 40
 MAX_NOTCHES: Final = 50
 
 
 def perform(screen: Screen, action: Action, width_px: int, height_px: int) -> None:
-    """Perform it. ActionRefusedError, EnvironmentFailedError."""
+    """Perform the action. Raises ActionRefusedError, EnvironmentFailedError."""
     require_on_screen(action, width_px, height_px)
     match action:
         case actions.KeyPress():
@@ -64,7 +64,7 @@ def _point(
 
 
 def _scroll(screen: Screen, action: actions.Scroll) -> None:
-    """As many notches of the wheel as the pixels need."""
+    """Turn the wheel by as many notches as the pixels need."""
     for wheel, pixels in (
         (DOWN if action.scroll_y > 0 else UP, action.scroll_y),
         (RIGHT if action.scroll_x > 0 else LEFT, action.scroll_x),

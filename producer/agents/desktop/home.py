@@ -1,4 +1,4 @@
-"""The folder of an episode: a home with the settings of its applications, and its environment."""
+"""The folder of an episode: a home with the applications' settings, and their environment."""
 
 import os
 import tempfile
@@ -7,13 +7,13 @@ from pwd import getpwnam
 from typing import Final
 
 APPLICATIONS: Final = {"Editor": "l3afpad", "Calculator": "galculator", "Files": "pcmanfm"}
-"""Button of the task bar, from the left -> program."""
+"""Maps the task bar's buttons, from the left, to their programs."""
 BAR_HEIGHT_PX: Final = 28
 DIED: Final = (
     "|| {{ s=$?; [ $s -gt 128 ] &amp;&amp;"
     ' echo {0} ended with signal $((s-128)) >> "$HOME/../ended"; }}'
 )
-"""After the command of an application: a shell's exit status above 128 is a signal."""
+"""Appended to an application's command. A shell's exit status above 128 means a signal."""
 FOLDERS: Final = (".config/gtk-3.0", ".config/pcmanfm/default", "Documents", "Pictures")
 FILES: Final = {
     ".config/gtk-3.0/settings.ini": """\
@@ -25,7 +25,7 @@ gtk-font-name=DejaVu Sans 10
     ".gtkrc-2.0": 'gtk-cursor-blink=0\ngtk-font-name="DejaVu Sans 10"\n',
     ".config/pcmanfm/default/pcmanfm.conf": "[ui]\nshow_statusbar=0\n",
 }
-"""A caret that blinks, and the free space of the disk, would make screens differ."""
+"""Disabled because a blinking caret and the disk's free space would make screens differ."""
 WINDOW_MANAGER_FILE: Final = ".jwmrc"
 WINDOW_MANAGER: Final = """\
 <?xml version="1.0"?>
@@ -48,16 +48,16 @@ BUTTON: Final = (
     '    <TrayButton label="{label}"><Button mask="123">exec:{command}</Button></TrayButton>'
 )
 UNPRIVILEGED: Final = "nobody"
-"""Whose rights the applications have where ours are the administrator's: a policy explores."""
+"""User that the applications run as if we are root, because a policy explores."""
 
 
 def user() -> int | None:
-    """The user and group of the applications; None: our own."""
+    """The user and group id of the applications; None for our own."""
     return None if os.geteuid() else getpwnam(UNPRIVILEGED).pw_uid
 
 
 def make_folder() -> Path:
-    """A new folder with `home`, `run` and `tmp`. OSError."""
+    """Create a new folder with `home`, `run` and `tmp`. Raises OSError."""
     folder = Path(tempfile.mkdtemp(prefix="cua-desktop-"))
     home = folder / "home"
     for name in ("run", "tmp", *(f"home/{name}" for name in FOLDERS)):
@@ -77,7 +77,7 @@ def make_folder() -> Path:
 
 
 def environment_of(folder: Path) -> dict[str, str]:
-    """Variables of the applications, without any of ours: no key of yours is among them."""
+    """Environment variables of the applications. None of ours are passed on, so no keys leak."""
     return {
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "HOME": str(folder / "home"),
@@ -86,7 +86,7 @@ def environment_of(folder: Path) -> dict[str, str]:
         "TMPDIR": str(folder / "tmp"),
         "LANG": "C.UTF-8",
         "TZ": "UTC",
-        # They run alone: no session bus, no accessibility, no network file systems.
+        # Applications run without a session bus, accessibility and network file systems.
         "DBUS_SESSION_BUS_ADDRESS": "disabled:",
         "NO_AT_BRIDGE": "1",
         "GSETTINGS_BACKEND": "memory",

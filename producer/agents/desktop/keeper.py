@@ -1,8 +1,8 @@
 """The process that owns one desktop: it starts the display and ends everything at the end.
 
-Run as a program, without the site's packages. It ends when its standard input does, or its parent,
-however that happens: whatever was started on the desktop is its descendant, and is killed.
-Requests and answers are lines of JSON.
+Run as a program, without site packages. It ends when its standard input or its parent ends, however
+that happens. Everything started on the desktop is its descendant and is then killed. Requests and
+answers are lines of JSON.
 """
 
 import contextlib
@@ -20,11 +20,11 @@ from typing import Any, Final, NamedTuple
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 START_S: Final = 30.0
-"""For the display to be there."""
+"""Time limit for the display to start."""
 END_S: Final = 2.0
-"""For it to end in order, which removes its socket."""
+"""Time for the display to terminate by itself, which removes its socket."""
 PARENT_S: Final = 1.0
-"""Between two looks at whether the parent lives."""
+"""Interval for checking that the parent is alive."""
 LOCKS: Final = Path("/tmp")  # noqa: S108  # X's own
 SOCKETS: Final = LOCKS / ".X11-unix"
 OUTPUT_BYTES: Final = 1 << 20
@@ -32,10 +32,10 @@ LIBC: Final = ctypes.CDLL(None)
 
 
 class Keeper:
-    """Of one desktop."""
+    """Owns the processes of one desktop."""
 
     def __init__(self, setting: dict[str, Any]) -> None:
-        """`setting`: as `producer.agents.desktop.session` writes it."""
+        """`setting` is written by `producer.agents.desktop.session`."""
         self._folder = Path(setting["folder"])
         self._env: dict[str, str] = setting["env"]
         self._size: str = setting["size"]
@@ -47,14 +47,17 @@ class Keeper:
         self._socket: Identity | None = None
 
     def start(self) -> int:
-        """Start the display and the window manager; the display's number. OSError."""
+        """Start the display and the window manager.
+
+        Returns the display's number. Raises OSError.
+        """
         LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        # An X server without our rights would make it its own, and then warn of that for ever.
+        # An X server without root would create this folder as its own and warn about it forever.
         with contextlib.suppress(OSError):
             SOCKETS.mkdir()
             SOCKETS.chmod(0o1777)
         reading, writing = os.pipe()
-        # Without access control where the applications have another user than we.
+        # Disable access control if the applications run as another user.
         access = [] if self._user is None else ["-ac"]
         self._children["Xvfb"] = self._spawn(
             [
@@ -81,7 +84,7 @@ class Keeper:
         return self._number
 
     def serve(self, parent: int) -> None:
-        """Run commands until the standard input ends."""
+        """Run commands until standard input or the parent ends."""
         while os.getppid() == parent:
             if select.select([sys.stdin], [], [], PARENT_S)[0]:
                 line = sys.stdin.readline()
@@ -90,7 +93,10 @@ class Keeper:
                 _say(self._run(json.loads(line)["run"]))
 
     def _run(self, command: str) -> dict[str, Any]:
-        """Exit status and output; `ended`: parts of the desktop that have ended, in words."""
+        """Run a command: its exit status and output.
+
+        Without a command, the ended parts in words.
+        """
         if not command:
             return {"ended": self._ended()}
         process = self._spawn(["/bin/sh", "-c", command], stdout=subprocess.PIPE)
@@ -129,12 +135,12 @@ class Keeper:
                 user=self._user,
                 group=self._user,
                 extra_groups=None if self._user is None else [],
-                # Should this process be killed, the display ends, and with it its applications.
+                # If this process is killed, the display ends too, and with it the applications.
                 preexec_fn=_die_with_parent,  # noqa: PLW1509  # this process has one thread
             )
 
     def end(self) -> None:
-        """Kill every descendant; remove the folder and the display's files."""
+        """Kill every descendant, and remove the folder and the display's files."""
         display = self._children.get("Xvfb")
         if display is not None:
             display.terminate()
@@ -146,7 +152,7 @@ class Keeper:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(child, signal.SIGKILL)
             try:
-                # What a killed child has started becomes our child, and is killed next.
+                # Children of a killed child become ours and are killed next.
                 if os.waitpid(-1, os.WNOHANG) == (0, 0):
                     sleep(0.01)
             except ChildProcessError:
@@ -157,14 +163,14 @@ class Keeper:
 
 
 class Identity(NamedTuple):
-    """Of a file: another one at its path differs."""
+    """Identifies a file: another file at the same path has another identity."""
 
     inode: int
     made_ns: int
 
 
 def identity_of(file: Path) -> Identity | None:
-    """Of a socket; None without one."""
+    """Identity of a file, such as a socket; None if it does not exist."""
     try:
         status = file.lstat()
     except OSError:
@@ -173,19 +179,19 @@ def identity_of(file: Path) -> Identity | None:
 
 
 def socket_of(number: int) -> Path:
-    """Where a display listens."""
+    """Path of the socket that a display listens on."""
     return SOCKETS / f"X{number}"
 
 
 def remove_files(number: int, display: int, socket: Identity | None) -> None:
-    """Remove what a display that was killed leaves, not what the next one of its number has.
+    """Remove files left by a killed display, but not those of a later display with its number.
 
-    `display`: its process. Xvfb chooses any number whose display has ended, also ours at once.
+    `display` is the process id. Xvfb may reuse the number of an ended display at once, even ours.
     """
     if socket is not None and identity_of(socket_of(number)) == socket:
         socket_of(number).unlink(missing_ok=True)
     lock = LOCKS / f".X{number}-lock"
-    # Most versions make none for a number that they choose.
+    # Most versions create no lock for a number that they choose themselves.
     with contextlib.suppress(OSError, ValueError):
         if int(lock.read_text()) == display:
             lock.unlink()
@@ -200,7 +206,7 @@ def _children() -> list[int]:
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             with contextlib.suppress(OSError):
-                # After the name in brackets: state, parent.
+                # The fields after the name in brackets are the state and the parent.
                 stat = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
                 if int(stat[1]) == os.getpid():
                     found.append(int(folder.name))
@@ -214,7 +220,7 @@ def _say(answer: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Own the desktop that the first argument describes, for the parent in the second."""
+    """Own the desktop described by the first argument, for the parent given by the second."""
     keeper = Keeper(json.loads(sys.argv[1]))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(0))

@@ -1,6 +1,6 @@
-"""`DesktopOracle`: a scripted policy that knows the way, and acts with mouse and keys.
+"""`DesktopOracle`: a scripted policy that knows each task's steps and acts with mouse and keys.
 
-It exercises the whole system without torch: it has no tokens and no weights, so it learns nothing.
+It exercises the whole system without torch. It has no tokens and no weights, so it learns nothing.
 """
 
 from collections.abc import Sequence
@@ -16,19 +16,20 @@ from producer.policy.scripted_learner import ScriptedLearner
 from schemas.actions import Action, Click, Terminate, Wait
 
 WAIT = Wait(duration_s=0.5)
-"""For the window that the next step needs."""
+"""Waits for the window that the next step needs."""
 PATIENCE = 8
-"""After so many waits in a row a click is repeated: a busy window manager may miss one."""
+"""After this many waits in a row a click is repeated, because a busy window manager may miss
+one."""
 
 
 class DesktopOracle(ScriptedLearner):
     """A `Learner` that takes the goal's next step, or with probability `noise` a random click.
 
-    It knows the steps of the goal and the title of the active window. Never blocks for long.
+    It sees the goal's steps and the title of the active window. Never blocks for long.
     """
 
     def __init__(self, *, noise: float, seed: int) -> None:
-        """`noise`: probability of a random click. ValueError if it is none."""
+        """`noise` is the probability of a random click; raises ValueError if it is invalid."""
         super().__init__(noise=noise, seed=seed)
         self._desktops: dict[UUID, DesktopEnvironment] = {}
         self._taken: dict[UUID, int] = {}
@@ -70,7 +71,7 @@ class DesktopOracle(ScriptedLearner):
         step = desktop.goal.steps[taken]
         try:
             is_ready = step.window in desktop.title()
-        except EnvironmentFailedError:  # which the next action finds, and records
+        except EnvironmentFailedError:  # the next action fails too, and records it
             is_ready = False
         if not is_ready:
             before = desktop.goal.steps[taken - 1].action

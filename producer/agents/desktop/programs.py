@@ -1,4 +1,4 @@
-"""The programs of a desktop, and whether this machine has them."""
+"""The programs that a desktop needs, and whether this machine has them."""
 
 import shutil
 import sys
@@ -15,22 +15,22 @@ PACKAGES: Final = {
     "galculator": "galculator",
     "pcmanfm": "pcmanfm",
 }
-"""Program -> the package of Debian and Ubuntu that has it."""
+"""Maps a program to its package in Debian and Ubuntu."""
 
 
 def missing_programs() -> list[str]:
-    """Those that are not installed."""
+    """The programs that are not installed."""
     return [program for program in PACKAGES if shutil.which(program) is None]
 
 
 def install_line(programs: list[str]) -> str:
-    """How to install them."""
+    """The command that installs them."""
     packages = " ".join(PACKAGES[program] for program in programs)
     return f"on Debian or Ubuntu: sudo apt-get install {packages}"
 
 
 def check_programs() -> None:
-    """NotFoundError where one, or the client of the display, is missing."""
+    """Raise NotFoundError if a program or the display's client library is missing."""
     if sys.platform != "linux":
         message = "the environment desktop needs Linux"
         raise NotFoundError(message)

@@ -1,4 +1,4 @@
-"""Screen, mouse and keyboard of a display, by the X protocol and its extension XTEST."""
+"""A display's screen, mouse and keyboard, through the X protocol and its XTEST extension."""
 
 import io
 from collections.abc import Iterator, Sequence
@@ -17,14 +17,15 @@ from producer.agents.desktop.session import Session
 from producer.environments.environment import EnvironmentFailedError, Screenshot
 
 PAUSE_S: Final = 0.06
-"""Between moving, pressing and releasing: a window manager grabs the mouse in between."""
+"""Pause between moving, pressing and releasing, during which a window manager grabs the mouse."""
 LINE_S: Final = 0.3
-"""Before a line break: a field that completes the text typed so far keeps the key for itself."""
+"""Pause before a line break: a field that completes the typed text would keep the key for
+itself."""
 SPARE_S: Final = 0.1
-"""For applications to learn of a key's new meaning."""
+"""Time for applications to notice a key's new meaning."""
 PX_PER_MOVE: Final = 25
 UNICODE: Final = 0x01000000
-"""Added to a code point, it is the keysym of a character outside Latin-1."""
+"""Added to a code point, it gives the keysym of a character outside Latin-1."""
 LATIN_1: Final = 0x100
 NAMES: Final = {
     "alt": "Alt_L",
@@ -51,26 +52,26 @@ NAMES: Final = {
     "up": "Up",
     **{f"f{number}": f"F{number}" for number in range(1, 13)},
 }
-"""Our name of a key -> X's."""
+"""Maps our key names to X's."""
 LINES: Final = {"\n": "Return", "\t": "Tab"}
-"""Characters that are typed with a key of their own."""
+"""Characters that are typed with a dedicated key."""
 
 
 class Screen:
-    """Of one session. Used by one thread. Every method raises EnvironmentFailedError."""
+    """The screen of one session. Used by one thread. Every method raises EnvironmentFailedError."""
 
     def __init__(self, session: Session, size_px: tuple[int, int]) -> None:
-        """Connect to its display."""
+        """Connect to the session's display."""
         self._session = session
         self._width_px, self._height_px = size_px
         with self._failing():
             self._display = Display(session.display)
         self._root = self._display.screen().root
         self._spare: dict[str, int] = {}
-        """Character -> the key that was given to it."""
+        """Maps a character to the spare key assigned to it."""
 
     def picture(self) -> bytes:
-        """Every pixel, as the display has them."""
+        """Every pixel, in the display's format."""
         with self._failing():
             shown = self._root.get_image(
                 0, 0, self._width_px, self._height_px, X.ZPixmap, 0xFFFFFFFF
@@ -78,7 +79,7 @@ class Screen:
             return bytes(shown.data)
 
     def as_screenshot(self, picture: bytes) -> Screenshot:
-        """The picture as a PNG file."""
+        """Convert the picture to a screenshot with a PNG file."""
         size = (self._width_px, self._height_px)
         image = Image.frombuffer("RGB", size, picture, "raw", "BGRX", 0, 1)
         buffer = io.BytesIO()
@@ -86,7 +87,7 @@ class Screen:
         return Screenshot(buffer.getvalue(), *size)
 
     def title(self) -> str:
-        """Of the active window; empty: there is none."""
+        """Title of the active window; empty if there is none."""
         with self._failing():
             active = self._property(self._root, "_NET_ACTIVE_WINDOW")
             if not isinstance(active, Sequence) or not active or not active[0]:
@@ -94,7 +95,7 @@ class Screen:
             window = self._display.create_resource_object("window", active[0])
             try:
                 name = self._property(window, "_NET_WM_NAME")
-            except XError:  # it was closed in between
+            except XError:  # the window was closed in the meantime
                 return ""
             return name.decode(errors="replace") if isinstance(name, bytes) else ""
 
@@ -105,7 +106,7 @@ class Screen:
             self._display.sync()
 
     def click(self, x: int, y: int, button: int, times: int = 1) -> None:
-        """Click there with X's button of this number."""
+        """Click at a point with the X button of this number."""
         self.move(x, y)
         for _ in range(times):
             sleep(PAUSE_S)
@@ -114,7 +115,7 @@ class Screen:
             self._button(X.ButtonRelease, button)
 
     def drag(self, path: Sequence[tuple[int, int]], held_s: float = 0.0) -> None:
-        """Hold the left button along the path; the first point at least so long."""
+        """Drag with the left button along the path, holding it at the first point for `held_s`."""
         self.move(*path[0])
         sleep(PAUSE_S)
         self._button(X.ButtonPress, 1)
@@ -128,7 +129,7 @@ class Screen:
         self._button(X.ButtonRelease, 1)
 
     def press(self, keys: Sequence[str]) -> None:
-        """Press keys together: our names, or single characters."""
+        """Press keys together. Keys are our names, or single characters."""
         with self._failing():
             codes = [
                 self._display.keysym_to_keycode(XK.string_to_keysym(NAMES[key]))
@@ -143,7 +144,7 @@ class Screen:
                 self._key(X.KeyRelease, code)
 
     def type(self, text: str) -> None:
-        """Type it, character by character."""
+        """Type the text, character by character."""
         for character in text:
             if character in LINES:
                 sleep(LINE_S)
@@ -155,7 +156,7 @@ class Screen:
                     self._stroke(code, is_shifted=is_shifted)
 
     def close(self) -> None:
-        """Idempotent; raises nothing."""
+        """Close the connection. Idempotent; raises nothing."""
         with suppress(DisplayError, ConnectionClosedError, OSError):
             self._display.close()
 
@@ -185,7 +186,10 @@ class Screen:
         return int(self._display.keysym_to_keycode(XK.string_to_keysym(name)))
 
     def _key_of(self, character: str) -> tuple[int, bool]:
-        """Its key, and whether it is typed with Shift; one that no key has gets a spare key."""
+        """The character's key code, and whether Shift is needed.
+
+        A character that is on no key gets a spare key.
+        """
         point = ord(character)
         keysym = point if point < LATIN_1 else UNICODE + point
         for code, level in sorted(self._display.keysym_to_keycodes(keysym), key=lambda key: key[1]):
@@ -198,7 +202,7 @@ class Screen:
             )
             mapping = self._display.get_keyboard_mapping(low, high - low + 1)
             free = [low + place for place, symbols in enumerate(mapping) if not any(symbols)]
-            # The oldest of those that were given away, once all are.
+            # Once all spare keys are in use, the oldest assignment is replaced.
             code = free[-1] if free else self._spare.pop(next(iter(self._spare)))
             self._display.change_keyboard_mapping(code, [[keysym, keysym]])
             self._display.sync()

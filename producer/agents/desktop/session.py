@@ -1,4 +1,4 @@
-"""A running desktop: its keeper, commands in its shell, and the limit of every call."""
+"""A running desktop: its keeper, commands in its shell, and the time limits of calls."""
 
 import json
 import os
@@ -19,17 +19,17 @@ ANSWER_LIMIT_S: Final = 20.0
 """A display or a command that takes longer has failed."""
 START_LIMIT_S: Final = 60.0
 CLOSE_S: Final = 8.0
-"""For the keeper to end everything; then it is killed, and the display with it."""
+"""Time for the keeper to end everything; after that it is killed, and the display with it."""
 
 
 class Session:
-    """One desktop. Used by one thread at a time; `close` by any.
+    """One desktop. Used by one thread at a time; any thread may call `close`.
 
-    Every method but `close` raises EnvironmentFailedError, within its limit.
+    Every method except `close` raises EnvironmentFailedError within its time limit.
     """
 
     def __init__(self, size_px: tuple[int, int], limit_s: float = ANSWER_LIMIT_S) -> None:
-        """Start it."""
+        """Start the desktop."""
         self._limit_s = limit_s
         self._closing = Lock()
         self._is_late = False
@@ -46,7 +46,8 @@ class Session:
             "window_manager": ["jwm"],
             "user": user(),
         }
-        # -S -I: it needs nothing of the user's. No Ctrl-C of the terminal's.
+        # -S -I: it needs nothing of the user's. The new session shields it from the terminal's
+        # Ctrl-C.
         self._process = subprocess.Popen(
             [*(sys.executable, "-S", "-I", keeper.__file__), json.dumps(setting), str(os.getpid())],
             stdin=subprocess.PIPE,
@@ -62,11 +63,11 @@ class Session:
 
     @property
     def pid(self) -> int:
-        """Of the keeper, whose descendants are all of the desktop's processes."""
+        """Process id of the keeper, the ancestor of all processes of the desktop."""
         return self._process.pid
 
     def run(self, command: str) -> tuple[int, str]:
-        """Exit status and output of a shell command in the home folder."""
+        """Run a shell command in the home folder. Returns exit status and output."""
         answer = self._ask(command)
         if answer.get("is_late"):
             message = f"{command!r} did not end within {self._limit_s / 2:g} s"
@@ -74,14 +75,18 @@ class Session:
         return int(answer["status"]), str(answer["text"])
 
     def check(self) -> None:
-        """Whether the display and the applications live: none was ended by a signal."""
+        """Check that the desktop is alive.
+
+        Raises EnvironmentFailedError if the display or the window manager has ended, or if a signal
+        ended an application.
+        """
         if ended := self._ask("")["ended"]:
             message = f"the desktop failed: {'; '.join(ended)}"
             raise EnvironmentFailedError(message)
 
     @contextmanager
     def limited(self, what: str, limit_s: float | None = None) -> Iterator[None]:
-        """Close the desktop if the block takes longer, which lets its calls fail."""
+        """Close the desktop if the block takes longer than `limit_s`, so that its calls fail."""
         limit_s = self._limit_s if limit_s is None else limit_s
         timer = Timer(limit_s, self._give_up)
         timer.daemon = True
@@ -97,7 +102,7 @@ class Session:
             timer.cancel()
 
     def close(self) -> None:
-        """End everything that was started; remove the folder. Idempotent."""
+        """End everything that was started and remove the folder. Idempotent."""
         with self._closing:
             process = self._process
             if process.stdin is not None:

@@ -1,4 +1,4 @@
-"""The tasks of the desktop: what a seed makes of each, its query, and the way to solve it."""
+"""The tasks of the desktop: how a seed varies each task, its query, and the steps that solve it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,45 +16,45 @@ from schemas.actions import Action, Click, KeyPress, Type, Wait
 SOURCE: Final = "desktop"
 SCREEN_PX: Final = (800, 600)
 SPLITS: Final = ("train", "held_out")
-"""Tasks for training, and others for evaluation that are each similar to a training task."""
+"""`train` tasks, and `held_out` tasks for evaluation, each similar to a training task."""
 MAX_STEPS: Final = 40
 DESCRIPTION: Final = "On the desktop, do what the text of the first screenshot asks for."
 NAMES: Final = ("apples", "birds", "clouds", "garden", "letter", "music", "report", "travel")
 WORDS: Final = ("amber", "copper", "harbor", "lantern", "meadow", "pepper", "river", "timber")
 PLACES: Final = ("Documents", "Pictures")
 TEXT_FILES: Final = 'for f in *.txt; do echo "$f: $(cat "$f")"; done'
-"""Names and contents of the text files."""
+"""Prints names and contents of the text files."""
 EDITOR_SETTINGS: Final = {"Word Wrap": 5, "Line Numbers": 6, "Auto Indent": 7}
-"""Entry of the editor's menu -> its line in the editor's settings."""
+"""Maps an entry of the editor's menu to its line in the editor's settings."""
 BUTTONS_X: Final = {"Editor": 24, "Calculator": 80, "Files": 135}
-"""Button of the task bar -> its middle."""
+"""Maps a button of the task bar to the x of its middle, px."""
 EDITOR_FILE: Final = ".config/l3afpad/l3afpadrc"
 CALCULATOR_FILE: Final = ".config/galculator/galculator.conf"
 CALCULATOR_MODES: Final = {"scientific": 1, "paper": 2}
-"""Mode of the calculator -> its number in the calculator's settings."""
+"""Maps a mode of the calculator to its number in the calculator's settings."""
 
 
 class Step(NamedTuple):
-    """An action of the oracle."""
+    """One action of the oracle."""
 
     window: str
-    """In the title of the active window before it; until then the oracle waits."""
+    """Text that the active window's title must contain; the oracle waits until it does."""
     action: Action
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a seed makes of a task."""
+    """A task as varied by a seed."""
 
     instruction: str
     setup: tuple[str, ...]
-    """Shell commands in the home folder."""
+    """Shell commands, run in the home folder."""
     query: str
-    """The shell command, in the home folder, that judges."""
+    """Shell command that judges the task, run in the home folder."""
     expected: str
-    """Its output if the task is solved, without surrounding blanks."""
+    """Output of the query if the task is solved, stripped."""
     steps: tuple[Step, ...]
-    """The oracle's."""
+    """The oracle's actions."""
 
 
 def _open(label: str) -> Step:
@@ -71,7 +71,7 @@ def _pause(window: str) -> Step:
 
 
 def _choose(window: str, path: str) -> tuple[Step, ...]:
-    """Name a file in the dialog that opens or saves one."""
+    """Enter a file name in the dialog that opens or saves a file."""
     return Step(window, Type(text=path)), _pause(window), _press(window, "enter")
 
 
@@ -87,7 +87,7 @@ def _written(path: str, name: str, text: str) -> tuple[Step, ...]:
 
 
 def _changed(name: str, *changes: Step) -> tuple[Step, ...]:
-    """Open a file with the editor, change and save it."""
+    """Open a file in the editor, change it and save it."""
     return (
         _open("Editor"),
         _press("(Untitled)", "ctrl", "o"),
@@ -102,7 +102,7 @@ def _selected(name: str) -> tuple[Step, ...]:
     """Find a file in the file manager by its name."""
     return (
         _open("Files"),
-        _pause("home"),  # it lists the folder after it has shown its window
+        _pause("home"),  # the file manager lists the folder only after showing its window
         Step("home", Type(text=name)),
         _pause("home"),
         _press("home", "escape"),
@@ -110,7 +110,7 @@ def _selected(name: str) -> tuple[Step, ...]:
 
 
 def _calculated(keys: str) -> tuple[Step, ...]:
-    """Type it into the calculator, which ignores a key that is pressed again within 0.25 s."""
+    """Type keys into the calculator, which ignores a key pressed again within 0.25 s."""
     parts = [""]
     for key in keys:
         if key in parts[-1]:
@@ -217,7 +217,7 @@ def _calculate(random: Random) -> Goal:
 def _set_editor(random: Random) -> Goal:
     entry = random.choice(list(EDITOR_SETTINGS))
     line = EDITOR_SETTINGS[entry]
-    # The menu's entries: Font, then the three.
+    # The menu's entries are Font, followed by these three.
     downs = list(EDITOR_SETTINGS).index(entry) + 1
     return Goal(
         f'In the editor, switch the option "{entry}" on, then close the editor.',
@@ -302,17 +302,17 @@ DRAWS: Final[Mapping[str, Callable[[Random], Goal]]] = {
     "delete-file": _delete_file,
     "set-calculator": _set_calculator,
 }
-"""Name of a task -> its goal with the seed's randomness."""
+"""Maps a task's name to a function that makes its goal, given the seed's random generator."""
 HELD_OUT: Final = frozenset({"replace-line", "delete-file", "set-calculator"})
 
 
 def goal_of(name: str, seed: int) -> Goal:
-    """What the seed makes of a task. KeyError for a name that is none."""
+    """The goal of a task for this seed. Raises KeyError for an unknown name."""
     return DRAWS[name](Random(f"{name}/{seed}"))  # noqa: S311  # names and numbers, not secrets
 
 
 def desktop_task(name: str) -> Task:
-    """The task of this name: what it asks for is drawn with the episode's seed."""
+    """The task of this name. Its details are drawn with the episode's seed."""
     return Task(
         task_id=name,
         name=name,
@@ -329,7 +329,7 @@ def desktop_task(name: str) -> Task:
 
 
 def load_tasks(source: SourceFields, where: str) -> Sequence[Task]:
-    """The tasks of a source. UsageError."""
+    """The tasks of a source. Raises UsageError."""
     if source.names is None:
         splits = SPLITS if source.split is None else (source.split,)
         return [

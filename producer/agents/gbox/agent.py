@@ -1,4 +1,4 @@
-"""The agent `gbox`: devices rented from GBox, Android phones and Linux desktops."""
+"""The agent `gbox`: rented GBox devices, which are Android phones or Linux desktops."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -24,16 +24,17 @@ if TYPE_CHECKING:
 
 KEY_VARIABLE, URL_VARIABLE = "GBOX_API_KEY", "GBOX_CLIENT_BASE_URL"
 NUM_AT_ONCE = 4
-"""Episodes, and so boxes, by default: each costs money."""
+"""Default number of concurrent episodes, and so of boxes. Each costs money."""
 SLACK_S = 3600.0
-"""A box outlives the time limit of its episode's actions by this: the policy needs time too."""
+"""A box lives this much longer than its episode's actions may take, because the policy needs time
+too."""
 REFUSES_THE_KEY = frozenset({401, 403})
 NO_TRAINING = "none"
-"""The label of a box that is no training's: an evaluation's, or one that is only looked at."""
+"""Label of a box that belongs to no training: an evaluation's, or one that is only inspected."""
 
 
 class GboxAgent(Agent):
-    """A box of GBox."""
+    """An agent that operates a rented GBox device."""
 
     name = "gbox"
     description = "rented devices"
@@ -45,19 +46,22 @@ class GboxAgent(Agent):
     task_sources: ClassVar[Mapping[str, TaskSource]] = AndroidAgent.task_sources
 
     def operating_system(self, settings: AgentSettings) -> Literal["android", "linux"]:
-        """As it was asked for."""
+        """The operating system that the settings ask for."""
         return settings.box_type
 
-    def has_screen(self, settings: AgentSettings) -> bool:  # noqa: ARG002  # as the interface
-        """Every box has one; how large it is, a box says."""
+    def has_screen(self, settings: AgentSettings) -> bool:  # noqa: ARG002  # required by the interface
+        """True: every box has a screen. Only the box itself knows its size."""
         return True
 
     def screen(self, settings: AgentSettings) -> tuple[int, int]:
-        """Of a box that is created and closed again, once in a process. As `check_task`."""
+        """Measure the screen of a box that is created and closed again, once per process.
+
+        Raises as `check_task` does.
+        """
         return _measured(account(), settings.box_type)
 
     def make_environment(self, settings: AgentSettings) -> "Environment":
-        """A box of its own."""
+        """A new box for each episode."""
         from producer.agents.gbox.environment import GboxEnvironment
 
         return GboxEnvironment(
@@ -68,7 +72,7 @@ class GboxAgent(Agent):
         )
 
     def rented_devices(self) -> "Sequence[RentedDevice]":
-        """Boxes with our label. As `check_task`."""
+        """Boxes with our label. Raises as `check_task` does."""
         service = open_service(account())
         from producer.agents.gbox.service import GboxFailedError
 
@@ -78,17 +82,17 @@ class GboxAgent(Agent):
             raise _refusal(error) from None
 
     def release(self, device_id: str | None) -> bool:
-        """Close the box. EnvironmentFailedError; NotFoundError without a key."""
+        """Close the box. Raises EnvironmentFailedError, and NotFoundError without a key."""
         if device_id is None:
             return False
         open_service(account()).close(device_id)
         return True
 
     def check_task(self, settings: AgentSettings, task: Task) -> None:
-        """Try the task on a simulated phone; check that GBox accepts the key.
+        """Try the task on a simulated phone and check that GBox accepts the key.
 
-        ValueError: a box of this type cannot run it. UsageError: GBox refuses the key.
-        NotFoundError: no key, or no SDK. UnreachableError: GBox does not answer.
+        Raises ValueError if a box of this type cannot run it, UsageError if GBox refuses the key,
+        NotFoundError without a key or the SDK, and UnreachableError if GBox does not answer.
         """
         _check(account())
         if settings.box_type == "android":
@@ -101,11 +105,11 @@ class GboxAgent(Agent):
             )
             raise ValueError(message)
 
-    def open_oracle(  # as the interface
+    def open_oracle(  # required by the interface
         self,
         settings: AgentSettings,  # noqa: ARG002
     ) -> "tuple[Learner, MakeEnvironment]":
-        """There is none. UsageError."""
+        """Raise UsageError: there is no scripted policy."""
         message = (
             "model_name: the policy `oracle` reads a simulated phone's state, which a GBox device"
             " does not provide; use another policy"
@@ -114,19 +118,19 @@ class GboxAgent(Agent):
 
 
 OPEN: "dict[Account, GboxService]" = {}
-"""The services of this process."""
+"""The services opened by this process, by account."""
 
 
 class Account(NamedTuple):
-    """The account that the boxes belong to."""
+    """The account that boxes belong to."""
 
     key: str
     url: str | None
-    """Of the server; None: GBox's own."""
+    """URL of the server; None for GBox's own."""
 
 
 def account() -> Account:
-    """Of the environment. NotFoundError: no key, or no SDK."""
+    """The account from the environment variables. Raises NotFoundError without a key or the SDK."""
     if find_spec("gbox_sdk") is None:
         message = "the environment gbox needs the package gbox-sdk"
         raise NotFoundError(message, ways=(f"run {install_command('gbox')}",))
@@ -138,7 +142,7 @@ def account() -> Account:
 
 
 def open_service(whose: Account) -> "GboxService":
-    """One for all episodes of a process."""
+    """The account's service, shared by all episodes of a process."""
     from producer.agents.gbox.service import GboxService
 
     if whose not in OPEN:
@@ -160,7 +164,7 @@ def _check(whose: Account) -> None:
 
 @cache
 def _measured(whose: Account, box_type: "BoxType") -> tuple[int, int]:
-    """Width and height, px, of a box's screen."""
+    """Width and height of a box's screen, px."""
     service = open_service(whose)
     from producer.agents.gbox.environment import GboxEnvironment
     from producer.agents.gbox.service import GboxFailedError

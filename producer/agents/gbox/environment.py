@@ -1,4 +1,4 @@
-"""`GboxEnvironment`: a box of GBox for each episode."""
+"""`GboxEnvironment`: a new GBox device for each episode."""
 
 import logging
 import time
@@ -22,13 +22,13 @@ logger = logging.getLogger(__name__)
 
 COMMAND_LIMIT = "30s"
 REFUSED = frozenset({400, 422})
-"""HTTP status of an action that a box cannot do."""
+"""HTTP statuses for an action that a box cannot perform."""
 REFUSED_APP = REFUSED | {404}
-"""Of an app that it does not have."""
+"""HTTP statuses for an app that a box does not have."""
 
 
 class GboxEnvironment(JudgedByShell):
-    """A fresh box for one episode, closed at its end. Not thread-safe.
+    """A new box for one episode, closed at its end. Not thread-safe.
 
     After a failure every call except `close` raises EnvironmentFailedError.
     """
@@ -39,7 +39,7 @@ class GboxEnvironment(JudgedByShell):
     def __init__(
         self, service: GboxService, box_type: BoxType, *, training: str, lifetime_s: float
     ) -> None:
-        """`training`: its name, for the label; GBox deletes the box after `lifetime_s`."""
+        """`training` is the name for the label. GBox deletes the box after `lifetime_s`."""
         self.box_type: str = box_type
         self._service = service
         self._box_type = box_type
@@ -55,8 +55,8 @@ class GboxEnvironment(JudgedByShell):
         """The box's id; empty before `open`."""
         return self._provider_id
 
-    def open(self, task: Task, seed: int) -> Screenshot:  # noqa: ARG002  # a box is what it is
-        """A new box on which `task.setup` was run; its screen. EnvironmentFailedError."""
+    def open(self, task: Task, seed: int) -> Screenshot:  # noqa: ARG002  # a box has no variants
+        """Create a box, run `task.setup` and return the screen. Raises EnvironmentFailedError."""
         self.close()
         self._box = self._service.create(self._box_type, self._training, self._lifetime_s)
         self._provider_id = self._box.data.id
@@ -70,7 +70,10 @@ class GboxEnvironment(JudgedByShell):
         return self._screenshot()
 
     def act(self, action: Action) -> Screenshot:
-        """Perform it; the screen once it has settled. ActionRefusedError, EnvironmentFailed."""
+        """Perform the action and return the screen once it has settled.
+
+        Raises ActionRefusedError, EnvironmentFailedError.
+        """
         box = self._require_up()
         refused = REFUSED_APP if isinstance(action, actions.OpenApp) else REFUSED
         with self._failing_to(f"do {action.type} on box {self._provider_id}", refused):
@@ -80,11 +83,11 @@ class GboxEnvironment(JudgedByShell):
         return self._screenshot()
 
     def shell(self, command: str) -> str:
-        """The output of a shell command. EnvironmentFailedError."""
+        """Run a shell command and return its output. Raises EnvironmentFailedError."""
         return self._run(command)[1]
 
     def close(self) -> None:
-        """Close the box. Idempotent; one that cannot be closed is deleted when it expires."""
+        """Close the box. Idempotent. A box that cannot be closed is deleted when it expires."""
         box, self._box = self._box, None
         self._failure = None
         if box is None:
@@ -104,7 +107,7 @@ class GboxEnvironment(JudgedByShell):
 
     @contextmanager
     def _failing_to(self, what: str, refused: Collection[int] = ()) -> Iterator[None]:
-        """A failure is remembered; ActionRefusedError for a status of `refused`."""
+        """Remember failures in the block. HTTP statuses in `refused` raise ActionRefusedError."""
         try:
             with self._service.failing_to(what):
                 yield
@@ -115,7 +118,7 @@ class GboxEnvironment(JudgedByShell):
             raise
 
     def _run(self, command: str) -> tuple[int, str]:
-        """Exit status, and stdout and stderr."""
+        """Run a command: its exit status, and combined stdout and stderr."""
         box = self._require_up()
         with self._failing_to(f"run {command!r} on box {self._provider_id}"):
             done = box.command(command, timeout=COMMAND_LIMIT)

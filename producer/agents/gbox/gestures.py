@@ -15,9 +15,9 @@ BUTTONS = {
     "volume_up": "volumeUp",
     "volume_down": "volumeDown",
 }
-"""Of a phone -> as GBox calls it."""
+"""Maps a phone's buttons to GBox's names."""
 PHONE_KEYS = {"home": "home", "back": "back", "menu": "menu", "app_switch": "appSwitch"}
-"""Keys that are buttons of a phone."""
+"""Maps keys that are buttons of a phone to GBox's names."""
 KEYS = {
     "return": "enter",
     "esc": "escape",
@@ -38,15 +38,15 @@ KEYS = {
         )
     },
 }
-"""Names of keys -> as GBox calls them."""
+"""Maps our key names to GBox's."""
 MOUSE = {"left": "left", "right": "right", "wheel": "middle"}
 SWIPE, DRAG_STEP = "200ms", "50ms"
 SILENT: Any = {"screenshot": False}
-"""GBox would send three screenshots with every answer."""
+"""Otherwise GBox sends three screenshots with every answer."""
 
 
 def perform(box: Box, action: Action, width_px: int, height_px: int) -> None:
-    """Perform it. ActionRefusedError; what the SDK raises."""
+    """Perform the action. Raises ActionRefusedError and whatever the SDK raises."""
     is_phone = box.data.type == "android"
     require_on_screen(action, width_px, height_px)
     match action:
@@ -59,7 +59,7 @@ def perform(box: Box, action: Action, width_px: int, height_px: int) -> None:
         case actions.SystemButton() if is_phone:
             box.action.press_button(buttons=[BUTTONS[action.button]], options=SILENT)  # type: ignore[list-item]  # its names
         case actions.OpenApp() if is_phone:
-            # The app's operator would ask GBox for the app first.
+            # The SDK's operator for apps would first ask GBox for the app.
             box.client.v1.boxes.android.open(action.package, box_id=box.data.id)
         case actions.Move() if not is_phone:
             box.action.move(x=action.x, y=action.y, options=SILENT)
@@ -145,7 +145,10 @@ def _is_plain(name: str) -> bool:
 
 
 def _type(box: Box, text: str) -> None:
-    """A line break submits; what follows it is not typed, as on the simulated phone."""
+    """Type up to the first line break, which submits.
+
+    The rest is not typed, as on the simulated phone.
+    """
     line, newline, _ = text.partition("\n")
     if line:
         box.action.type(text=line, press_enter=bool(newline), options=SILENT)

@@ -1,4 +1,4 @@
-"""GBox through its own SDK: boxes are created, found and closed. The key is in no message."""
+"""GBox through its SDK: creates, finds and closes boxes. No message contains the key."""
 
 import base64
 from collections.abc import Iterator, Mapping
@@ -15,42 +15,45 @@ from producer.environments.environment import EnvironmentFailedError
 from producer.http_environment import check_http_environment
 
 DEFAULT_URL: Final = "https://gbox.ai"
-"""Which proxy and certificates the SDK would use without another one."""
+"""URL that decides which proxy and certificates the SDK uses, if no other URL is given."""
 LIMIT_S = 60.0
-"""Of one answer."""
+"""Time limit of one answer."""
 CREATE_LIMIT = "2m"
-"""For a box to start; GBox deletes one that takes longer."""
+"""Time limit for a box to start; GBox deletes a box that takes longer."""
 CREATE_S = 150.0
-"""Of the answer to that."""
+"""Time limit of the answer to a creation request."""
 NUM_RETRIES = 3
-"""Of calls that may be repeated: a screenshot, listing, closing."""
+"""Retries of calls that may be repeated: a screenshot, listing, closing."""
 PAGE = 100
-"""Boxes of one answer."""
+"""Number of boxes per page."""
 DETAIL_CHARACTERS = 300
 OWNER: Final = ("created-by", "cua-train")
-"""The label of every box of ours."""
+"""The label of all our boxes."""
 TRAINING: Final = "training"
 """The label that names the training."""
 FAILURES: Final = (GboxClientError, httpx.HTTPError, OSError, ValueError, TypeError, AttributeError)
-"""What the SDK raises; the last three for answers that are not as documented."""
+"""Exceptions that the SDK raises; the last three occur for answers that are not as documented."""
 BoxType = Literal["android", "linux"]
 Box = AndroidBoxOperator | LinuxBoxOperator
 
 
 class GboxFailedError(EnvironmentFailedError):
-    """GBox, or a box of it, failed or refused."""
+    """GBox, or one of its boxes, failed or refused a request."""
 
     def __init__(self, message: str, status: int | None) -> None:
         super().__init__(message)
         self.status = status
-        """Of HTTP; None: there was no answer."""
+        """HTTP status; None if there was no answer."""
 
 
 class GboxService:
     """The GBox account of an API key. Thread-safe."""
 
     def __init__(self, key: str, *, base_url: str | None = None, limit_s: float = LIMIT_S) -> None:
-        """`base_url`: None: GBox's own. UsageError: the shell lets no request out."""
+        """Without `base_url`, GBox's own is used.
+
+        Raises UsageError if the proxy settings allow no request.
+        """
         check_http_environment(base_url or DEFAULT_URL, is_httpx=True)
         self._key = key
         self._repeating = GboxSDK(
@@ -63,7 +66,7 @@ class GboxService:
         )
 
     def create(self, box_type: BoxType, training: str, lifetime_s: float) -> Box:
-        """A running box, which GBox deletes after `lifetime_s`. GboxFailedError."""
+        """Create a running box, which GBox deletes after `lifetime_s`. Raises GboxFailedError."""
         labels = dict((OWNER, (TRAINING, training)))
         expires_in = f"{round(lifetime_s)}s"
         with self.failing_to(f"create a box of type {box_type}"):
@@ -83,12 +86,12 @@ class GboxService:
             return LinuxBoxOperator(self._sdk.client, desktop)
 
     def disconnect(self) -> None:
-        """Close its connections. Idempotent."""
+        """Close the connections. Idempotent."""
         for sdk in (self._sdk, self._repeating, self._creating):
             sdk.client.close()
 
     def close(self, box_id: str) -> None:
-        """Delete a box; one that is gone already is no error. GboxFailedError."""
+        """Delete a box. A box that no longer exists is no error. Raises GboxFailedError."""
         try:
             with self.failing_to(f"close box {box_id}"):
                 self._repeating.terminate(box_id, wait=False)
@@ -97,13 +100,16 @@ class GboxService:
                 raise
 
     def screenshot(self, box_id: str) -> bytes:
-        """A picture of the box's screen. What the SDK raises; ValueError for no picture."""
+        """A picture of the box's screen.
+
+        Raises whatever the SDK raises, and ValueError if the answer is no picture.
+        """
         actions = self._repeating.client.v1.boxes.actions
         uri = actions.screenshot(box_id, output_format="base64").uri
         return base64.b64decode(uri.partition(",")[2] or uri, validate=True)
 
     def boxes(self) -> list[RentedDevice]:
-        """Those of ours that exist. GboxFailedError."""
+        """All existing boxes of ours. Raises GboxFailedError."""
         found: list[RentedDevice] = []
         page = 1
         while True:
@@ -129,7 +135,7 @@ class GboxService:
 
     @contextmanager
     def failing_to(self, what: str) -> Iterator[None]:
-        """What the SDK raises in the block becomes GboxFailedError."""
+        """Convert what the SDK raises in the block to GboxFailedError."""
         try:
             yield
         except FAILURES as error:

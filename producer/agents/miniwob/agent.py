@@ -1,4 +1,4 @@
-"""The agent `miniwob`: small web pages, with mouse and keys, seen in screenshots."""
+"""The agent `miniwob`: small web pages seen in screenshots and operated by mouse and keyboard."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
@@ -28,7 +28,7 @@ def _held_out(source: dict[str, JsonValue]) -> JsonValue:
 
 
 class MiniWobAgent(Agent):
-    """Web pages of MiniWoB++."""
+    """An agent that operates the web pages of MiniWoB++."""
 
     name = "miniwob"
     description = "web pages of MiniWoB++"
@@ -45,21 +45,21 @@ class MiniWobAgent(Agent):
         )
     }
 
-    def default_tasks(self, seed: int) -> dict[str, JsonValue]:  # noqa: ARG002  # none is generated
-        """The training pages, and those held out."""
+    def default_tasks(self, seed: int) -> dict[str, JsonValue]:  # noqa: ARG002  # no tasks are generated
+        """The training pages, and the held-out ones for evaluation."""
         return {
             "tasks": {"source_type": "miniwob", "split": "train"},
             "eval_tasks": {"source_type": "miniwob", "split": "held_out"},
         }
 
-    def make_environment(self, settings: AgentSettings) -> "Environment":  # noqa: ARG002  # as the interface
-        """A page in this process's browsers."""
+    def make_environment(self, settings: AgentSettings) -> "Environment":  # noqa: ARG002  # required by the interface
+        """An environment with a page in this process's browsers."""
         from producer.agents.miniwob.environment import MiniWobEnvironment
 
         return MiniWobEnvironment()
 
-    def check_task(self, settings: AgentSettings, task: Task) -> None:  # noqa: ARG002  # as the interface
-        """Check that the pages and a browser are installed. NotFoundError."""
+    def check_task(self, settings: AgentSettings, task: Task) -> None:  # noqa: ARG002  # required by the interface
+        """Check that the pages and a browser are installed. Raises NotFoundError."""
         from producer.agents.miniwob.chromium import check_browser
         from producer.agents.miniwob.page_files import has_page
 
@@ -69,7 +69,7 @@ class MiniWobAgent(Agent):
         check_browser()
 
     def open_oracle(self, settings: AgentSettings) -> "tuple[Learner, MakeEnvironment]":
-        """It reads the page's DOM, with random clicks mixed in."""
+        """A scripted policy that reads the page's DOM, with random clicks mixed in."""
         from producer.agents.miniwob.environment import MiniWobEnvironment
         from producer.agents.miniwob.oracle_policy import PageOracle
 

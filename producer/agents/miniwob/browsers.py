@@ -1,8 +1,9 @@
 """Chromium for the pages of this process: started when needed, ended with the process.
 
 One thread runs an event loop with Playwright's asynchronous interface, and environments call it
-from their own threads: a page that hangs blocks no other. Each Chromium is the child of a driver of
-its own, which ends it when the pipe to this process breaks: SIGKILL leaves neither behind.
+from their own threads, so a page that hangs blocks no other. Each Chromium is the child of its own
+driver, which ends it when the pipe to this process breaks. So neither of them survives a SIGKILL of
+this process.
 """
 
 import asyncio
@@ -20,13 +21,14 @@ if TYPE_CHECKING:
     from playwright.async_api import BrowserContext
 
 PAGES_PER_BROWSER = 16
-"""Pages of one browser; for more, another browser is started."""
+"""Maximum pages per browser; more pages start another browser."""
 EPISODES_PER_BROWSER = 500
-"""After so many a browser is replaced, which bounds what Chromium keeps of each page."""
+"""A browser is replaced after this many episodes, which bounds what Chromium retains of each
+page."""
 ANSWER_LIMIT_S = 60.0
 """A call that takes longer counts as hung."""
 WINDOW_LIMIT_S = 20.0
-"""A browser that has not opened or closed a window by then is killed."""
+"""A browser that takes longer to open or close a window is killed."""
 T = TypeVar("T")
 
 
@@ -45,7 +47,10 @@ class Browsers:
         atexit.register(self.stop)
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """What the coroutine returns. EnvironmentFailedError where it fails or takes too long."""
+        """Run the coroutine and return its result.
+
+        Raises EnvironmentFailedError if it fails or takes too long.
+        """
         from playwright.async_api import Error
 
         async def limited() -> T:
@@ -63,16 +68,16 @@ class Browsers:
 
     @property
     def pids(self) -> list[int]:
-        """Process ids of the browsers that run."""
+        """Process ids of the running browsers."""
         return [one.pid for one in self._browsers if one.is_running]
 
     @property
     def num_open(self) -> int:
-        """Windows that are open."""
+        """Number of open windows."""
         return len(self._home)
 
     async def new_context(self) -> "BrowserContext":
-        """A window with a fresh profile; `close_context` gives it back."""
+        """Open a window with a fresh profile. `close_context` gives it back."""
         from playwright.async_api import Error
 
         while True:
@@ -85,7 +90,7 @@ class Browsers:
                 if isinstance(error, TimeoutError):
                     home.kill()
                 if isinstance(error, Error) and home.num_opened > 1:
-                    # It ended, and its connection did not know yet.
+                    # The browser had ended, and its connection had not noticed yet.
                     home.is_lost = True
                     continue
                 raise
@@ -93,7 +98,7 @@ class Browsers:
             return context
 
     async def close_context(self, context: "BrowserContext") -> None:
-        """Close its pages. Idempotent. A browser that does not answer is killed."""
+        """Close the window's pages. Idempotent. A browser that does not answer is killed."""
         from playwright.async_api import Error
 
         home = self._home.pop(context, None)
@@ -110,7 +115,7 @@ class Browsers:
         await self._drop_spent()
 
     async def _reserve(self) -> Chromium:
-        """The browser for one more window, which is counted as opened."""
+        """The browser for one more window, which is already counted as open."""
         async with self._lock:
             await self._drop_spent()
             home = min(
@@ -126,7 +131,7 @@ class Browsers:
             return home
 
     async def _drop_spent(self) -> None:
-        """End browsers that have no windows and get no more, dead ones included."""
+        """End browsers that have no windows and will get no more, including dead ones."""
         spent = [one for one in self._browsers if not one.num_open and _is_used_up(one)]
         self._browsers = [one for one in self._browsers if one not in spent]
         for one in spent:
@@ -159,5 +164,5 @@ def _has_room(browser: Chromium) -> bool:
 
 @lru_cache(maxsize=1)
 def shared_browsers() -> Browsers:
-    """Those of this process."""
+    """The browsers that this process shares."""
     return Browsers()

@@ -1,4 +1,4 @@
-"""One Chromium with the driver that started it, and what this machine has of both."""
+"""One Chromium with the driver that started it, and checks that both are installed."""
 
 import asyncio
 import os
@@ -27,15 +27,15 @@ SWITCHES: Final = {
     "disable-smooth-scrolling": None,
     "host-resolver-rules": "MAP * ~NOTFOUND",
 }
-"""Options for the same screenshot bytes at every start, and for no network."""
+"""Options that make screenshots identical at every start, and that disable the network."""
 WINDOW_PX: Final = (500, 320)
-"""As the benchmark's own; an episode's screen is its top left corner."""
+"""The benchmark's own window size. An episode's screen is the window's top left corner."""
 LAUNCH_LIMIT_S: Final = 20.0
-"""A browser that has not started by then has failed."""
+"""A browser that takes longer to start has failed."""
 
 
 def chromium_path() -> str | None:
-    """The installed browser; None: there is none."""
+    """Path of the installed browser; None if there is none."""
     return next((path for path in map(shutil.which, COMMANDS) if path), None)
 
 
@@ -47,15 +47,15 @@ class Chromium:
         self._browser = browser
         self.pid = pid
         self.num_open = 0
-        """Windows that are open."""
+        """Number of open windows."""
         self.num_opened = 0
-        """Windows that were ever opened."""
+        """Number of windows opened so far."""
         self.is_lost = False
-        """It opens no window any more."""
+        """Whether the browser can no longer open windows."""
 
     @classmethod
     async def launch(cls) -> "Chromium":
-        """Start one, without a window. playwright.async_api.Error."""
+        """Start a browser without a window. Raises playwright.async_api.Error."""
         from playwright.async_api import async_playwright
 
         playwright = await async_playwright().start()
@@ -79,11 +79,11 @@ class Chromium:
 
     @property
     def is_running(self) -> bool:
-        """Whether its process lives."""
+        """Whether the browser's process is alive."""
         return self._browser.is_connected()
 
     async def new_context(self) -> "BrowserContext":
-        """A window with a fresh profile."""
+        """Open a window with a fresh profile."""
         return await self._browser.new_context(
             viewport={"width": WINDOW_PX[0], "height": WINDOW_PX[1]},
             offline=True,
@@ -95,13 +95,13 @@ class Chromium:
         )
 
     def kill(self) -> None:
-        """End the process at once; its windows fail."""
+        """Kill the process. Calls on its windows then fail."""
         if self.is_running:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
 
     async def end(self, limit_s: float) -> None:
-        """Close it and its driver; kill it where that takes longer than so many seconds."""
+        """Close the browser and its driver. Kills the browser after `limit_s`."""
         from playwright.async_api import Error
 
         with suppress(Error):
@@ -115,7 +115,7 @@ class Chromium:
 
 @lru_cache(maxsize=1)
 def check_browser() -> None:
-    """NotFoundError where Playwright or a browser is missing; asked once in a process."""
+    """Raise NotFoundError if Playwright or a browser is missing. Checked once per process."""
     try:
         from playwright.sync_api import sync_playwright
     except ImportError as error:

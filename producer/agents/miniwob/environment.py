@@ -12,7 +12,7 @@ from producer.validators.verdict import Evidence, Verdict
 from schemas.actions import Action
 
 QUERY = "raw reward"
-"""What the verdict names as its query."""
+"""The query name in verdicts."""
 
 
 class MiniWobEnvironment:
@@ -24,20 +24,20 @@ class MiniWobEnvironment:
     ends_on_parse_error = False
 
     def __init__(self, browsers: Browsers | None = None) -> None:
-        """`browsers`: by default those of this process."""
+        """`browsers` defaults to the browsers of this process."""
         self._browsers = browsers
         self._page: EpisodePage | None = None
         self._provider_id = ""
 
     @property
     def provider_id(self) -> str:
-        """A new id for each `open`; empty before it."""
+        """An id that is new for each `open`; empty before it."""
         return self._provider_id
 
     def open(self, task: Task, seed: int) -> Screenshot:
-        """Load the page and start its episode; the instruction is the text. EnvironmentFailedError.
+        """Load the page and start its episode. The screenshot's text is the instruction.
 
-        The same task and seed show the same screenshot.
+        The same task and seed give the same screenshot. Raises EnvironmentFailedError.
         """
         self.close()
         browsers = self._browsers = self._browsers or shared_browsers()
@@ -47,13 +47,13 @@ class MiniWobEnvironment:
         return self._shown(browsers.call(page.utterance()))
 
     def act(self, action: Action) -> Screenshot:
-        """With mouse and keys. ActionRefusedError, EnvironmentFailedError."""
+        """Act with mouse and keyboard. Raises ActionRefusedError, EnvironmentFailedError."""
         browsers, page = self._open()
         browsers.call(page.act(action))
         return self._shown(None)
 
     def judge(self, task: Task, evidence: Evidence) -> Verdict:  # noqa: ARG002  # the page judges
-        """Solved: the page has given a positive reward. EnvironmentFailedError."""
+        """The task is solved if the page gave a positive reward. Raises EnvironmentFailedError."""
         state = self._state()
         return Verdict(
             success=state.is_done and state.raw_reward > 0,
@@ -64,10 +64,10 @@ class MiniWobEnvironment:
         )
 
     def failure_facts(self, evidence: Evidence, reason: str) -> None:
-        """It has no terms of its own."""
+        """None: a failed episode has no environment-specific events."""
 
     def evaluate(self, script: str, argument: object = None) -> object:
-        """What a function of JavaScript returns in the page: for oracles and tests."""
+        """Call a JavaScript function in the page and return its result. For oracles and tests."""
         browsers, page = self._open()
         return browsers.call(page.evaluate(script, argument))
 

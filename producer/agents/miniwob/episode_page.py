@@ -1,7 +1,7 @@
-"""One page of MiniWoB++ for one episode, in a browser profile of its own.
+"""One page of MiniWoB++ for one episode, in its own browser profile.
 
-The page's clock stands still but for what actions let pass, and its randomness follows from the
-seed: what it shows is a function of name, seed and actions.
+The page's clock advances only when actions let it, and its randomness is derived from the seed, so
+what it shows is a function of name, seed and actions.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 WIDTH_PX, HEIGHT_PX = 160, 210
 SETTLE_MS = 500
-"""By how much an action other than a wait advances the page's clock."""
+"""How far an action other than a wait advances the page's clock."""
 EPOCH_MS = 1_700_000_000_000
-"""The page's time when it is loaded, since 1970."""
+"""The page's time when it is loaded, ms since 1970."""
 START_MS = EPOCH_MS + 10_000
 EPISODE_MAX_MS = 1_000_000_000
-"""The page ends no episode by time: a policy's speed is not what is judged."""
+"""So long that the page never ends an episode by time, because speed is not judged."""
 SEED_BEFORE_LOAD = "{let s=%d;Math.random=()=>(s=(s*16807)%%2147483647)/2147483647}"
-"""Pages also draw random numbers before they are seeded (Lehmer's generator)."""
+"""Pages also draw random numbers before they are seeded. This is Lehmer's generator."""
 START = """([seed, limit]) => {
   if (window.jQuery) jQuery.fx.off = true;
   Math.seedrandom(seed);
@@ -34,13 +34,13 @@ STATE = """() => [WOB_DONE_GLOBAL, WOB_RAW_REWARD_GLOBAL, WOB_REWARD_REASON]"""
 
 
 class PageState(NamedTuple):
-    """What the page says of its episode."""
+    """What the page reports about its episode."""
 
     is_done: bool
     raw_reward: float
-    """Of the page, -1 to 1, without its decay by time; 0 until it is done."""
+    """The page's reward, -1 to 1, without its decay over time; 0 until the episode is done."""
     reason: str | None
-    """Why the page gave this reward, where it says so."""
+    """Why the page gave this reward, if it says so."""
 
 
 class EpisodePage:
@@ -70,17 +70,17 @@ class EpisodePage:
         return cls(browsers, context, page)
 
     async def close(self) -> None:
-        """Give the profile back. Idempotent."""
+        """Close the page and its profile. Idempotent."""
         await self._browsers.close_context(self._context)
 
     async def utterance(self) -> str:
-        """What the page asks for."""
+        """The page's instruction."""
         said = await self.evaluate("() => core.getUtterance()")
-        # Some pages say the fields of their instruction with it.
+        # Some pages also return the fields of their instruction.
         return str(said["utterance"] if isinstance(said, dict) else said)
 
     async def state(self) -> PageState:
-        """What the page says of its episode."""
+        """What the page reports about its episode."""
         is_done, reward, reason = await self.evaluate(STATE)
         return PageState(bool(is_done), float(reward), None if reason is None else str(reason))
 
@@ -91,11 +91,11 @@ class EpisodePage:
         )
 
     async def evaluate(self, script: str, argument: object = None) -> Any:  # noqa: ANN401  # JavaScript's
-        """What a function of JavaScript returns in the page."""
+        """Call a JavaScript function in the page and return its result."""
         return await self._page.evaluate(script, argument)
 
     async def act(self, action: Action) -> None:
-        """Perform it, and let the page's time pass. ActionRefusedError."""
+        """Perform the action and let the page's time pass. Raises ActionRefusedError."""
         match action:
             case actions.Wait(duration_s=seconds):
                 await self._pass(seconds * 1000)

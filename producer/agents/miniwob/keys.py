@@ -1,4 +1,4 @@
-"""Names of keys, as policies write them and as Playwright takes them."""
+"""Names of keys: converts those that policies write to Playwright's."""
 
 NAMES = {
     "alt": "Alt",
@@ -37,12 +37,12 @@ NAMES |= {name.casefold(): name for name in [*NAMES.values(), *(f"F{n}" for n in
 
 
 def combination(keys: tuple[str, ...]) -> str:
-    """Keys pressed together, as `Control+a`. ValueError for a name that is no key's."""
+    """The keys pressed together, such as `Control+a`. Raises ValueError for an unknown key."""
     return "+".join(_key(part) for key in keys for part in _parts(key))
 
 
 def _parts(key: str) -> list[str]:
-    """`ctrl+a` is written by some policies as one key."""
+    """Split one key into parts, because some policies write `ctrl+a` as one key."""
     return key.split("+") if len(key) > 1 and "+" in key.strip("+") else [key]
 
 

@@ -1,4 +1,4 @@
-"""Actions of an agent, as Playwright's mouse and keyboard perform them."""
+"""Performs an agent's actions with Playwright's mouse and keyboard."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -25,7 +25,7 @@ because pages recognize a drag only after several moves."""
 
 
 class MouseAndKeys:
-    """Of one page."""
+    """The mouse and keyboard of one page."""
 
     def __init__(self, mouse: "Mouse", keyboard: "Keyboard", width_px: int, height_px: int) -> None:
         self._mouse = mouse
@@ -33,7 +33,7 @@ class MouseAndKeys:
         self._size = (width_px, height_px)
 
     async def perform(self, action: Action) -> None:
-        """Perform it. ActionRefusedError for what a mouse and a keyboard cannot do."""
+        """Perform the action. Raises ActionRefusedError if mouse and keyboard cannot."""
         match action:
             case actions.Click(button="left" | "right" | "wheel" as button):
                 await self._mouse.click(
@@ -59,7 +59,7 @@ class MouseAndKeys:
                 raise ActionRefusedError(message)
 
     async def press_mouse(self, x: int, y: int) -> None:
-        """Move there and hold the left button. ActionRefusedError."""
+        """Move to the point and hold the left button. Raises ActionRefusedError."""
         await self._mouse.move(*self._on_screen(x, y))
         await self._mouse.down()
 
@@ -76,7 +76,7 @@ class MouseAndKeys:
         await self.release_mouse()
 
     def _on_screen(self, x: int, y: int) -> tuple[int, int]:
-        """The point. ActionRefusedError off the screen."""
+        """Return the point. Raises ActionRefusedError if it is off the screen."""
         width, height = self._size
         if not (0 <= x < width and 0 <= y < height):
             message = f"({x}, {y}) is off the screen of {width} x {height} px"

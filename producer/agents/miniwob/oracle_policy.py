@@ -1,6 +1,6 @@
 """`PageOracle`: a scripted policy that reads the page's DOM and acts with mouse and keys.
 
-It exercises the whole system without torch: it has no tokens and no weights, so it learns nothing.
+It exercises the whole system without torch. It has no tokens and no weights, so it learns nothing.
 """
 
 from collections.abc import Sequence
@@ -27,9 +27,9 @@ NEXT_ACTION = """([name, taken]) => {
 
 @lru_cache(maxsize=1)
 def oracle_script() -> str:
-    """JavaScript that defines ORACLES: name of a page -> function of the actions taken so far.
+    """JavaScript that defines ORACLES, a map from page names to functions of the actions so far.
 
-    Each returns the next action, or null where it knows none.
+    Each function returns the next action, or null if it knows none.
     """
     folder = files("producer.agents.miniwob").joinpath("oracles")
     scripts = sorted(
@@ -41,7 +41,7 @@ def oracle_script() -> str:
 def oracle_action(
     environment: MiniWobEnvironment, name: str, taken: Sequence[Action]
 ) -> Action | None:
-    """What the page's oracle does next; None: it knows nothing, or there is none."""
+    """The next action of the page's oracle; None if it knows none, or the page has no oracle."""
     if not environment.evaluate("() => 'ORACLES' in window"):
         environment.evaluate("script => { (0, eval)(script) }", oracle_script())
     found = environment.evaluate(NEXT_ACTION, [name, [one.model_dump() for one in taken]])
@@ -51,12 +51,12 @@ def oracle_action(
 class PageOracle(ScriptedLearner):
     """A `Learner` that takes the oracle's action, or with probability `noise` a random click.
 
-    On a page without an oracle it gives up. A completion depends on (`seed`, request.seed), the
-    page and the episode's earlier actions. Never blocks.
+    On a page without an oracle it gives up. A completion depends only on (`seed`, request.seed),
+    the page and the episode's earlier actions. Never blocks.
     """
 
     def __init__(self, *, noise: float, seed: int) -> None:
-        """`noise`: probability of a random click. ValueError if it is none."""
+        """`noise` is the probability of a random click; raises ValueError if it is invalid."""
         super().__init__(noise=noise, seed=seed)
         self._pages: dict[UUID, MiniWobEnvironment] = {}
         self._codec = OpenAICodec()

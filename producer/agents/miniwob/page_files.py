@@ -1,4 +1,4 @@
-"""Where the pages lie: the package `miniwob` carries them, and nothing else of it is used."""
+"""Locates the pages, which come with the package `miniwob`; nothing else of it is used."""
 
 from functools import lru_cache
 from importlib.util import find_spec
@@ -10,9 +10,9 @@ from schemas.distribution import install_command
 
 @lru_cache(maxsize=1)
 def pages_folder() -> Path:
-    """The folder of the pages' HTML files. NotFoundError.
+    """The folder of the pages' HTML files. Raises NotFoundError.
 
-    The package is not imported: that would import Selenium and Gymnasium.
+    The package is not imported, because that would import Selenium and Gymnasium.
     """
     spec = find_spec("miniwob")
     for place in (spec.submodule_search_locations if spec else None) or ():
@@ -24,10 +24,10 @@ def pages_folder() -> Path:
 
 
 def page_url(name: str) -> str:
-    """`file://` URL of a page. NotFoundError."""
+    """The page's `file://` URL. Raises NotFoundError."""
     return (pages_folder() / f"{name}.html").as_uri()
 
 
 def has_page(name: str) -> bool:
-    """Whether a page has this name. NotFoundError."""
+    """Whether a page has this name. Raises NotFoundError."""
     return (pages_folder() / f"{name}.html").is_file()

@@ -1,4 +1,4 @@
-"""The source of tasks `miniwob`: pages by name, or those of a split."""
+"""The task source `miniwob`: pages by name or by split."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ DESCRIPTION = "On the web page {name}, do what its yellow field asks for."
 
 
 def page_task(page: WebPage) -> Task:
-    """The task of a page: what it asks for is drawn with the episode's seed."""
+    """The task of a page. Its details are drawn with the episode's seed."""
     return Task(
         task_id=page.name,
         name=page.name,
@@ -28,7 +28,7 @@ def page_task(page: WebPage) -> Task:
 
 
 def load_pages(source: SourceFields, where: str) -> Sequence[Task]:
-    """The tasks of a source. UsageError."""
+    """The tasks of a source. Raises UsageError."""
     pages = web_pages()
     if source.names is None:
         splits = SPLITS if source.split is None else (source.split,)

@@ -1,1 +1,1 @@
-"""OpenEnv: any environment server of that protocol, which judges its own episodes."""
+"""OpenEnv: any environment server that speaks this protocol and judges its own episodes."""

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 SERVERS_OWN: Final = "openenv"
 MAX_TURNS: Final = 1000
-"""Of a task: the server ends its episodes, and the configuration bounds them."""
+"""Maximum turns of a task. The server ends its episodes, and the configuration limits them."""
 ENGINE_FIRST_S: Final = 1.0
-"""The engine records an environment that hangs, and then its session is left."""
+"""Added to the limit of a turn, so that the engine records a hanging environment before its session
+gives up."""
 DESCRIPTION: Final = "Do what the environment asks."
 
 
@@ -49,7 +50,7 @@ def _by_ids(source: SourceFields, _where: str) -> Sequence[Task]:
 
 
 class OpenEnvAgent(Agent):
-    """An environment on OpenEnv servers."""
+    """An agent that works in an environment on OpenEnv servers."""
 
     name = SERVERS_OWN
     description = "an OpenEnv server"
@@ -62,16 +63,16 @@ class OpenEnvAgent(Agent):
         "openenv_ids": TaskSource(load=_by_ids, required="task_ids"),
     }
 
-    def default_tasks(self, seed: int) -> dict[str, JsonValue]:  # noqa: ARG002  # as the interface
-        """The server's own."""
+    def default_tasks(self, seed: int) -> dict[str, JsonValue]:  # noqa: ARG002  # required by the interface
+        """The server's own tasks."""
         return {"tasks": {"source_type": SERVERS_OWN}}
 
     def screen(self, settings: AgentSettings) -> tuple[int, int] | None:
-        """As the setting says: a server is not asked."""
+        """The size in the settings; no server is asked."""
         return size_px(settings.env_screen)
 
     def text_format(self, settings: AgentSettings) -> Format | None:
-        """Text or JSON without a screen; with one as the policy's family writes."""
+        """Text or JSON without a screen. With a screen, the policy's family decides."""
         from producer.agents.openenv.codecs import (
             JSON_PROMPT,
             TEXT_PROMPT,
@@ -85,7 +86,7 @@ class OpenEnvAgent(Agent):
         return None if settings.env_screen else Format(JsonActionCodec(), JSON_PROMPT)
 
     def make_environment(self, settings: AgentSettings) -> "Environment":
-        """A session of its own with one of the servers."""
+        """An environment with a new session on one of the servers."""
         from producer.agents.openenv.environment import OpenEnvEnvironment
         from producer.agents.openenv.mappings import MAPPINGS
 
@@ -97,7 +98,10 @@ class OpenEnvAgent(Agent):
         )
 
     def check_task(self, settings: AgentSettings, task: Task) -> None:
-        """Begin an episode of it once on every server. NotFoundError without the package."""
+        """Begin an episode of the task once on every server.
+
+        Raises NotFoundError without the package.
+        """
         if task.validation_query is not None or task.entry is not None:
             message = (
                 f"task {task.task_id} is judged by a query or a gold answer, which a server lacks;"
@@ -111,8 +115,8 @@ class OpenEnvAgent(Agent):
             task_id = task.validation_config.get(TASK_ID)
             check_server(url, settings.env_actions, self.screen(settings), task_id)
 
-    def open_oracle(self, settings: AgentSettings) -> "tuple[Learner, MakeEnvironment]":  # noqa: ARG002  # as the interface
-        """UsageError: the answers of a server's tasks are not known."""
+    def open_oracle(self, settings: AgentSettings) -> "tuple[Learner, MakeEnvironment]":  # noqa: ARG002  # required by the interface
+        """Raise UsageError: the answers of a server's tasks are unknown."""
         _no_oracle()
 
 

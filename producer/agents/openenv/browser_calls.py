@@ -1,4 +1,4 @@
-"""Actions as BrowserGym writes them: `mouse_click(10, 20, button='left')`, by coordinates."""
+"""Writes actions as BrowserGym calls with coordinates: `mouse_click(10, 20, button='left')`."""
 
 from typing import Final
 
@@ -42,11 +42,11 @@ KEYS: Final = {
     "pageup": "PageUp",
     "pagedown": "PageDown",
 }
-"""Our names of keys, in lower case -> Playwright's."""
+"""Maps our key names, in lower case, to Playwright's."""
 
 
 def browser_call(action: Action) -> str:
-    """The call. ActionRefusedError for an action that a browser's page does not have."""
+    """Write the call. Raises ActionRefusedError for actions that BrowserGym lacks."""
     call = _pointer_call(action) or _other_call(action)
     if call is None:
         message = f"a web page does not support {action.type}"

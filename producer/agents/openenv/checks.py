@@ -1,4 +1,4 @@
-"""Whether servers can be trained on, before anything is recorded."""
+"""Checks that servers can be trained on, before anything is recorded."""
 
 from functools import cache
 from typing import Final
@@ -11,17 +11,17 @@ from producer.environments.environment import EnvironmentFailedError
 from producer.errors import UnreachableError, UsageError
 
 ANSWER_S: Final = 60.0
-"""A server that has not begun an episode after so long cannot be used."""
+"""A server that takes longer to begin an episode cannot be used."""
 
 
 @cache
 def check_server(
     url: str, actions: ActionsName, screen_px: tuple[int, int] | None, task_id: str | None
 ) -> None:
-    """Begin an episode, and send one action that does nothing; once in a process.
+    """Begin an episode and send one action that does nothing. Checked once per process.
 
-    UnreachableError for a server that does not answer or speaks another protocol; UsageError for
-    one whose observations or actions are not as the settings say.
+    Raises UnreachableError if the server does not answer or speaks another protocol, and UsageError
+    if its observations or actions do not match the settings.
     """
     mapping, session = MAPPINGS[actions], Session([url], ANSWER_S)
     try:

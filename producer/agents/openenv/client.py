@@ -1,4 +1,4 @@
-"""A session with one of several OpenEnv servers, by OpenEnv's own client."""
+"""A session with one of several OpenEnv servers, through OpenEnv's own client."""
 
 import os
 import secrets
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 
 CONNECT_S: Final = 10.0
 FULL, INVALID = "CAPACITY_REACHED", "VALIDATION_ERROR"
-"""Codes of OpenEnv's protocol."""
+"""Error codes of OpenEnv's protocol."""
 WAIT_S: Final = 0.2
 
 
 class NoServerError(EnvironmentFailedError):
-    """Nothing answers at the URL, or not by OpenEnv's protocol."""
+    """Nothing answers at the URL, or not with OpenEnv's protocol."""
 
 
 class NoRoomError(EnvironmentFailedError):
-    """The server has as many sessions as it takes."""
+    """The server already has its maximum number of sessions."""
 
 
 class WrongActionError(EnvironmentFailedError):
-    """The server does not take actions of this form."""
+    """The server does not accept actions of this form."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a server answers."""
+    """A server's answer."""
 
     observation: dict[str, Any]
     reward: float | None
@@ -45,19 +45,19 @@ class Step:
 
 
 class Session:
-    """One session. Used by one thread at a time. Every failure is an EnvironmentFailedError."""
+    """One session. Used by one thread at a time. Every failure raises EnvironmentFailedError."""
 
     def __init__(self, urls: Sequence[str], timeout_s: float) -> None:
-        """`urls`: servers, tried in a random order; the first that has room is taken.
+        """Servers in `urls` are tried in random order; the first one with room is used.
 
-        `timeout_s`: of one answer, and of the wait for room.
+        `timeout_s` limits each answer, and the wait for room.
         """
         self._urls, self._timeout_s = tuple(urls), timeout_s
         self._client: SyncEnvClient[Any, Any, Any] | None = None
         self._url = ""
 
     def reset(self, options: dict[str, JsonValue]) -> Step:
-        """Begin an episode with these arguments of the server's `reset`."""
+        """Begin an episode, with these arguments for the server's `reset`."""
         until_s = time.monotonic() + self._timeout_s
         while True:
             failures: list[EnvironmentFailedError] = []
@@ -69,11 +69,11 @@ class Session:
             full = [error for error in failures if isinstance(error, NoRoomError)]
             if not full or time.monotonic() >= until_s:
                 raise failures[0]
-            # A session that was left keeps its place until the server has cleaned up.
+            # An abandoned session keeps its place until the server has cleaned up.
             time.sleep(WAIT_S)
 
     def step(self, message: dict[str, JsonValue]) -> Step:
-        """Have the server carry out the action."""
+        """Send the action to the server and return its answer."""
         client = self._client
         if client is None:
             problem = "the session is not open"
@@ -102,7 +102,7 @@ class Session:
         self._url, self._client = url, client
         try:
             client.connect()
-        except Exception as error:  # noqa: BLE001  # of sockets, TLS, HTTP and OpenEnv
+        except Exception as error:  # noqa: BLE001  # errors of sockets, TLS, HTTP and OpenEnv
             self.close()
             problem = f"{url} cannot be reached: {_reason(error)}"
             raise NoServerError(problem) from None
@@ -115,7 +115,7 @@ class Session:
     def _answer(self, ask: Callable[[], Any]) -> Step:
         try:
             result = ask()
-        except Exception as error:  # noqa: BLE001  # of sockets, JSON and OpenEnv
+        except Exception as error:  # noqa: BLE001  # errors of sockets, JSON and OpenEnv
             self._fail(error)
         if not isinstance(result.observation, dict) or not result.observation:
             self._fail(ValueError("it sent no observation"))
@@ -141,6 +141,6 @@ class Session:
 
 
 def _reason(error: Exception) -> str:
-    """The cause in one line; OpenEnv's own message of a failed connection repeats the URL."""
+    """The cause in one line. OpenEnv's own message for a failed connection repeats the URL."""
     cause = error.__cause__ or error
     return cut(" ".join(str(cause).split()) or type(cause).__name__)

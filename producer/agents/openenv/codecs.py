@@ -1,4 +1,4 @@
-"""Codecs for policies without a screen: text for the server, or one action as JSON."""
+"""Codecs for policies without a screen: plain text, or one action as JSON."""
 
 import json
 from typing import Final
@@ -19,24 +19,24 @@ You act in an environment that answers in words. Write one action a turn as a JS
 {"type": "execute_sql", "sql": "SELECT 1"} or {"type": "type", "text": "hello"}. To give your \
 answer: {"type": "answer", "text": "42"}. To end: {"type": "terminate", "status": "success"}."""
 NO_SCREEN_PX: Final = 2**31
-"""Every point is on it."""
+"""So large that every point is on the screen."""
 
 
 class TextCodec(Codec):
-    """A completion is the action's text. Stateless."""
+    """The whole completion is the action's text. Stateless."""
 
     name = "text"
 
-    def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # the interface's
-        """The text that is typed or answered. CannotEncodeError."""
+    def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # required by the interface
+        """The text that the action types or answers. Raises CannotEncodeError."""
         match action:
             case Type(text=text) | Answer(text=text) if text.strip():
                 return self.readable(text, action)
             case _:
                 return cannot_encode(self.name, action)
 
-    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:  # noqa: ARG002  # the interface's
-        """The text without surrounding blanks, or one `parse` error."""
+    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:  # noqa: ARG002  # required by the interface
+        """The text, stripped, or one `parse` error."""
         said = answer.strip()
         if not said:
             return (parse_error("parse", "the completion is empty"),)
@@ -49,11 +49,11 @@ class JsonActionCodec(Codec):
     name = "json_action"
     literals = JSON_LITERAL
 
-    def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # the interface's
-        """The action's fields."""
+    def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # required by the interface
+        """Write the action's fields as JSON."""
         return json.dumps(action.model_dump(mode="json"), ensure_ascii=False)
 
-    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:  # noqa: ARG002  # the interface's
+    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:  # noqa: ARG002  # required by the interface
         """The action, or one error."""
         try:
             fields = _first_object(answer)

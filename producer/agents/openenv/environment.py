@@ -21,9 +21,9 @@ from producer.validators.verdict import Evidence, Verdict
 from schemas.actions import Action, Answer, Terminate
 
 QUERY = "openenv_reward"
-"""What the verdict names as its query."""
+"""The query name in verdicts."""
 MAX_SEED = 2**31
-"""Servers may pass a seed to libraries that take 32 bits."""
+"""Seeds are below this, because servers may pass them to libraries that accept only 32 bits."""
 
 
 class OpenEnvEnvironment:
@@ -41,7 +41,7 @@ class OpenEnvEnvironment:
         screen_px: tuple[int, int] | None,
         timeout_s: float,
     ) -> None:
-        """`screen_px`: the size that screenshots must have; None: screenshots are ignored."""
+        """`screen_px` is the required size of screenshots; with None, screenshots are ignored."""
         self._session = Session(urls, timeout_s)
         self._mapping, self._screen_px = mapping, screen_px
         self._provider_id = ""
@@ -50,11 +50,11 @@ class OpenEnvEnvironment:
 
     @property
     def provider_id(self) -> str:
-        """A new one for each `open`; empty before it."""
+        """An id that is new for each `open`; empty before it."""
         return self._provider_id
 
     def open(self, task: Task, seed: int) -> Observation:
-        """Reset a server with this seed and the task's id there. EnvironmentFailedError."""
+        """Reset a server with this seed and with its own task id. Raises EnvironmentFailedError."""
         self.close()
         options: dict[str, JsonValue] = {"seed": seed % MAX_SEED}
         if (task_id := task.validation_config.get(TASK_ID)) is not None:
@@ -65,7 +65,7 @@ class OpenEnvEnvironment:
         return self._shown(self._last, is_first=True)
 
     def act(self, action: Action) -> Observation:
-        """Send the action. ActionRefusedError, EnvironmentFailedError."""
+        """Send the action. Raises ActionRefusedError, EnvironmentFailedError."""
         if self._last is None:
             message = "the session is not open"
             raise EnvironmentFailedError(message)
@@ -74,13 +74,17 @@ class OpenEnvEnvironment:
         step = self._session.step(self._mapping.encode(action))
         error = step.observation.get("error")
         if error and self._screen_px and self._mapping.hears_the_end and not step.is_over:
-            # Our own servers mean that nothing has changed; others go on after an error.
+            # On our own servers an error means that nothing has changed; others continue after an
+            # error.
             raise ActionRefusedError(str(error))
         self._last = step
         return self._shown(step)
 
     def judge(self, task: Task, evidence: Evidence) -> Verdict:
-        """Success is a final reward above 0. EnvironmentFailedError."""
+        """The episode is a success if its final reward is above 0.
+
+        Raises EnvironmentFailedError.
+        """
         del task
         last = self._last
         if last is None:
@@ -106,7 +110,7 @@ class OpenEnvEnvironment:
         )
 
     def failure_facts(self, evidence: Evidence, reason: str) -> None:
-        """None: an episode has no end of its own by a failure."""
+        """None: a failed episode has no environment-specific events."""
 
     def close(self) -> None:
         """Leave the server. Idempotent."""
@@ -120,7 +124,8 @@ class OpenEnvEnvironment:
             return TextObservation(words, str(error) if error else None, is_over=step.is_over)
         picture = picture_of(step.observation)
         if picture is None and step.observation.get("error"):
-            # BrowserGym's server shows the error of an action alone: the screen is the last one.
+            # BrowserGym's server reports an action's error without a screenshot, so the last one is
+            # kept.
             picture = self._picture
         if picture is None:
             problem = "the server's observation has no screenshot"

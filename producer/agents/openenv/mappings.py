@@ -1,4 +1,4 @@
-"""How actions are sent to a server: the mappings of `env_actions`, by name."""
+"""How actions are sent to a server: the mappings that `env_actions` selects by name."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,26 +13,27 @@ from producer.environments.environment import ActionRefusedError
 from schemas.actions import Action, Answer, Terminate, Type, Wait
 
 TASK_NAME: Final = "task_name"
-"""BrowserGym's argument."""
+"""BrowserGym's name for the task argument of `reset`."""
 Message = dict[str, JsonValue]
 
 
 @dataclass(frozen=True, slots=True)
 class ActionMapping:
-    """One mapping."""
+    """How actions are sent to a server, and how its observations are read."""
 
     encode: Callable[[Action], Message]
-    """ActionRefusedError for an action that the server does not support."""
+    """Converts an action to a message. Raises ActionRefusedError if the server does not support
+    it."""
     is_text: bool
-    """Whether completions are sent as they are written."""
+    """Whether completions are sent verbatim."""
     probe: Action
     """An action that does little or nothing on a server that takes these actions."""
     hears_the_end: bool = False
-    """Whether the server wants to be told that the agent ends the episode."""
+    """Whether the server must be told that the agent ends the episode."""
     task_argument: str = "task_id"
-    """Of the server's `reset`: which task."""
+    """Argument of the server's `reset` that selects the task."""
     words: tuple[str, ...] = WORDS
-    """Fields of an observation that are shown."""
+    """Observation fields with text that is shown to the policy."""
 
 
 def _text_as(field: str, task_argument: str = "task_id") -> ActionMapping:
@@ -69,14 +70,14 @@ MAPPINGS: Final[dict[ActionsName, ActionMapping]] = {
         is_text=False,
         probe=Wait(duration_s=0),
         task_argument=TASK_NAME,
-        words=(GOAL, "error"),  # the text is the page's tree, of elements that have no coordinates
+        words=(GOAL, "error"),  # `text` is the page's tree, whose elements have no coordinates
     ),
     "text": _text_as("message"),
     "action_str": _text_as("action_str", TASK_NAME),
     "answer": _text_as("answer"),
     "code": _text_as("code"),
 }
-"""Name -> mapping."""
+"""Maps a name to its mapping."""
 
 
 def last_words(mapping: ActionMapping, actions: list[Action]) -> list[Message]:

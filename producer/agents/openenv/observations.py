@@ -1,4 +1,4 @@
-"""A server's observations as ours: pictures in three encodings, and text."""
+"""Converts a server's observations to ours: pictures in three encodings, and text."""
 
 import base64
 import binascii
@@ -14,17 +14,20 @@ from producer.bounded_text import cut
 from producer.environments.environment import EnvironmentFailedError
 
 PICTURES: Final = ("screenshot", "image")
-"""Fields that hold a picture; the first that is there counts."""
+"""Fields that may hold a picture; the first one present is used."""
 GOAL: Final = "goal"
 SAID_ONCE: Final = frozenset({GOAL, "prompt"})
-"""Fields of the task's instruction, which servers repeat in every observation."""
+"""Fields with the task's instruction, which servers repeat in every observation."""
 WORDS: Final = (GOAL, "prompt", "question", "text", "message", "messages", "error")
-"""Fields of words, in the order shown. `messages` is a list of objects with `content`."""
+"""Fields with text, in the order shown. `messages` is a list of objects with `content`."""
 NOT_SHOWN: Final = frozenset({"metadata", "done", "reward", "width", "height", *PICTURES})
 
 
 def picture_of(observation: Mapping[str, Any]) -> tuple[bytes, int, int] | None:
-    """PNG in RGB, its width and height, px; None: there is no picture. EnvironmentFailedError."""
+    """The observation's picture as (PNG in RGB, width px, height px); None if it has none.
+
+    Raises EnvironmentFailedError.
+    """
     shown = next((observation[name] for name in PICTURES if observation.get(name)), None)
     if shown is None:
         return None
@@ -40,9 +43,9 @@ def picture_of(observation: Mapping[str, Any]) -> tuple[bytes, int, int] | None:
 def words_of(
     observation: Mapping[str, Any], fields: Sequence[str] = WORDS, *, is_first: bool = True
 ) -> str | None:
-    """The text of these fields; without any known text field, the observation as JSON.
+    """The text of these fields or, without any known text field, the observation as JSON.
 
-    The instruction is left out unless the observation `is_first`, because it has been said.
+    The instruction is left out unless the observation `is_first`, because it has been shown before.
     """
     words: list[str] = []
     for name in fields:
@@ -63,7 +66,7 @@ def words_of(
 
 
 def _text(value: object) -> str:
-    """Of a field; empty where it holds no words."""
+    """The text of a field; empty if it holds none."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -81,7 +84,7 @@ def _as_png(data: bytes) -> tuple[bytes, int, int]:
 
 
 def _of_numbers(rows: list[list[list[int]]]) -> tuple[bytes, int, int]:
-    """Of rows of (red, green, blue), 0 to 255; a fourth number is ignored."""
+    """Encode rows of (red, green, blue), 0 to 255. A fourth number is ignored."""
     height, width = len(rows), len(rows[0])
     points = bytes(chain.from_iterable(point[:3] for row in rows for point in row))
     return _png(Image.frombytes("RGB", (width, height), points))

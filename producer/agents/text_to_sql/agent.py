@@ -25,7 +25,7 @@ def _load(source: SourceFields, where: str) -> Sequence[Task]:
 
 
 class TextToSqlAgent(Agent):
-    """Questions to answer in SQL."""
+    """An agent that answers questions about a database in SQL."""
 
     name = "text_to_sql"
     description = "questions to answer in SQL"
@@ -41,12 +41,12 @@ class TextToSqlAgent(Agent):
         )
     }
 
-    def text_format(self, settings: AgentSettings) -> Format:  # noqa: ARG002  # as the interface
-        """Steps that end in a query."""
+    def text_format(self, settings: AgentSettings) -> Format:  # noqa: ARG002  # required by the interface
+        """A codec whose completions are steps that end in a query."""
         return Format(TextToSqlCodec(), SYSTEM_PROMPT)
 
     def make_environment(self, settings: AgentSettings) -> "TextToSqlEnvironment":
-        """On the databases of the data sets that the tasks come from."""
+        """An environment over the databases of the data sets that the tasks come from."""
         from producer.agents.text_to_sql.data.databases import data_folders, find_database
         from producer.agents.text_to_sql.environment import TextToSqlEnvironment
 
@@ -56,11 +56,11 @@ class TextToSqlAgent(Agent):
         )
 
     def check_task(self, settings: AgentSettings, task: Task) -> None:
-        """Execute its gold, unless its database is large."""
+        """Execute the task's gold SQL, unless its database is large."""
         self.make_environment(settings).check(task)
 
     def open_oracle(self, settings: AgentSettings) -> "tuple[Learner, MakeEnvironment]":
-        """It answers with the gold."""
+        """A scripted policy that answers with the gold SQL."""
         from producer.policy.scripted_learner import GoldOracle
 
         oracle = GoldOracle(

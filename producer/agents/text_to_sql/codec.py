@@ -1,4 +1,4 @@
-r"""The text-to-SQL codec: a completion is one query, which is the answer.
+"""The text-to-SQL codec: a completion is one query, which is the answer.
 
     ```sql
     WITH cheap AS (SELECT id FROM book WHERE price < 9)
@@ -6,8 +6,8 @@ r"""The text-to-SQL codec: a completion is one query, which is the answer.
     SELECT count(*) FROM cheap
     ```
 
-The query is the last block of SQL, or all of a completion that begins as a query does. Its form is
-free; in CoCTE form (`producer.process_rewards.cocte`) its steps can be scored.
+The query is the last SQL block, or the whole completion if that begins like a query. Any SQL is
+allowed; if it is in CoCTE form (`producer.process_rewards.cocte`), its steps can be scored.
 """
 
 from typing import Final
@@ -36,16 +36,19 @@ class TextToSqlCodec(Codec):
     name = "text_to_sql"
     literals = SQL_LITERALS
 
-    def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # the interface's
-        """A query in a block; `terminate` is said by it. CannotEncodeError."""
+    def encode(self, action: Action, width_px: int, height_px: int) -> str:  # noqa: ARG002  # required by the interface
+        """Write the query as a fenced block, which also ends the episode.
+
+        There is no text for `terminate`. Raises CannotEncodeError.
+        """
         match action:
             case Answer(text=text) if FENCE not in text:
                 return self.readable(f"{FENCE}sql\n{text}\n{FENCE}", action)
             case _:
                 return cannot_encode(self.name, action)
 
-    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:  # noqa: ARG002  # the interface's
-        """The query as the answer, and the end of the episode; or one `parse` error."""
+    def parse_answer(self, answer: str, width_px: int, height_px: int) -> tuple[TakenAction, ...]:  # noqa: ARG002  # required by the interface
+        """The query as the answer followed by the end of the episode, or one `parse` error."""
         span = find_sql(answer)
         if span is None:
             return (parse_error("parse", "there is no query and no block of SQL"),)

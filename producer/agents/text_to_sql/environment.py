@@ -1,4 +1,4 @@
-"""One question: the policy answers with SQL; its rows are compared with the gold's."""
+"""One question: the policy answers with SQL, whose rows are compared with the gold's."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -30,13 +30,13 @@ from schemas.distribution import install_command
 from schemas.entry import EntryContent
 
 FindDatabase = Callable[[EntryContent], Path | None]
-"""The file of an entry's database; None: it is not there. CuaTrainError."""
+"""Returns the file of an entry's database, or None if it is missing. Raises CuaTrainError."""
 QUERY = "rows"
-"""What the verdict names as its query."""
+"""The query name in verdicts."""
 
 
 class TextToSqlEnvironment:
-    """A question of one turn. Used by one thread at a time."""
+    """A single-turn question. Used by one thread at a time."""
 
     env_type = "text_to_sql"
     box_type = "database"
@@ -44,30 +44,36 @@ class TextToSqlEnvironment:
     ends_on_parse_error = True
 
     def __init__(self, find_database: FindDatabase) -> None:
-        """`find_database`: where the data sets lie."""
+        """`find_database` locates the file of an entry's database."""
         self._find_database = find_database
         self._provider_id = ""
 
     @property
     def provider_id(self) -> str:
-        """Name of the database; empty before `open`."""
+        """The database's name; empty before `open`."""
         return self._provider_id
 
     def open(self, task: Task, seed: int) -> TextObservation:  # noqa: ARG002  # questions have no variants
-        """Find the database; the task has everything else. EnvironmentFailedError."""
+        """Find the database. The observation is empty, because the task holds the whole prompt.
+
+        Raises EnvironmentFailedError.
+        """
         self._database(task)
         self._provider_id = _entry(task).database or ""
         return TextObservation(None)
 
     def act(self, action: Action) -> TextObservation:
-        """Nothing: the query is the answer. ActionRefusedError for any other action."""
+        """Accept the answer without executing it.
+
+        Raises ActionRefusedError for any other action.
+        """
         if not isinstance(action, Answer | Terminate):
             message = f"a question is answered with SQL, not with {action.type}"
             raise ActionRefusedError(message)
         return TextObservation(None)
 
     def judge(self, task: Task, evidence: Evidence) -> Verdict:
-        """Whether the query's rows are the gold's. EnvironmentFailedError."""
+        """Judge whether the query returns the gold's rows. Raises EnvironmentFailedError."""
         sql, gold = _answered_sql(evidence), _gold(task)
         found = self.compare(task, sql)
         return Verdict(
@@ -79,20 +85,20 @@ class TextToSqlEnvironment:
             facts=completion_facts(sql, found),
         )
 
-    def failure_facts(self, evidence: Evidence, reason: str) -> None:  # as the interface
-        """A question has no end of its own by a failure."""
+    def failure_facts(self, evidence: Evidence, reason: str) -> None:  # required by the interface
+        """None: a failed question has no environment-specific events."""
 
     def compare(self, task: Task, sql: str | None) -> Comparison:
-        """The query's rows compared with the gold's. EnvironmentFailedError."""
+        """Compare the query's rows with the gold's. Raises EnvironmentFailedError."""
         try:
             return compare_rows(self._database(task), sql, _gold(task))
         except DatabaseFailedError as error:
             raise EnvironmentFailedError(str(error)) from error
 
     def check(self, task: Task) -> None:
-        """Whether the task can be set up and judged; golds of large databases are not executed.
+        """Check that the task can be set up and judged.
 
-        ValueError, EnvironmentFailedError.
+        Golds of large databases are not executed. Raises ValueError, EnvironmentFailedError.
         """
         if find_spec("sqlglot") is None:
             message = f"text_to_sql needs sqlglot; run {install_command('sql')}"
@@ -108,7 +114,7 @@ class TextToSqlEnvironment:
             raise ValueError(message) from error
 
     def close(self) -> None:
-        """Nothing is open between two queries. Idempotent."""
+        """Do nothing: no connection stays open between two queries."""
 
     def _database(self, task: Task) -> Path:
         entry = _entry(task)
@@ -139,7 +145,7 @@ def _gold(task: Task) -> str:
 
 
 def _answered_sql(evidence: Evidence) -> str | None:
-    """The query that was answered with; None: there was none."""
+    """The SQL of the last answer; None if there was no answer."""
     answers = [
         action.action.text for action in evidence.actions if isinstance(action.action, Answer)
     ]
@@ -147,7 +153,7 @@ def _answered_sql(evidence: Evidence) -> str | None:
 
 
 def _num_steps(sql: str | None) -> int:
-    """Steps of SQL in CoCTE form; 0: it is in another form."""
+    """Number of steps of SQL in CoCTE form; 0 if it is in another form."""
     try:
         return len(read_cocte(sql or "").steps)
     except NotCocteError:
@@ -155,7 +161,7 @@ def _num_steps(sql: str | None) -> int:
 
 
 def completion_facts(sql: str | None, found: Comparison) -> EndFacts:
-    """The completion's end as an event of its rollout's stream."""
+    """A factory for the event that records how the completion ended."""
 
     def stated(entry_row: UUID, judged_at: datetime) -> tuple[Payload, ...]:
         return (

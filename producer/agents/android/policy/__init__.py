@@ -1,1 +1,1 @@
-"""The default policy: built from nothing and warmed up by imitation, once per CUA_HOME."""
+"""The default policy: built from scratch and warmed up by imitation, once per CUA_HOME."""

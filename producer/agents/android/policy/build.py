@@ -43,7 +43,7 @@ SPECIAL_TOKENS: Final = (
     IMAGE,
     "<|video_pad|>",
 )
-"""Qwen-VL's names, which its processor and rope code look up."""
+"""Qwen-VL's token names, which its processor and rope code look up."""
 
 _ROLES: Final = ("user", "assistant", "system")
 _MARKS: Final = tuple("()[]{}<>,.:;!?'\"-_+*/=%&@#|")
@@ -57,11 +57,11 @@ CHAT_TEMPLATE: Final = (
     "{%- endfor -%}{%- endif -%}<|im_end|>{%- endfor -%}"
     "{%- if add_generation_prompt -%}<|im_start|>assistant {% endif -%}"
 )
-"""Qwen's dialogue format without line breaks, each of which would cost a token per turn."""
+"""Qwen's chat template without line breaks, each of which would cost a token per turn."""
 
 
 def build_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
-    """A tokenizer whose vocabulary covers `texts`; the order of `texts` does not change the ids."""
+    """Build a tokenizer whose vocabulary covers `texts`, in whatever order they come."""
     words = {word for text in texts for word in split_words(text)}
     numbers = tuple(str(number) for number in range(NUM_COORDINATES))
     vocabulary: dict[str, int] = {}
@@ -90,24 +90,24 @@ class PolicySize:
     text_dim: int = 128
     text_layers: int = 4
     text_heads: int = 4
-    """Each of text_dim / text_heads dimensions. As many key and value heads: at this size that is
-    cheaper than repeating shared ones."""
+    """Attention heads, each of text_dim / text_heads dimensions. There are as many key and value
+    heads: at this size that is cheaper than repeating shared ones."""
     text_ffn: int = 384
     vision_dim: int = 96
     vision_layers: int = 3
     vision_heads: int = 4
     vision_ffn: int = 256
     patch_px: int = 16
-    """Side of a patch of the resized screen; a patch is one image token."""
+    """Side of a patch of the resized screen, px; each patch is one image token."""
     screen_pixels: int = 128 * 128
-    """Largest area after resizing, which keeps the aspect ratio: 360 x 640 becomes 96 x 160, 60
-    patches."""
+    """Largest area after resizing, in pixels. Resizing keeps the aspect ratio: 360 x 640 becomes 96
+    x 160, which is 60 patches."""
     initializer_range: float = 0.1
-    """Standard deviation of initial weights, about 1 / sqrt(dim). The architecture's default, 0.02,
-    suits thousands of dimensions: with it 150 steps of alignment get 36 instead of 91 % of names
-    right (docs/measurements/demo-policy.md)."""
+    """Standard deviation of initial weights, about 1 / sqrt(dim). The architecture's default of
+    0.02 suits thousands of dimensions: with it, 150 steps of alignment get 36 % of names right
+    instead of 91 % (docs/measurements/demo-policy.md)."""
     position_grid: int = 10
-    """Learned positions per side, interpolated to an image's patches."""
+    """Learned position embeddings per side, interpolated to an image's patches."""
 
 
 def build_policy(
@@ -176,7 +176,7 @@ def _network_config(size: PolicySize, tokenizer: PreTrainedTokenizerFast) -> Qwe
 
 
 def image_processor(size: PolicySize) -> Qwen2VLImageProcessor:
-    """Resizes a screen and cuts it into patches."""
+    """An image processor that resizes a screen and cuts it into patches."""
     return Qwen2VLImageProcessor(**_image_options(size))
 
 

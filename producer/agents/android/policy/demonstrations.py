@@ -26,11 +26,11 @@ class DemonstratedTurn:
     """One turn of a demonstration."""
 
     elements: tuple[Element, ...]
-    """The screen's elements that can be touched."""
+    """The elements on the screen that can be touched."""
     text: str
     """The completion to imitate."""
     is_noise: bool
-    """The action was drawn at random, so it is not imitated."""
+    """Whether the action was drawn at random and is therefore not imitated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +39,15 @@ class Demonstration:
 
     task: Task
     screens: tuple[Image.Image, ...]
-    """Before each turn."""
+    """The screen before each turn."""
     turns: tuple[DemonstratedTurn, ...]
 
 
 def demonstrate(task: Task, seed: int, *, noise: float, max_turns: int) -> Demonstration:
     """One episode until the oracle terminates it, or `max_turns`; deterministic.
 
-    `noise` is the probability of a random action, 0 to 1. Phones have seeds of their own, which
-    neither training nor evaluation uses.
+    `noise` is the probability of a random action, 0 to 1. Demonstrations use their own range of
+    phone seeds, which neither training nor evaluation uses.
     """
     random = Random(derived_seed("demonstration", task.task_id, seed))  # noqa: S311  # variety, not secrets
     sim, codec = AndroidSim(), CompactCodec()
@@ -81,8 +81,8 @@ def task_seed_pairs(tasks: Sequence[Task], num: int) -> list[tuple[Task, int]]:
 def _with_element_names(text: str, action: Action, elements: Sequence[Element]) -> str:
     """The call with the clicked element's name before each coordinate.
 
-    `click(chrome 31,chrome 52)`. With the name before x only, y has to recall it from further back:
-    then the row of an icon was right half as often as the column.
+    For example `click(chrome 31,chrome 52)`. With the name before x only, y has to recall it from
+    further back; then the row of an icon was right half as often as the column.
     """
     if not isinstance(action, Click):
         return text

@@ -33,12 +33,12 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class PatchLabels:
-    """Labels of one screen."""
+    """Labels of one screen's patches."""
 
     names_NK: Integers
-    """Tokens of the element's label and state; NO_LABEL beyond its last word."""
+    """Token ids of the element's label and state; NO_LABEL beyond its last word."""
     centers_N2: Integers
-    """Its center (x, y) in hundredths of the screen, or NO_LABEL."""
+    """The element's center (x, y) in hundredths of the screen, or NO_LABEL."""
 
 
 def element_center(element: Element) -> tuple[int, int]:
@@ -62,8 +62,8 @@ def label_patches(
     for element in elements:
         left, top, right, bottom = element.box
         words = _label_tokens(element, vocabulary)
-        # A list row is recognised by its icon and the beginning of its text; the rest of it is a
-        # switch or empty.
+        # A list row is recognised by its icon and the beginning of its text; the rest of it is
+        # empty or holds a switch.
         end_column = 2 if right - left > WIDTH_PX // 2 else grid.columns
         for row in range(max(0, int(top // height)), min(grid.rows, int(-(-bottom // height)))):
             high = min(bottom, (row + 1) * height) - max(top, row * height)
@@ -89,15 +89,15 @@ def _label_tokens(element: Element, vocabulary: Mapping[str, int]) -> list[int]:
 
 
 EPISODES_PER_CHUNK = 8
-"""Preprocessed at once. Bounds how many episodes are held as images."""
+"""Episodes preprocessed at once. Bounds how many episodes are held as images."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroundingTarget:
-    """An element that its name identifies on its screen."""
+    """An element that its name identifies uniquely on its screen."""
 
     name: tuple[int, ...]
-    """Tokens."""
+    """Token ids of the name."""
     x: int
     """Center in hundredths of the width, 0 to 99."""
     y: int

@@ -35,10 +35,10 @@ class TrainingSequence:
 
     tokens: Sequence[int]
     loss_mask: Sequence[bool]
-    """Per token: whether it is a target."""
+    """Per token, whether it is a prediction target."""
     positions_3T: Positions
     features_ND: Tensor
-    """Of all its screens, concatenated."""
+    """Vision features of all the sequence's screens, concatenated."""
 
 
 class GroundingSampler:
@@ -196,8 +196,8 @@ def _encode_screens(network: Any, examples: Sequence[Example]) -> list[Tensor]:
 def _initialize_attention(network: Any) -> list[nn.Parameter]:
     """Initialise attention to copy from the most similar token; returns the layers' parameters.
 
-    Keys equal queries, and the output projection is the transpose of the value projection. Without
-    that, finding a word's patch is not learnt within these steps.
+    Keys equal queries, and the output projection is the transpose of the value projection.
+    Otherwise the network does not learn to find a word's patch within these steps.
     """
     language_model = network.model.language_model
     for layer in language_model.layers:

@@ -11,7 +11,7 @@ from producer.algorithms import learning_rate
 from schemas.ids import content_hash
 
 VERSION: Final = 4
-"""Raised when a change of the code makes another policy of the same recipe."""
+"""Increment when a change of the code makes a different policy from the same recipe."""
 
 _HASHED_NAMES: Final = {
     "alignment_steps": "seeing_steps",
@@ -21,8 +21,8 @@ _HASHED_NAMES: Final = {
     "muon_learning_rate": "matrix_rate",
     "grounding_per_batch": "pointings_per_batch",
 }
-"""Fields that were renamed. Their first names stay in the hash, so that a policy that was warmed up
-before is still found."""
+"""Renamed fields. The hash keeps their original names, so that policies built before the renaming
+are still found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class ImitationPhase:
     num_steps: int
     episodes_per_batch: int
     grounding_per_batch: int
-    """Grounding sequences."""
+    """Grounding sequences per batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +44,23 @@ class WarmUpRecipe:
     noise: float = 0.3
     """Probability of a random action in a demonstration; random actions are not imitated."""
     max_turns: int = 6
-    """Of a demonstration."""
+    """Maximum turns of a demonstration."""
     alignment_steps: int = 250
     alignment_learning_rate: float = 5e-3
     imitation_phases: tuple[ImitationPhase, ...] = (
         ImitationPhase(num_steps=140, episodes_per_batch=0, grounding_per_batch=24),
         ImitationPhase(num_steps=120, episodes_per_batch=16, grounding_per_batch=6),
     )
-    """Grounding alone comes first, because it is harder than choosing the action."""
+    """A phase of grounding alone comes first, because grounding is harder than choosing the
+    action."""
     imitation_learning_rate: float = 3e-3
-    """Of AdamW."""
+    """AdamW's learning rate."""
     muon_learning_rate: float = 1e-2
     seed: int = 0
 
     @property
     def num_steps(self) -> int:
-        """Optimiser steps of both stages."""
+        """Total optimiser steps of both stages."""
         return self.alignment_steps + sum(phase.num_steps for phase in self.imitation_phases)
 
     @property
@@ -79,11 +80,14 @@ def _with_hashed_names(value: Any) -> Any:
 WARMUP_STEPS: Final = 20
 FINAL_FACTOR: Final = 0.05
 SCREENS_PER_BATCH: Final = 64
-"""Of alignment."""
+"""Batch size of the alignment stage, in screens."""
 
 
 def learning_rate_factor(step: int, num_steps: int) -> float:
-    """Factor at optimiser step `step` (from 0): linear warm-up, then cosine to `FINAL_FACTOR`."""
+    """Learning-rate factor at optimiser step `step`, which counts from 0.
+
+    Linear warm-up, then cosine decay to `FINAL_FACTOR`.
+    """
     return learning_rate.learning_rate_factor(
         step, num_steps, warmup_steps=WARMUP_STEPS, final_factor=FINAL_FACTOR
     )
@@ -104,7 +108,7 @@ def warm_up_steps(recipe: WarmUpRecipe) -> Iterator[WarmUpStep]:
 
 
 def warm_up_plan(recipe: WarmUpRecipe | None = None) -> WarmUpPlan:
-    """As its training records it."""
+    """The plan that is recorded with the warm-up's training."""
     recipe = recipe or WarmUpRecipe()
     return WarmUpPlan(
         steps=tuple(warm_up_steps(recipe)),

@@ -10,9 +10,10 @@ from producer.agents.android.sim.screens.widget import Element
 from producer.agents.android.sim.state.apps import APPS
 
 NUM_COORDINATES: Final = 100
-"""The numbers 0 to 99 are tokens: hundredths of a screen's width or height."""
+"""The numbers 0 to 99 each have a token: hundredths of a screen's width or height."""
 WORD_PATTERN: Final = r"[0-9]{1,2}|[A-Za-z]+(?:-[A-Za-z]+)*|[^0-9A-Za-z\s]"
-"""A number of up to two digits, a word (hyphens included, as in `wi-fi`) or one other character."""
+"""Matches a number of up to two digits, a word (including hyphens, as in `wi-fi`) or any other
+single character."""
 MAX_NAME_WORDS: Final = 3
 _APP_LABELS: Final = {f"{app.key}_icon": app.label for app in APPS}
 _KINDS: Final = frozenset(
@@ -21,20 +22,23 @@ _KINDS: Final = frozenset(
 
 
 def split_words(text: str) -> list[str]:
-    """The tokens of `text` in order, in lower case."""
+    """Split `text` into tokens, in order and in lower case."""
     return re.findall(WORD_PATTERN, text.lower())
 
 
 def element_label(element: Element) -> str:
-    """The element's label; without one (icons of the dock) its app's, or its own name."""
+    """The element's label.
+
+    Unlabelled elements (dock icons) use their app's label, or their own name.
+    """
     return element.label or _APP_LABELS.get(element.name) or element.name.replace("_", " ")
 
 
 def element_name(element: Element) -> str:
     """The first words of the element's label, by which the policy refers to it; may be empty.
 
-    Without numbers, which would run into the coordinates, and without kinds such as `icon`: a name
-    is found on the screen by its last word, which must tell elements apart.
+    Leaves out numbers, which would run into the coordinates, and kinds such as `icon`: a name is
+    found on the screen by its last word, which must tell elements apart.
     """
     words = [
         word

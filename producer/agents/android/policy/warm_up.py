@@ -1,4 +1,4 @@
-"""Makes the default policy, or finds the one that was made before."""
+"""Builds the default policy, or finds the one that was built before."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -33,7 +33,7 @@ def ensure_demo_policy(
     *,
     on_wait: OnWait = lambda *_: None,
 ) -> Path:
-    """The folder of the warmed-up policy, which is made if it does not exist; as `ensure_made`."""
+    """Return the warmed-up policy's folder, building it if it does not exist. See `ensure_made`."""
     recipe = recipe or WarmUpRecipe()
 
     def make(folder: Path, on_step: OnStep) -> None:
@@ -70,7 +70,7 @@ def _make(folder: Path, recipe: WarmUpRecipe, on_step: OnStep) -> None:
 
 
 def _demonstrations(tasks: Sequence[Task], recipe: WarmUpRecipe) -> Iterator[list[EncodedEpisode]]:
-    """All demonstrations in order, in chunks that are made in parallel."""
+    """Generate all demonstrations in order, in chunks that are computed in parallel."""
     processor = image_processor(PolicySize())
     pairs = task_seed_pairs(tasks, recipe.num_episodes)
 
@@ -86,9 +86,10 @@ def _demonstrations(tasks: Sequence[Task], recipe: WarmUpRecipe) -> Iterator[lis
 
 
 def _texts(episodes: Sequence[EncodedEpisode], tasks: Sequence[Task]) -> set[str]:
-    """Texts that the vocabulary covers: completions, labels on screens, every demo instruction.
+    """Texts that the vocabulary covers: completions, labels on screens and all demo instructions.
 
-    Instructions of two goals only where such a task is demonstrated: other policies keep theirs.
+    Instructions of two goals are included only if such a task is demonstrated, so that the
+    vocabularies of other policies do not change.
     """
     texts = {task.description for task in demo_tasks()} | {GROUNDING_PROMPT}
     if any(task.source_type == SOURCE_TYPE for task in tasks):

@@ -1,1 +1,1 @@
-"""DB Bench: sessions with a database of one table (LifelongAgentBench)."""
+"""DB Bench: sessions with a one-table database (LifelongAgentBench)."""

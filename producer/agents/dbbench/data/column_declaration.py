@@ -1,6 +1,6 @@
-"""A column's declaration as MySQL reads it: its type without synonyms, and its attributes.
+"""Parses a column declaration as MySQL does: its type, with synonyms resolved, and its attributes.
 
-The attributes that change no answer here (COMMENT, CHARACTER SET, COLLATE) are read and left out.
+Attributes that change no answer here (COMMENT, CHARACTER SET, COLLATE) are parsed and dropped.
 """
 
 import re
@@ -18,7 +18,7 @@ SIZE: Final = re.compile(r"\d{1,10}", re.ASCII)
 ESCAPED: Final = re.compile(r"""\\(.)|''|\"\"""", re.DOTALL)
 ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 MAX_WORDS: Final = 3
-"""Of a type's or an attribute's name."""
+"""Maximum words in the name of a type or an attribute."""
 
 SYNONYMS: Final = {
     **dict.fromkeys(("BOOL", "BOOLEAN"), "TINYINT(1)"),
@@ -38,7 +38,7 @@ SYNONYMS: Final = {
     **dict.fromkeys(("NATIONAL CHAR VARYING", "NATIONAL CHARACTER VARYING"), "VARCHAR"),
     **dict.fromkeys(("LONG", "LONG VARCHAR", "LONG CHAR VARYING"), "MEDIUMTEXT"),
 }
-"""MySQL's other names -> what they mean."""
+"""Maps MySQL's synonyms to the types they mean."""
 BYTES: Final = ("TEXT or VARCHAR(50)", "which holds bytes")
 REFUSED: Final[Mapping[str, tuple[str, str]]] = {
     "ENUM": ("VARCHAR(50)", "whose values are sorted by their places in its list"),
@@ -48,7 +48,7 @@ REFUSED: Final[Mapping[str, tuple[str, str]]] = {
     **dict.fromkeys(("BINARY", "VARBINARY", "LONG VARBINARY"), BYTES),
     **dict.fromkeys(("BLOB", "TINYBLOB", "MEDIUMBLOB", "LONGBLOB"), BYTES),
 }
-"""Type -> what to write instead, and why."""
+"""Maps an unsupported type to what to write instead, and why."""
 RULES: Final[Mapping[str, Mapping[str, bool]]] = {
     "NULL": {},
     "NOT NULL": {"is_nullable": False},
@@ -58,38 +58,39 @@ RULES: Final[Mapping[str, Mapping[str, bool]]] = {
     "UNIQUE": {"is_unique": True},
     "UNIQUE KEY": {"is_unique": True},
 }
-"""Attribute -> the fields of `Rules` that it sets."""
+"""Maps an attribute to the fields of `Rules` that it sets."""
 OTHERS: Final = {
     "BINARY": "texts are compared without case and accents",
     "ON UPDATE": "here an UPDATE changes only the columns that it assigns",
     "CHECK": "CHECK conditions are not enforced here",
     "REFERENCES": "there is one table",
 }
-"""Attribute that is refused -> why."""
+"""Maps an unsupported attribute to the reason why it is refused."""
 WITH_VALUE: Final = ("DEFAULT", "COMMENT", "COLLATE", "CHARACTER SET", "CHARSET")
 CHARACTER_SETS: Final = ("utf8", "utf8mb3", "utf8mb4")
 COLLATIONS: Final = re.compile(
     r"utf8(mb[34])?_(general|unicode|unicode_520|0900_ai|uca1400_ai)_ci", re.ASCII
 )
-"""Without case and accents; all are read as utf8mb4_general_ci."""
+"""Collations that ignore case and accents; all are treated as utf8mb4_general_ci."""
 CONSTANTS: Final = {"TRUE": "1", "FALSE": "0", "NULL": None}
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a column's attributes ask of its values."""
+    """Constraints that a column's attributes put on its values."""
 
     is_nullable: bool = True
     is_numbered: bool = False
-    """AUTO_INCREMENT."""
+    """Whether the column is AUTO_INCREMENT."""
     is_primary: bool = False
     is_unique: bool = False
     default: str | int | float | None = None
-    """As written or, in a `ColumnType`, as stored; None: there is none, or NULL."""
+    """The default as written or, in a `ColumnType`, as stored. None if there is none or it is
+    NULL."""
 
     @property
     def is_key(self) -> bool:
-        """Whether no value may be there twice."""
+        """Whether the column's values must be unique."""
         return self.is_primary or self.is_unique
 
 
@@ -98,25 +99,28 @@ NO_RULES: Final = Rules()
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What a declaration says."""
+    """A parsed column declaration."""
 
     name: str
-    """The type's, in upper case; no synonym."""
+    """Name of the type in upper case, with synonyms resolved."""
     sizes: tuple[int, ...]
-    """In brackets, at most two."""
+    """The numbers in brackets, at most two."""
     is_unsigned: bool | None
-    """None: it is not said."""
+    """None if the declaration does not say."""
     rules: Rules
 
     @property
     def type(self) -> str:
-        """Without the attributes: DECIMAL(10,2) UNSIGNED."""
+        """The type without its attributes: DECIMAL(10,2) UNSIGNED."""
         sizes = f"({','.join(map(str, self.sizes))})" if self.sizes else ""
         return f"{self.name}{sizes}{' UNSIGNED' if self.is_unsigned else ''}"
 
 
 def read_declaration(declared: str) -> Declaration | None:
-    """None: it begins with no type, or cannot be read. ValueError that says what to write."""
+    """Parse a declaration. Returns None if it begins with no type or cannot be parsed.
+
+    Raises ValueError, which says what to write instead, for an unsupported type or attribute.
+    """
     tokens = _tokens(declared)
     if tokens is None:
         return None
@@ -140,19 +144,19 @@ def read_declaration(declared: str) -> Declaration | None:
 
 
 def refuse_type(instead: str, name: str, why: str) -> NoReturn:
-    """ValueError."""
+    """Raise ValueError for a type, saying what to write instead."""
     message = f"write {instead} instead of {name}, {why}"
     raise ValueError(message)
 
 
 def refuse_attribute(attribute: str, why: str) -> NoReturn:
-    """ValueError."""
+    """Raise ValueError for an attribute, saying why it is not supported."""
     message = f"leave out {attribute}: {why}"
     raise ValueError(message)
 
 
 def _tokens(declared: str) -> list[str] | None:
-    """Words, numbers, texts in their quotes, other characters; None: a text does not end."""
+    """Split into words, numbers, quoted strings and other characters; None for an open string."""
     tokens, at = [], 0
     text = declared.strip()
     while at < len(text):
@@ -165,17 +169,17 @@ def _tokens(declared: str) -> list[str] | None:
 
 
 class _Reader:
-    """What is left of a declaration."""
+    """The rest of a declaration that is being parsed."""
 
     def __init__(self, tokens: list[str]) -> None:
         self.tokens = tokens
 
     def next(self) -> str:
-        """The next token, taken; empty at the end."""
+        """Take the next token; empty at the end."""
         return self.tokens.pop(0) if self.tokens else ""
 
     def name_in(self, names: Collection[str]) -> str | None:
-        """The longest of the names that comes next, taken; None: none does."""
+        """Take the longest of the names that comes next; None if none of them does."""
         for count in range(min(MAX_WORDS, len(self.tokens)), 0, -1):
             name = " ".join(self.tokens[:count]).upper()
             if name in names:
@@ -184,7 +188,7 @@ class _Reader:
         return None
 
     def sizes(self) -> tuple[int, ...] | None:
-        """The numbers in brackets that come next; None: something else is in them."""
+        """Take the numbers in brackets that come next; None if the brackets hold anything else."""
         if self.tokens[:1] != ["("]:
             return ()
         at = self.tokens.index(")") if ")" in self.tokens else 0
@@ -219,7 +223,7 @@ def _rules(reader: _Reader) -> Rules:
 
 
 def _check_value(name: str, value: str) -> None:
-    """ValueError for a value that would change an answer, or is none."""
+    """Raise ValueError for a value that would change an answer, or is invalid."""
     text = _unquoted(value)
     attribute = f"{name} {value}".rstrip()
     match name:
@@ -252,7 +256,7 @@ def _unquoted(value: str) -> str:
     quote = value[0]
 
     def plain(found: re.Match[str]) -> str:
-        if found[1] is None:  # two quotes are one, if of the text's own kind
+        if found[1] is None:  # a doubled quote of the string's own kind stands for one quote
             return quote if found[0][0] == quote else found[0]
         return ESCAPES.get(found[1], found[1])
 

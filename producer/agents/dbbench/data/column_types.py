@@ -1,13 +1,13 @@
-"""The types of a table's columns: MySQL's, as data sets declare them.
+"""The column types of tables, which are MySQL's, as data sets declare them.
 
 INT TINYINT SMALLINT MEDIUMINT BIGINT, UNSIGNED or not, with a display width or not
 DECIMAL(10,2)             exact, with its digits after the point
 FLOAT DOUBLE              FLOAT of single precision; FLOAT(8,2) and DOUBLE(8,2) rounded
 YEAR                      of four digits
 TEXT VARCHAR(50) CHAR(2), and the other sizes of TEXT
-DATE DATETIME TIMESTAMP TIME, as texts in the form that MySQL stores them in
+DATE DATETIME TIMESTAMP TIME, as texts in the form in which MySQL stores them
 
-with MySQL's other names of them, and attributes (`column_declaration`).
+MySQL's synonyms and column attributes are accepted too (`column_declaration`).
 """
 
 import math
@@ -42,15 +42,16 @@ Kind = Literal["INT", "DECIMAL", "DOUBLE", "TEXT"]
 BYTES: Final = {"TINYINT": 1, "SMALLINT": 2, "MEDIUMINT": 3, "INT": 4, "BIGINT": 8}
 DOUBLES: Final = ("FLOAT", "DOUBLE")
 SINGLE_BITS: Final = 24
-"""A FLOAT(p) of more bits is a DOUBLE."""
+"""FLOAT(p) with more bits than this is a DOUBLE."""
 YEARS: Final = (1901, 2155)
 TEXTS: Final = {"TEXT": None, "MEDIUMTEXT": None, "LONGTEXT": None, "TINYTEXT": 255}
 TEXT_BYTES: Final = {"TINYTEXT": 2**8, "TEXT": 2**16, "MEDIUMTEXT": 2**24, "LONGTEXT": 2**32}
 CHARACTER_BYTES: Final = 4
-"""At most, of utf8mb4: TEXT(n) is the smallest of these that holds n of them."""
+"""Maximum bytes of a character in utf8mb4. TEXT(n) is the smallest text type that holds n
+characters."""
 SIZED_TEXTS: Final = ("VARCHAR", "CHAR")
 MAX_KEY: Final = 768
-"""Characters of a text that is PRIMARY KEY or UNIQUE: MySQL's limit."""
+"""Maximum characters of a text that is PRIMARY KEY or UNIQUE: MySQL's limit."""
 TIMES: Final[dict[str, TimeKind]] = {
     "DATE": "DATE",
     "DATETIME": "DATETIME",
@@ -62,12 +63,13 @@ FORMS: Final[dict[TimeKind, str]] = {
     "DATETIME": "2024-01-31 10:00:00",
     "TIME": "10:00:00",
 }
-"""An example of each."""
+"""An example of each kind of time."""
 MAX_DIGITS: Final = 15
-"""Of a DECIMAL: the embedded database computes with doubles, which are exact up to there."""
+"""Maximum digits of a DECIMAL. The embedded database computes with doubles, which are exact up to
+this many digits."""
 NUMBER: Final = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?\s*")
 DIGITS: Final = 400
-"""Enough to round any double exactly."""
+"""Decimal precision that suffices to round any double exactly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,29 +78,29 @@ class ColumnType:
 
     kind: Kind
     declared: str
-    """In upper case, without synonyms and attributes."""
+    """The type in upper case, without synonyms and attributes."""
     low: int = 0
     high: int = 0
-    """INT: least and greatest value."""
+    """Minimum and maximum value of an INT."""
     scale: int | None = None
-    """DECIMAL and DOUBLE: digits after the point; None: of a DOUBLE, any."""
+    """Digits after the point of a DECIMAL or a DOUBLE; None for a DOUBLE without that limit."""
     digits: int = 0
-    """Of a number with a scale, those after the point included."""
+    """Total digits, including those after the point, of a number with a scale."""
     is_single: bool = False
-    """DOUBLE: of a FLOAT, which holds single precision."""
+    """Whether a DOUBLE was declared as FLOAT and holds single precision."""
     is_unsigned: bool = False
     max_characters: int | None = None
-    """TEXT: None is without a limit."""
+    """Maximum length of a TEXT; None for no limit."""
     time: TimeKind | None = None
-    """TEXT of a time."""
+    """Kind of time that a TEXT holds, if any."""
     is_padded: bool = False
-    """TEXT of CHAR, which loses spaces at the end."""
+    """Whether a TEXT was declared as CHAR, which drops trailing spaces."""
     rules: Rules = NO_RULES
-    """By its attributes."""
+    """Constraints from the column's attributes."""
 
     @property
     def definition(self) -> str:
-        """For a server."""
+        """The column definition for a server."""
         rules = self.rules
         default = None if rules.default is None else as_text(rules.default)
         parts = (
@@ -113,7 +115,7 @@ class ColumnType:
 
     @property
     def name(self) -> str:
-        """As `mysql_scales.Types` has it."""
+        """Name of the type in `mysql_scales.Types`."""
         if self.kind == "DECIMAL":
             return f"DECIMAL({self.digits},{self.scale})"
         if self.kind == "DOUBLE":
@@ -122,7 +124,7 @@ class ColumnType:
         return self.time or self.kind
 
     def value(self, given: JsonValue) -> Value:
-        """The value as MySQL stores it. ValueError."""
+        """Convert a value to what MySQL stores. Raises ValueError if it does not fit."""
         if given is None:
             if not self.rules.is_nullable:
                 message = "it is NULL, but the column is NOT NULL"
@@ -152,13 +154,13 @@ class ColumnType:
         raise ValueError(message)
 
     def _rounded(self, exact: Decimal) -> Decimal:
-        """Halves away from zero, as MySQL rounds."""
+        """Round half away from zero, as MySQL does."""
         with localcontext() as context:
             context.prec = DIGITS + 10
             if exact.adjusted() > DIGITS:
                 return exact
             unit = Decimal(1).scaleb(-(self.scale or 0))
-            return exact.quantize(unit, ROUND_HALF_UP) + 0  # no -0.00
+            return exact.quantize(unit, ROUND_HALF_UP) + 0  # + 0 turns -0.00 into 0.00
 
     def _is_within(self, rounded: Decimal) -> bool:
         if self.kind == "INT":
@@ -189,7 +191,7 @@ class ColumnType:
         return text
 
     def text_of(self, value: Value) -> str | None:
-        """A stored value as MySQL writes it, None for NULL."""
+        """A stored value as MySQL prints it; None for NULL."""
         if value is None:
             return None
         if isinstance(value, float) and self.is_single and self.scale is None:
@@ -204,13 +206,13 @@ def _with_article(declared: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """A text of MySQL's."""
+    """A MySQL string literal."""
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 @lru_cache(maxsize=1024)
 def column_type(declared: str) -> ColumnType:
-    """The type that a data set declares. ValueError."""
+    """The column type for a data set's declaration. Raises ValueError if it is not supported."""
     try:
         read = read_declaration(declared)
         type_ = None if read is None else _type(read)
@@ -228,7 +230,10 @@ def column_type(declared: str) -> ColumnType:
 
 
 def _with_rules(type_: ColumnType, read: Declaration) -> ColumnType:
-    """The type with its column's rules. ValueError for those that MySQL has not for the type."""
+    """The type with its column's rules.
+
+    Raises ValueError for rules that MySQL forbids for the type.
+    """
     rules = read.rules
     is_unlimited = read.name in TEXTS
     if rules.is_key and (is_unlimited or (type_.max_characters or 0) > MAX_KEY):
@@ -295,7 +300,7 @@ def _text_type(name: str, length: int | None) -> ColumnType | None:
 def _exact(
     kind: Kind, written: str, digits: int, scale: int, *, is_unsigned: bool
 ) -> ColumnType | None:
-    """With digits after the point; None for more than a double is exact for."""
+    """A type with a fixed number of decimals; None if doubles cannot hold its digits exactly."""
     if not 0 < digits <= MAX_DIGITS or scale > digits:
         return None
     return ColumnType(kind, written, digits=digits, scale=scale, is_unsigned=is_unsigned)

@@ -1,6 +1,6 @@
-"""Drafts of entries: for each skill, SQL that needs it and an instruction that determines its rows.
+"""Drafts of entries: for each skill, SQL that needs it and an instruction that determines the rows.
 
-Every order is total: it ends with a column that no two rows share.
+Every ORDER BY is total: it ends with a column whose values are unique.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from producer.agents.dbbench.data.scene import ALIASES, OPERATORS, TABLE_ALIASES
 
 
 def group_by_single(scene: Scene) -> Draft:
-    """An aggregate for each value."""
+    """An aggregate for each value of a column."""
     group, (aggregate, words) = scene.group().name, scene.aggregate()
     return Draft(
         f"SELECT {group}, {aggregate} FROM {scene.theme.table} GROUP BY {group}",
@@ -19,7 +19,7 @@ def group_by_single(scene: Scene) -> Draft:
 
 
 def group_by_multiple(scene: Scene) -> Draft:
-    """An aggregate for each pair of values among few rows."""
+    """An aggregate for each pair of values, over few rows."""
     (one, two), (aggregate, words) = scene.theme.groups, scene.aggregate()
     number = scene.unique.name
     sign = scene.random.choice(("<", ">"))
@@ -41,7 +41,7 @@ def _having(scene: Scene, condition: str, words: str) -> Draft:
 
 
 def _bound(scene: Scene) -> tuple[str, str, int]:
-    """An aggregate, its words, and a number near its values."""
+    """An aggregate, its wording, and a number near its values."""
     aggregate, words = scene.aggregate()
     size = len(scene.rows) // 5
     if aggregate.startswith("SUM"):
@@ -131,7 +131,7 @@ def subquery_nested(scene: Scene) -> Draft:
 
 
 def order_by_single(scene: Scene) -> Draft:
-    """Few rows, in the order of the unique number."""
+    """A few rows, ordered by the unique number."""
     condition, where = scene.condition()
     key, (direction, words) = scene.unique.name, scene.direction()
     return Draft(
@@ -263,7 +263,7 @@ def _literal(value: int | str) -> str:
 
 
 def _filtered(scene: Scene, condition: str, words: str) -> Draft:
-    """The same condition in one of the statements that have one."""
+    """The same condition in one of the statements that support WHERE."""
     table = scene.theme.table
     if scene.has_luck(0.6):
         return Draft(
@@ -327,4 +327,4 @@ DRAFTS: Final[dict[str, Callable[[Scene], Draft]]] = {
     "subquery_multiple": subquery_multiple,
     "subquery_nested": subquery_nested,
 }
-"""Skill -> what makes a draft that needs it."""
+"""Maps a skill to the function that makes a draft needing it."""

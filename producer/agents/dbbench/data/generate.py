@@ -1,4 +1,4 @@
-"""Entries and their golds: generated ones, balanced over skills; what is wrong with any."""
+"""Generates entries with golds, balanced over skills, and finds what is wrong with entries."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from random import Random
@@ -17,21 +17,19 @@ from schemas.entry import Column, EntryContent, TableInfo
 MIN_ROWS: Final = 20
 MAX_ROWS: Final = 50
 MAX_ANSWER_ROWS: Final = 6
-"""Of a gold: an answer that a small policy can write."""
+"""Maximum rows of a gold, so that a small policy can write the answer."""
 GOLD_LIMITS: Final = Limits(num_rows=10_000, result_characters=10_000_000)
-"""Of golds that are checked: their rows are not read."""
+"""Limits for checking golds, whose rows no policy reads."""
 
 
 def generate(
     num_samples: int, seed: int, skills: Sequence[str] = SKILLS, *, themes: Sequence[Theme] = THEMES
 ) -> Iterator[EntryContent]:
-    """As many entries, the skills in turn. The same seed gives the same entries.
+    """Generate `num_samples` entries, cycling through the skills. Deterministic for a seed.
 
-    `themes`: what their tables may be about.
-
-    Every entry is solved by its gold, and neither by an empty answer nor by doing nothing. No gold
-    about a held-out table has the form of one about another table, for any seeds.
-    DatabaseFailedError.
+    `themes` are the subjects that tables may have. Every entry is solved by its gold, and neither
+    by an empty answer nor by doing nothing. For any seeds, no gold about a held-out table has the
+    form of one about another table. Raises DatabaseFailedError.
     """
     for index in range(num_samples):
         yield _entry(index, seed, skills[index % len(skills)], themes)
@@ -65,16 +63,16 @@ def _table(theme: Theme, scene: Scene) -> TableInfo:
 
 
 class Executed(NamedTuple):
-    """What a gold does to its entry's table."""
+    """The effect of a gold on its entry's table."""
 
     rows: tuple[tuple[Cell, ...], ...]
     before: str
-    """The table's hash."""
+    """The table's hash before the gold is executed."""
     after: str
 
 
 def execute_gold(table: TableInfo, sql: str, limits: Limits = LIMITS) -> Executed:
-    """On a database of its own. SqlRefusedError, DatabaseFailedError."""
+    """Execute the gold on a new database. Raises SqlRefusedError, DatabaseFailedError."""
     database = open_embedded(table, limits)
     try:
         before = state_hash(database, table)
@@ -85,9 +83,10 @@ def execute_gold(table: TableInfo, sql: str, limits: Limits = LIMITS) -> Execute
 
 
 def with_gold(entry_id: str, draft: Draft, table: TableInfo) -> EntryContent | None:
-    """The entry with the gold that its SQL gives; None where it decides nothing.
+    """The entry with the gold computed from the draft's SQL.
 
-    SqlRefusedError, DatabaseFailedError.
+    None if the gold has no rows or too many, or leaves the table unchanged. Raises SqlRefusedError,
+    DatabaseFailedError.
     """
     rows, before, after = execute_gold(table, draft.sql)
     is_select = kind_of(draft.sql) == "select"
@@ -114,16 +113,16 @@ class Finding(NamedTuple):
 
 
 def unsound(entries: Iterable[EntryContent]) -> Iterator[Finding]:
-    """The entries that their gold does not solve here, or that an empty answer or nothing solves.
+    """Yield the entries that their gold does not solve, or that an empty answer or nothing solves.
 
-    DatabaseFailedError.
+    Raises DatabaseFailedError.
     """
     for entry in entries:
         if (reason := _reason(entry)) is not None:
             yield Finding(entry.entry_id, reason)
 
 
-def _reason(entry: EntryContent) -> str | None:  # one for each thing that is wrong
+def _reason(entry: EntryContent) -> str | None:  # one for each possible defect
     table, sql = entry.table_info, entry.sql
     assert table is not None  # noqa: S101  # entries of DB Bench have both
     assert sql is not None  # noqa: S101

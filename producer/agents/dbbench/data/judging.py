@@ -1,4 +1,4 @@
-r"""Whether an agent's final answer has the gold's rows: by value, in order where the gold orders.
+"""Judges whether a final answer has the gold's rows: by value, and in order if the gold orders.
 
     [(1, 'Smith, John'), (2, NULL)]    two rows
     [[3.5]]   (3.5)   3.5              one row of one value
@@ -17,7 +17,7 @@ from pydantic import JsonValue
 
 MAX_CHARACTERS: Final = 20_000
 MAX_DEPTH: Final = 3
-"""A list, a row, and a pair of brackets too many."""
+"""Maximum nesting: a list, a row, and one superfluous pair of brackets."""
 CLOSING: Final = {"[": "]", "(": ")"}
 NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 TOKEN: Final = re.compile(
@@ -29,26 +29,28 @@ TOKEN: Final = re.compile(
     )""",
     re.DOTALL | re.VERBOSE,
 )
-"""Quoted words may begin a text without quotes: a quoted value is one that ends there."""
+"""Text without quotes may begin with quoted words, so a quoted value must end at the closing
+quote."""
 ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
 
 
 class Literal(NamedTuple):
-    """A value as it was written."""
+    """A value as it was written in an answer."""
 
     readings: tuple[str, ...]
-    """What it may mean as a text: without quotes, with escapes resolved or left alone."""
+    """Possible meanings as a text: without quotes, and with escapes either resolved or left
+    alone."""
     is_quoted: bool
 
     @property
     def number(self) -> float | None:
-        """As a number; None: it is none."""
+        """The value as a number; None if it is not one."""
         text = self.readings[0].strip()
         return float(text) if NUMBER.fullmatch(text) else None
 
     @property
     def is_null(self) -> bool:
-        """Whether it is NULL."""
+        """Whether the value is NULL."""
         return not self.is_quoted and self.readings[0].lower() in {"null", "none"}
 
 
@@ -56,15 +58,15 @@ Row = tuple[Literal, ...]
 
 
 class UnreadableError(ValueError):
-    """The text is no list of rows."""
+    """The text is not a list of rows."""
 
 
 def read_rows(text: str) -> tuple[Row, ...]:
-    """The rows of an answer. UnreadableError."""
+    """Parse the rows of an answer. Raises UnreadableError."""
     if len(text) > MAX_CHARACTERS:
         raise UnreadableError
     items = _items(_tokens(text.strip()), None, 0)
-    # One list or tuple around everything is the list of rows, or the only row.
+    # One list or tuple around everything is either the list of rows or the only row.
     if len(items) == 1 and isinstance(items[0], list):
         items = items[0]
     if any(isinstance(item, list) for item in items):
@@ -79,7 +81,7 @@ def _row(items: "Literal | list[Any]") -> Row:
 
 
 def _tokens(text: str) -> Iterator[Literal | str]:
-    """Values, brackets and commas."""
+    """Yield values, brackets and commas."""
     for match in TOKEN.finditer(text):
         if match["mark"]:
             yield match["mark"]
@@ -93,7 +95,7 @@ def _tokens(text: str) -> Iterator[Literal | str]:
 
 
 def _items(tokens: Iterator[Literal | str], closing: str | None, depth: int) -> list[Any]:
-    """Values and lists up to the closing bracket, or to the end of the text."""
+    """Parse values and lists up to the closing bracket, or to the end of the text."""
     items: list[Any] = []
     for token in tokens:
         if token == closing:
@@ -123,13 +125,13 @@ def _readings(inner: str) -> tuple[str, ...]:
 
 
 TOLERANCE: Final = 1e-6
-"""Of numbers, relative or absolute."""
+"""Tolerance for numbers, relative or absolute."""
 
 GoldRow = tuple[JsonValue, ...]
 
 
 def is_right_answer(answer: str, gold: Sequence[GoldRow], *, is_ordered: bool) -> bool:
-    """Whether the answer has the gold's rows; a blank one does not stand for no rows."""
+    """Whether the answer has the gold's rows. A blank answer does not count as having no rows."""
     if not answer.strip():
         return False
     if len(gold) == 1 and len(gold[0]) == 1 and gold[0][0] == answer.strip():
@@ -151,7 +153,7 @@ def _is_row(row: Row, gold: GoldRow) -> bool:
 
 
 def is_value(written: Literal, gold: JsonValue) -> bool:
-    """Whether a value of an answer is the gold's."""
+    """Whether a value of an answer equals the gold's value."""
     if gold is None:
         return written.is_null
     if isinstance(gold, int | float):
@@ -163,14 +165,15 @@ def is_value(written: Literal, gold: JsonValue) -> bool:
 def _is_close(number: float, gold: float) -> bool:
     try:
         return math.isclose(number, gold, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-    except OverflowError:  # an int beyond every float
+    except OverflowError:  # the int is larger than any float
         return False
 
 
 def _can_be_paired(fits: Sequence[Sequence[bool]]) -> bool:
-    """Whether every gold row has an answer's row of its own (bipartite matching).
+    """Whether each gold row can be matched to a different row of the answer (bipartite matching).
 
-    Nearness is not transitive, so that the first row that fits may be another's only one.
+    Closeness is not transitive, so the first row that fits may be the only one for another gold
+    row.
     """
     owner: dict[int, int] = {}
     for start in range(len(fits)):

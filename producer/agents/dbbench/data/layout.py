@@ -1,8 +1,8 @@
-"""The published layout of DB Bench, read and written.
+"""Reads and writes the published layout of DB Bench.
 
-`entry_dict.json` is an object of entries by their names; Parquet has a row for each. A field that
-is an object or a list may be given as JSON text instead, as the Parquet files do.
-A folder may be a data set of the Hugging Face hub, downloaded once, into the hub's own cache.
+`entry_dict.json` is an object that maps names to entries; Parquet has one row per entry. A field
+that is an object or a list may be given as JSON text instead, as in the Parquet files. The folder
+may be a data set of the Hugging Face hub, which is downloaded once into the hub's own cache.
 """
 
 import ast
@@ -31,16 +31,16 @@ from schemas.entry import Column, EntryContent, TableInfo
 
 HUB_NAME: Final = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 PATTERNS: Final = ("*db_bench*/*", "*db_bench*/**", "entry_dict.json")
-"""Files of DB Bench among those of other systems in LifelongAgentBench."""
+"""Glob patterns of DB Bench's files among those of LifelongAgentBench's other systems."""
 
 
 def is_hub_name(name: str) -> bool:
-    """Whether it is written OWNER/NAME."""
+    """Whether the name has the form OWNER/NAME."""
     return HUB_NAME.fullmatch(name) is not None
 
 
 def downloaded(name: str) -> Path:
-    """The folder of the data set's files. UnreachableError; UsageError without the hub's client."""
+    """Download to a folder. Raises UnreachableError, or UsageError without the hub's client."""
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
@@ -53,7 +53,7 @@ def downloaded(name: str) -> Path:
         return Path(
             snapshot_download(repo_id=name, repo_type="dataset", allow_patterns=list(PATTERNS))
         )
-    except Exception as error:  # the client raises errors of its HTTP library, too
+    except Exception as error:  # the client also raises errors of its HTTP library
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         message = f"{name}: the hub's data set cannot be downloaded: {reason}"
         raise UnreachableError(message) from error
@@ -61,14 +61,14 @@ def downloaded(name: str) -> Path:
 
 FILE_NAME: Final = "entry_dict.json"
 ID_FIELDS: Final = ("sample_index", "entry_id", "id")
-"""A Parquet row's name; without any, its number."""
+"""Columns that may hold a Parquet row's name. Without any of them, the row's number is its name."""
 MD5_CHARACTERS: Final = 32
 NAME_CHARACTERS: Final = 64
-"""Of a table or a column, MySQL's limit."""
+"""Maximum characters in the name of a table or a column: MySQL's limit."""
 RESERVED: Final = "sqlite_"
-"""No table of SQLite's may begin so."""
+"""Prefix that SQLite reserves for its own tables."""
 MAX_NAMED: Final = 3
-"""Folders that a message names."""
+"""Maximum number of folders that a message names."""
 
 READ_FIELDS: Final = frozenset({"instruction", "table_info", "answer_info", "skill_list"})
 
@@ -77,47 +77,47 @@ Fields = Mapping[str, JsonValue]
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A value in an entry, and where it is."""
+    """A value in an entry, and its location for messages."""
 
     where: str
     value: JsonValue
 
     def refuse(self, what: str) -> NoReturn:
-        """ValueError, led by the field."""
+        """Raise ValueError, prefixed with the field."""
         message = f"{self.where}: {what}"
         raise ValueError(message)
 
     def need(self, what: str) -> NoReturn:
-        """ValueError that says what is there instead."""
+        """Raise ValueError that says what was expected and what was found."""
         self.refuse(f"{what} is needed, not {str(self.value)[:60]!r}")
 
     def text(self) -> str:
-        """A text that is not blank. ValueError."""
+        """The value as a text that is not blank. Raises ValueError."""
         if not isinstance(self.value, str) or not self.value.strip():
             self.need("a text")
         return self.value
 
     def object(self) -> "_Field":
-        """An object, or its JSON text. ValueError."""
+        """The value as an object, possibly given as JSON text. Raises ValueError."""
         found = self.parsed()
         if not isinstance(found.value, dict):
             found.need("an object")
         return found
 
     def items(self, what: str = "a list") -> "list[_Field]":
-        """Of a list, or of its JSON text. ValueError."""
+        """The items of a list, possibly given as JSON text. Raises ValueError."""
         found = self.parsed()
         if not isinstance(found.value, list):
             found.need(what)
         return [_Field(f"{self.where}[{at}]", item) for at, item in enumerate(found.value)]
 
     def get(self, name: str) -> "_Field":
-        """A field of an object; None: it is not there."""
-        assert isinstance(self.value, dict)  # noqa: S101  # of `object`
+        """A field of an object; its value is None if it is missing."""
+        assert isinstance(self.value, dict)  # noqa: S101  # only called on the result of `object`
         return _Field(f"{self.where}.{name}", self.value.get(name))
 
     def parsed(self) -> "_Field":
-        """The value, or the value of its JSON text or Python literal."""
+        """The value, parsed if it is JSON text or a Python literal."""
         if not isinstance(self.value, str):
             return self
         try:
@@ -132,9 +132,9 @@ class _Field:
 
 
 def read_entries(path: Path) -> list[EntryContent]:
-    """The entries of a folder or a file, in its order.
+    """The entries of a folder or a file, in the file's order.
 
-    NotFoundError without such a file; UsageError that names the file, the entry and the field.
+    Raises NotFoundError without such a file, and UsageError that names file, entry and field.
     """
     entries: list[EntryContent] = []
     places: dict[str, Path] = {}
@@ -181,7 +181,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _rows(file: Path) -> Iterator[tuple[str, Fields]]:
-    """Name and fields of each entry. UsageError."""
+    """Yield the name and fields of each entry. Raises UsageError."""
     if file.suffix == ".parquet":
         yield from _parquet_rows(file)
         return
@@ -193,7 +193,7 @@ def _rows(file: Path) -> Iterator[tuple[str, Fields]]:
     if isinstance(content, list):
         content = {str(index): fields for index, fields in enumerate(content)}
     if isinstance(content, dict):
-        # A group is a skill's entries, as in single_skill_tasks.json.
+        # A group holds a skill's entries, as in single_skill_tasks.json.
         groups = {name: group for name, group in content.items() if isinstance(group, list)}
         content = {name: one for name, one in content.items() if name not in groups}
         for skill, group in groups.items():
@@ -215,7 +215,7 @@ def _parquet_rows(file: Path) -> Iterator[tuple[str, Fields]]:
 
 
 def read_entry(name: str, fields: Fields) -> EntryContent:
-    """One entry. ValueError, led by the field."""
+    """Read one entry. Raises ValueError, prefixed with the field."""
     for field in READ_FIELDS & fields.keys():
         check_storable(fields[field], field)
     answer = _Field("answer_info", fields.get("answer_info")).object()
@@ -271,12 +271,12 @@ def _md5(given: _Field) -> str | None:
         return value
     digest = value.strip().lower()
     is_hash = len(digest) == MD5_CHARACTERS and set(digest) <= set("0123456789abcdef")
-    # Agent-PEFT's own scripts write a placeholder where the hash belongs.
+    # Agent-PEFT's own scripts write a placeholder instead of the hash.
     return digest if is_hash else None
 
 
 def _computed_md5(given: _Field, table: TableInfo, sql: str) -> str:
-    """The table's state after the SQL, for an entry without it. ValueError."""
+    """Compute the hash of the table after the SQL, if an entry lacks it. Raises ValueError."""
     try:
         return state_after(table, sql)
     except (SqlRefusedError, DatabaseFailedError) as error:
@@ -319,7 +319,7 @@ def _name(given: _Field) -> str:
 
 
 def _skills(given: _Field) -> tuple[str, ...]:
-    """Those of the file; empty where it has none."""
+    """The skills given in the file; empty if there are none."""
     if given.value is None:
         return ()
     skills = [str(item.value) for item in given.items()]
@@ -330,7 +330,7 @@ def _skills(given: _Field) -> tuple[str, ...]:
 
 
 def entry_fields(entry: EntryContent) -> dict[str, JsonValue]:
-    """An entry as the layout has it."""
+    """Convert an entry to the layout's fields."""
     table = entry.table_info
     assert table is not None  # noqa: S101  # entries of DB Bench have one
     direct = entry.answer_direct
@@ -353,7 +353,7 @@ def entry_fields(entry: EntryContent) -> dict[str, JsonValue]:
 
 
 def is_file_of_entries(file: Path) -> bool:
-    """Whether the file has DB Bench's layout: whatever else it is, it is not replaced."""
+    """Whether the file has DB Bench's layout. Files with any other content are never replaced."""
     try:
         rows = [fields for _, fields in _rows(file)]
     except (UsageError, OSError):
@@ -364,9 +364,9 @@ def is_file_of_entries(file: Path) -> bool:
 def write_single_skill_tasks(
     groups: Mapping[str, Iterable[EntryContent]], path: Path, *, overwrite: bool = False
 ) -> Path:
-    """Write Agent-PEFT's single_skill_tasks.json: skill -> entries, each of that skill alone.
+    """Write Agent-PEFT's single_skill_tasks.json: for each skill, the entries that need only it.
 
-    As `write_entries`.
+    Overwrites and raises as `write_entries` does.
     """
     content: dict[str, JsonValue] = {
         skill: [{**entry_fields(entry), "skill_list": [skill]} for entry in group]
@@ -378,9 +378,9 @@ def write_single_skill_tasks(
 def write_entries(
     entries: Iterable[EntryContent], folder: Path, *, overwrite: bool = False
 ) -> Path:
-    """Write entry_dict.json into a folder, made if need be, or a .json file; the file.
+    """Write entry_dict.json into a folder, created if missing, or a .json file. Returns the file.
 
-    UsageError for a file that exists with other content, unless `overwrite`.
+    Raises UsageError for a file that exists with other content, unless `overwrite`.
     """
     content: dict[str, JsonValue] = {entry.entry_id: entry_fields(entry) for entry in entries}
     path = folder if folder.suffix == ".json" else folder / FILE_NAME

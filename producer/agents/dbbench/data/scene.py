@@ -1,11 +1,11 @@
-"""A filled table to write drafts of entries about, of closed lists of words."""
+"""A filled table, made of closed lists of words, about which drafts of entries are written."""
 
 from random import Random
 from typing import Final, NamedTuple
 
 
 class TextColumn(NamedTuple):
-    """A column of few values."""
+    """A text column with few distinct values."""
 
     name: str
     values: tuple[str, ...]
@@ -20,14 +20,14 @@ class NumberColumn(NamedTuple):
 
 
 class Theme(NamedTuple):
-    """What a table is about. Its first column is `name`, a text that no two rows share."""
+    """The subject of a table. Its first column is `name`, with unique texts."""
 
     table: str
     noun: str
-    """One row, in words."""
+    """What one row is, in words."""
     groups: tuple[TextColumn, TextColumn]
     numbers: tuple[NumberColumn, NumberColumn]
-    """No two rows share the first one's number."""
+    """The first column's numbers are unique."""
 
 
 CITIES = TextColumn("city", ("berlin", "cairo", "delhi", "lima", "oslo", "paris"))
@@ -95,14 +95,14 @@ Row = tuple[int | str, ...]
 
 
 class Draft(NamedTuple):
-    """SQL and what it does, in words."""
+    """An SQL statement and its instruction in words."""
 
     sql: str
     instruction: str
 
 
 class Scene:
-    """A filled table and a source of choices."""
+    """A filled table and a random generator for choices."""
 
     def __init__(self, theme: Theme, rows: tuple[Row, ...], random: Random) -> None:
         self.theme = theme
@@ -112,28 +112,28 @@ class Scene:
 
     @property
     def unique(self) -> NumberColumn:
-        """The number that no two rows share."""
+        """The column with unique numbers."""
         return self.theme.numbers[0]
 
     @property
     def other(self) -> NumberColumn:
-        """The number that rows share."""
+        """The number column whose values repeat."""
         return self.theme.numbers[1]
 
     def has_luck(self, chance: float = 0.5) -> bool:
-        """True that often."""
+        """True with this probability."""
         return self.random.random() < chance
 
     def group(self) -> TextColumn:
-        """One of the texts that rows share."""
+        """One of the text columns, whose values repeat."""
         return self.random.choice(self.theme.groups)
 
     def value(self, column: str) -> int | str:
-        """A value that some row has."""
+        """A value that occurs in the column."""
         return self.random.choice(self.rows)[self.columns.index(column)]
 
     def condition(self, prefix: str = "") -> tuple[str, str]:
-        """A condition on one column as SQL and in words."""
+        """A condition on one column, as SQL and in words."""
         if self.has_luck():
             column = self.group().name
             value = self.value(column)
@@ -144,7 +144,7 @@ class Scene:
         return f"{prefix}{number} {sign} {value}", f"the {number} is {OPERATORS[sign]} {value}"
 
     def different_conditions(self, count: int) -> list[tuple[str, str]]:
-        """Conditions on as many columns."""
+        """Conditions on `count` different columns."""
         found: dict[str, tuple[str, str]] = {}
         while len(found) < count:
             sql, words = self.condition()
@@ -152,13 +152,13 @@ class Scene:
         return list(found.values())
 
     def direction(self) -> tuple[str, str]:
-        """ASC or DESC, and in words."""
+        """ASC or DESC, and its wording."""
         return self.random.choice(
             (("ASC", "from lowest to highest"), ("DESC", "from highest to lowest"))
         )
 
     def aggregate(self) -> tuple[str, str]:
-        """An aggregate of the number that rows share, and in words."""
+        """An aggregate of the repeating number column, as SQL and in words."""
         name = self.other.name
         return self.random.choice(
             (
@@ -171,7 +171,7 @@ class Scene:
 
 
 def column_names(theme: Theme) -> tuple[str, ...]:
-    """In the table's order."""
+    """Column names in the table's order."""
     return (
         "name",
         *(group.name for group in theme.groups),
@@ -180,7 +180,7 @@ def column_names(theme: Theme) -> tuple[str, ...]:
 
 
 def fill(theme: Theme, random: Random, num_rows: int) -> tuple[Row, ...]:
-    """Rows; no two share a name or the first number."""
+    """Generate rows with unique names and unique first numbers."""
     names = random.sample(NAMES, num_rows)
     unique, other = theme.numbers
     numbers = random.sample(range(unique.low, unique.high + 1), num_rows)

@@ -1,6 +1,6 @@
-"""What a statement says: its kind, whether it orders its rows, and its skills, of 22.
+"""Analyses a statement: its kind, whether it orders its rows, and which of 22 skills it needs.
 
-Groups of entries that need one skill serve to learn skills one after the other.
+Groups of entries that need a single skill allow learning skills one after the other.
 """
 
 import logging
@@ -21,22 +21,22 @@ except ImportError as error:
     MESSAGE = f"DB Bench reads SQL with sqlglot, which is missing; run {install_command('sql')}"
     raise UsageError(MESSAGE) from error
 
-# It writes about dialects on its logger; what we cannot read, we refuse ourselves.
+# sqlglot logs remarks about dialects; we report what we cannot parse ourselves.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 Kind = Literal["select", "insert", "update", "delete"]
 
 
 class GoldUnreadableError(ValueError):
-    """The SQL cannot be read, or is no SELECT, INSERT, UPDATE or DELETE."""
+    """The SQL cannot be parsed, or is not a SELECT, INSERT, UPDATE or DELETE."""
 
 
 @lru_cache(maxsize=4096)
 def parse(sql: str) -> exp.Expr:
-    """The syntax tree of one MySQL statement; not to be changed. GoldUnreadableError."""
+    """The syntax tree of one MySQL statement. Must not be modified. Raises GoldUnreadableError."""
     try:
         trees = [tree for tree in sqlglot.parse(sql, read="mysql") if tree is not None]
-    except Exception as error:  # a parser's bug on a data set's text is the text's mistake
+    except Exception as error:  # a parser's bug on a data set's text counts as the text's mistake
         message = f"it cannot be read as MySQL: {(str(error) or repr(error)).splitlines()[0]}"
         raise GoldUnreadableError(message) from error
     if len(trees) != 1:
@@ -52,7 +52,7 @@ def parse(sql: str) -> exp.Expr:
 
 
 def kind_of(sql: str) -> Kind:
-    """What the statement does. GoldUnreadableError."""
+    """The kind of statement. Raises GoldUnreadableError."""
     tree = parse(sql)
     match tree:
         case exp.Query():
@@ -69,9 +69,9 @@ def kind_of(sql: str) -> Kind:
 
 
 def is_ordered(sql: str) -> bool:
-    """Whether its rows have an order: an ORDER BY of the whole, not of a subquery.
+    """Whether the rows have an order: an ORDER BY of the whole statement, not of a subquery.
 
-    A text that cannot be read has one if it contains ORDER BY.
+    A text that cannot be parsed is ordered if it contains ORDER BY.
     """
     try:
         return parse(sql).args.get("order") is not None
@@ -108,10 +108,10 @@ ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod)
 
 
 def skills_of(sql: str) -> tuple[str, ...]:
-    """The skills that the statement needs, sorted. GoldUnreadableError.
+    """The skills that the statement needs, sorted. Raises GoldUnreadableError.
 
-    Clauses are those of the whole statement (of the SELECT of INSERT ... SELECT), WHERE and aliases
-    those of its outermost SELECT that has one; subqueries count wherever they are.
+    Clauses are taken from the whole statement (from the SELECT of INSERT ... SELECT), WHERE and
+    aliases from its outermost SELECT that has one. Subqueries count anywhere.
     """
     tree = parse(sql)
     query = tree.expression if isinstance(tree, exp.Insert) else tree
@@ -144,7 +144,7 @@ def _kinds(tree: exp.Expr) -> Iterator[str]:
 
 
 def _bare(condition: exp.Expr) -> exp.Expr:
-    """Without brackets and NOT around it."""
+    """The condition without surrounding brackets and NOT."""
     while isinstance(condition, exp.Paren | exp.Not):
         condition = condition.this
     return condition
@@ -164,7 +164,7 @@ def _where(tree: exp.Expr) -> Iterator[str]:
 
 
 def _is_chain(condition: exp.Connector) -> bool:
-    """Whether it is A AND B AND C, or the same with OR: no connector of the other kind."""
+    """Whether the condition is A AND B AND C, or the same with OR, without the other connector."""
     for part in (condition.left, condition.right):
         inner = _bare(part)
         if isinstance(inner, exp.Connector) and not (
@@ -249,7 +249,7 @@ def _subqueries(tree: exp.Expr) -> Iterator[str]:
 
 
 def _is_subquery(node: exp.Expr, tree: exp.Expr) -> bool:
-    """Whether it is a query of its own, and no pair of brackets around a part of a UNION."""
+    """Whether the node is a real subquery and not just brackets around a part of a UNION."""
     is_part = node is tree or isinstance(node.parent, exp.SetOperation)
     return isinstance(node.this, exp.Query) and not is_part
 
@@ -285,18 +285,20 @@ NEEDED_BY: Final[dict[str, frozenset[str]]] = {
     "subquery_multiple": FILTERED | {"where_multiple_conditions"},
     "subquery_nested": FILTERED,
 }
-"""Target skill -> skills that its entries may need too; every target: a kind of statement."""
+"""Maps a target skill to further skills that its entries may need. Any target may also need its
+statement's kind."""
 
 
 def only_skill(entry: EntryContent) -> str | None:
-    """The skill of an entry that needs exactly one; None of others."""
+    """The skill of an entry that needs exactly one; None otherwise."""
     return entry.skills[0] if len(entry.skills) == 1 else None
 
 
 def target_skill(entry: EntryContent) -> str | None:
-    """The one skill that an entry is about, besides its statement's kind and what that skill needs.
+    """The one skill that an entry is about; None if there are several, or none.
 
-    An entry with nothing but a kind is about it. None where there are several, or none.
+    Ignores the statement's kind and the skills that this skill needs. An entry that needs only a
+    kind is about that kind.
     """
     skills = frozenset(entry.skills)
     targets = [
@@ -312,7 +314,7 @@ def target_skill(entry: EntryContent) -> str | None:
 def single_skill_groups(
     entries: Iterable[EntryContent], *, by_target: bool = False
 ) -> dict[str, list[EntryContent]]:
-    """Skill -> its entries, in the order of SKILLS; entries of several skills are left out."""
+    """Group entries by skill, in the order of SKILLS. Entries with several skills are left out."""
     groups: dict[str, list[EntryContent]] = {skill: [] for skill in SKILLS}
     for entry in entries:
         skill = target_skill(entry) if by_target else only_skill(entry)

@@ -1,6 +1,6 @@
-"""Train and held-out entries, split by the name of their table: held-out tables are never seen.
+"""Splits entries into train and held-out by their table's name; held-out tables are never seen.
 
-Generated entries of both splits also differ in the form of their golds (`gold_form`).
+Generated entries of the two splits also differ in the form of their golds (`gold_form`).
 """
 
 import hashlib
@@ -15,32 +15,33 @@ from schemas.entry import EntryContent
 
 Split = Literal["train", "held_out"]
 ONE_IN: Final = 4
-"""Of all names, this part is held out."""
+"""One in this many table names is held out."""
 FORMS_HELD_OUT: Final = 2
-"""One in this many of the forms that tables of both splits have columns for is held out."""
+"""One in this many gold forms is held out, among the forms that tables of both splits have columns
+for."""
 
 
 def split_of(entry: EntryContent) -> Split:
-    """By the table's name alone, so that it is the same in every data set."""
+    """The entry's split, by its table's name alone, so that it is the same in every data set."""
     return split_of_table("" if entry.table_info is None else entry.table_info.name)
 
 
 def split_of_table(name: str) -> Split:
-    """Of the entries about this table."""
+    """The split of entries about this table."""
     digest = hashlib.sha256(name.lower().encode()).digest()
     return "held_out" if digest[0] % ONE_IN == 0 else "train"
 
 
 def of_split(entries: Iterable[EntryContent], split: Split | None) -> list[EntryContent]:
-    """Those of the split; None: all."""
+    """Entries of the split; all entries if `split` is None."""
     return [entry for entry in entries if split in {None, split_of(entry)}]
 
 
 def has_form_of_its_split(sql: str, table: str) -> bool:
     """Whether a generated entry about `table` may have this gold.
 
-    A form that only tables of one split have columns for is theirs; any other belongs to one split
-    by its hash.
+    If only tables of one split have columns for a form, it belongs to that split. Any other form is
+    assigned by its hash.
     """
     return _form_split(gold_form(sql, "mysql", table), split_of_table(table)) == split_of_table(
         table

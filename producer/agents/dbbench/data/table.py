@@ -1,4 +1,4 @@
-"""An entry's table: its rows by the types of its columns, what builds it, and its state's hash."""
+"""An entry's table: rows converted to column types, its set-up, and the hash of its state."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from schemas.entry import TableInfo
 
 
 def table_rows(table: TableInfo) -> tuple[tuple[Value, ...], ...]:
-    """The rows as they are inserted. ValueError, led by the row's and the column's place."""
+    """The rows as inserted. Raises ValueError, prefixed with the position of the row and column."""
     types = _types(table)
     rows = tuple(_row(row, types, number, table) for number, row in enumerate(table.rows))
     _check_keys(table, types, rows)
@@ -26,7 +26,7 @@ def table_rows(table: TableInfo) -> tuple[tuple[Value, ...], ...]:
 def _check_keys(
     table: TableInfo, types: Sequence[ColumnType], rows: Sequence[Sequence[Value]]
 ) -> None:
-    """ValueError for a value that a column of PRIMARY KEY or UNIQUE has twice."""
+    """Raise ValueError if a PRIMARY KEY or UNIQUE column has a value twice."""
     for attribute, num_columns in (
         ("PRIMARY KEY", sum(kind.rules.is_primary for kind in types)),
         ("AUTO_INCREMENT", sum(kind.rules.is_numbered for kind in types)),
@@ -71,23 +71,24 @@ ROW_DIGITS: Final = 5
 
 
 def table_hash(rows: Iterable[Iterable[int | float | str | None]]) -> str:
-    """As DB Bench computes it in MySQL: 32 hex digits, whatever the order of the rows.
+    """The table's hash as DB Bench computes it in MySQL: 32 hex digits, independent of row order.
 
-        md5(group_concat(rowhash order by rowhash)) of substring(md5(concat_ws(',', columns)), 1, 5)
+    `md5(group_concat(rowhash order by rowhash))` of `substring(md5(concat_ws(',', columns)), 1,
+    5)`.
 
-    NULL is skipped in a row; `EMPTY` without any row.
+    NULLs in a row are skipped. The hash of a table without rows is `EMPTY`.
     """
     hashes = sorted(map(row_hash, rows))
     return _md5(",".join(hashes)) if hashes else EMPTY
 
 
 def row_hash(row: Iterable[int | float | str | None]) -> str:
-    """Five hex digits."""
+    """The first five hex digits of the row's md5."""
     return _md5(",".join(as_text(value) for value in row if value is not None))[:ROW_DIGITS]
 
 
 def state_hash(database: Database, table: TableInfo) -> str:
-    """Of the table as it is now. DatabaseFailedError."""
+    """The hash of the table's current state. Raises DatabaseFailedError."""
     rows = database.table_rows(table.name, [column.name for column in table.columns])
     types = _types(table)
     return table_hash(
@@ -96,7 +97,7 @@ def state_hash(database: Database, table: TableInfo) -> str:
 
 
 SINGLE_LIMIT: Final = 3.4028235677973366e38
-"""What is rounded to more than the largest number of single precision."""
+"""Numbers from here on round to more than the largest single-precision number."""
 
 
 def _md5(text: str) -> str:
@@ -104,11 +105,11 @@ def _md5(text: str) -> str:
 
 
 LIMITS = Limits(time_s=2.0, num_rows=200, result_characters=10_000, sql_characters=5_000)
-"""An observation has to fit into a prompt; a table has some fifty rows."""
+"""An observation has to fit into a prompt; tables have about fifty rows."""
 
 
 def state_after(table: TableInfo, sql: str) -> str:
-    """The table's hash after a statement. SqlRefusedError, DatabaseFailedError."""
+    """The table's hash after a statement. Raises SqlRefusedError, DatabaseFailedError."""
     database = open_embedded(table)
     try:
         database.execute(sql)
@@ -118,16 +119,16 @@ def state_after(table: TableInfo, sql: str) -> str:
 
 
 def open_embedded(table: TableInfo, limits: Limits = LIMITS) -> Database:
-    """The table in SQLite, whose statements are MySQL's. DatabaseFailedError.
+    """Build the table in SQLite, which then executes MySQL statements.
 
-    ValueError for rows that do not fit their columns.
+    Raises DatabaseFailedError, and ValueError for rows that do not fit their columns.
     """
     types = {column.name: column_type(column.type).name for column in table.columns}
     return open_throw_away(table_setup(table), limits, {table.name: types})
 
 
 def table_setup(table: TableInfo) -> tuple[Setup, ...]:
-    """CREATE TABLE and INSERT, with what MySQL's strict mode does to values."""
+    """CREATE TABLE and INSERT, and triggers that convert values as MySQL's strict mode does."""
     name = quoted(table.name)
     columns = ", ".join(_column(column.name, column_type(column.type)) for column in table.columns)
     places = ", ".join("?" * len(table.columns))
@@ -157,7 +158,7 @@ def _column(name: str, kind: ColumnType) -> str:
     if checks:
         parts.append(f"CHECK ({column} IS NULL OR ({' AND '.join(checks)}))")
     if not rules.is_nullable and not rules.is_numbered:
-        # REPLACE would put the default into a NOT NULL of SQLite's.
+        # With SQLite's own NOT NULL, REPLACE would insert the default instead of failing.
         what = quoted(f"{name} cannot be NULL")
         parts.append(f"CONSTRAINT {what} CHECK ({column} IS NOT NULL)")
     return " ".join(parts)
@@ -168,7 +169,7 @@ def _literal(value: int | float | str) -> str:
 
 
 def _affinity(column: str, kind: ColumnType) -> tuple[str, list[str]]:
-    """SQLite's type, and what holds for each value."""
+    """SQLite's column type, and conditions that every value must meet."""
     is_number = f"typeof({column}) IN ('integer', 'real')"
     match kind.kind:
         case "INT":
@@ -196,12 +197,12 @@ def _affinity(column: str, kind: ColumnType) -> tuple[str, list[str]]:
 
 
 def _stored(value: str, kind: ColumnType) -> str | None:
-    """What a column stores of a value, as an expression; None: the value.
+    """An SQL expression for what the column stores of `value`; None if it stores it unchanged.
 
     A number in an INT or a DECIMAL is rounded, halves away from zero.
     """
     if kind.kind == "INT" or (kind.kind == "DECIMAL" and not kind.scale):
-        # A whole number of 64 bits would lose digits.
+        # A 64-bit integer would lose digits here.
         rounded = f"CAST(round({value}) AS INTEGER)"
         return f"CASE typeof({value}) WHEN 'real' THEN {rounded} ELSE {value} END"
     if kind.kind in {"DECIMAL", "DOUBLE"}:
@@ -218,10 +219,10 @@ def _stored(value: str, kind: ColumnType) -> str | None:
 
 
 def _storing(name: str, kinds: Mapping[str, ColumnType], event: str) -> Setup:
-    """The trigger that replaces values by what their columns store of them."""
+    """A trigger that replaces values by what their columns store."""
     stored = ", ".join(f"{column} = {_stored(column, kind)}" for column, kind in kinds.items())
     is_other = " OR ".join(
-        # By their characters: the collation ignores spaces at the end.
+        # Compare characters, because the collation ignores trailing spaces.
         f"NEW.{column} COLLATE BINARY IS NOT {_stored(f'NEW.{column}', kind)}"
         for column, kind in kinds.items()
     )
@@ -232,7 +233,7 @@ def _storing(name: str, kinds: Mapping[str, ColumnType], event: str) -> Setup:
 
 
 def server_setup(table: TableInfo) -> tuple[Setup, ...]:
-    """The same for MySQL and MariaDB."""
+    """The same set-up for MySQL and MariaDB."""
     columns = ", ".join(
         f"{backticked(column.name)} {column_type(column.type).definition}"
         for column in table.columns

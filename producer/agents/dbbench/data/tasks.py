@@ -1,4 +1,4 @@
-"""Entries of DB Bench as tasks."""
+"""Converts entries of DB Bench to tasks."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -26,11 +26,10 @@ def load_dbbench(
     skills: Sequence[str] = (),
     positions: Collection[int] | None = None,
 ) -> list[Task]:
-    """The tasks of a folder in DB Bench's layout; with `skills`, those that need one of them.
+    """Load the tasks of a folder in DB Bench's layout.
 
-    `positions`: of entries of the data, 0 first; None: all.
-
-    UsageError, led by `where`; NotFoundError.
+    With `skills`, only tasks that need one of them. `positions` are indexes of entries, from 0;
+    None selects all. Raises UsageError, prefixed with `where`, and NotFoundError.
     """
     _check_skills(skills, where)
     found = read_entries(path)
@@ -53,7 +52,10 @@ def load_dbbench(
 def generated_tasks(
     num_samples: int, seed: int, where: str, *, split: Split | None, skills: Sequence[str]
 ) -> list[Task]:
-    """As many generated entries, about tables of the split alone. UsageError, led by `where`."""
+    """Generate `num_samples` entries about tables of the split.
+
+    Raises UsageError, prefixed with `where`.
+    """
     _check_skills(skills, where)
     return [*_generated(num_samples, seed, split, tuple(skills))]
 
@@ -62,7 +64,7 @@ def generated_tasks(
 def _generated(
     num_samples: int, seed: int, split: Split | None, skills: tuple[str, ...]
 ) -> tuple[Task, ...]:
-    """Kept, because a run loads its tasks twice: they are checked before its training is opened."""
+    """Cached, because a run loads its tasks twice, first to check them."""
     themes = [theme for theme in THEMES if split in {None, split_of_table(theme.table)}]
     entries = generate(num_samples, seed, skills or SKILLS, themes=themes)
     named = [
@@ -73,7 +75,7 @@ def _generated(
 
 
 def task_of(entry: EntryContent) -> Task:
-    """The task of an entry: its instruction and what the table is called."""
+    """The task of an entry, whose description is its instruction and a description of the table."""
     table = entry.table_info
     assert table is not None  # noqa: S101  # entries of DB Bench have one
     columns = ", ".join(column.name for column in table.columns)

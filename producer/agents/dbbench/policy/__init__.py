@@ -1,1 +1,1 @@
-"""The small policy of DB Bench: made from demonstrations of generated entries."""
+"""The small policy of DB Bench, trained on demonstrations of generated entries."""

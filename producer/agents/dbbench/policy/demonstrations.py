@@ -1,6 +1,6 @@
-"""Demonstrations of DB Bench: sessions of the scripted policy, its mistakes included.
+"""Demonstrations of DB Bench: sessions of the scripted policy, including its mistakes.
 
-They are rendered as prompts are when the policy is sampled, so that it meets nothing new.
+They are rendered like the prompts used in sampling, so that the policy then sees the same format.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from schemas.actions import ExecuteSql
 from schemas.entry import EntryContent
 
 NOT_GOLD: Final = rows_text(Rows((), ((0,),)))
-"""The database's answer to the query that the scripted policy executes by mistake, `SELECT 0`."""
+"""The database's answer to `SELECT 0`, the query that the scripted policy executes by mistake."""
 
 
 class Round(NamedTuple):
@@ -31,12 +31,12 @@ class Round(NamedTuple):
 
     completion: str
     said: str | None
-    """By the database; None: the completion ended the session."""
+    """The database's reply; None if the completion ended the session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """What is said in a session of the scripted policy."""
+    """The text of a session of the scripted policy."""
 
     instruction: str
     """The task's description."""
@@ -44,16 +44,16 @@ class Demonstration:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All of it."""
+        """All texts of the session."""
         parts = (part for item in self.rounds for part in item if part is not None)
         return self.instruction, *parts
 
 
 def demonstrate(entry: EntryContent, *, noise: float = 0.0, seed: int = 0) -> Demonstration:
-    """A session of `GoldOracle` with this probability of a mistake in each round.
+    """A session of `GoldOracle` with probability `noise` of a mistake in each round.
 
-    Without noise the gold is executed, then its rows are answered. Nothing is executed: what the
-    gold gives is the entry's. ValueError if the entry has no gold.
+    Without noise the gold is executed, then its rows are answered. Nothing is really executed: the
+    gold's result is taken from the entry. Raises ValueError if the entry has no gold.
     """
     if entry.sql is None:
         message = f"entry {entry.entry_id} has no gold"
@@ -84,7 +84,7 @@ def build_examples(
     tokenizer: PreTrainedTokenizerBase,
     system_prompt: str | None,
 ) -> list[Example]:
-    """Every completion is imitated, with the token that ends it."""
+    """Build examples in which every completion, with its end token, is a target."""
     renderer = Renderer(tokenizer, None, system_prompt)
     return [_example(demonstration, renderer, tokenizer) for demonstration in demonstrations]
 

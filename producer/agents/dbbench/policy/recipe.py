@@ -10,9 +10,9 @@ from producer.algorithms.learning_rate import learning_rate_factor
 from schemas.ids import content_hash
 
 VERSION: Final = 5
-"""Raised when a change of the code makes another policy of the same recipe."""
+"""Increment when a change of the code makes a different policy from the same recipe."""
 NUM_ROUNDS: Final = 3
-"""Of a demonstration, at most: the operation and the answer, and what a mistake adds."""
+"""Maximum rounds of a demonstration: the operation, the answer, and one added by a mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +20,18 @@ class TextRecipe:
     """Everything that determines the warmed-up policy."""
 
     num_entries: int = 2600
-    """Generated, of which those about held-out tables are left out."""
+    """Number of generated entries; those about held-out tables are then left out."""
     entries_seed: int = 101
-    """Of the entries: another than those that runs generate by default."""
+    """Seed of the entries, different from the default seeds of runs."""
     noise: float = 0.25
-    """Probability of a mistake in a round of a demonstration: no action, an answer without a query,
-    another query. Mistakes are imitated: they are what reinforcement learning has to undo."""
+    """Probability of a mistake in each round of a demonstration: no action, an answer without a
+    query, or another query. Mistakes are imitated, because reinforcement learning has to undo
+    them."""
     num_steps: int = 450
     batch_size: int = 16
     """Sessions per optimiser step."""
     learning_rate: float = 3e-3
-    """Of AdamW, which trains everything but the matrices."""
+    """Learning rate of AdamW, which trains everything except the matrices."""
     muon_learning_rate: float = 1e-2
     warmup_steps: int = 20
     final_factor: float = 0.05
@@ -43,7 +44,7 @@ class TextRecipe:
 
 
 def warm_up_plan(recipe: TextRecipe | None = None) -> WarmUpPlan:
-    """As the policy's training records it."""
+    """The plan that is recorded with the policy's training."""
     recipe = recipe or TextRecipe()
     return WarmUpPlan(
         steps=tuple(_steps(recipe)),

@@ -1,4 +1,4 @@
-"""Makes the small text policy of DB Bench, or finds the one that was made before."""
+"""Builds the small text policy of DB Bench, or finds the one that was built before."""
 
 import json
 import re
@@ -28,9 +28,9 @@ NOUNS = {theme.table: theme.noun for theme in THEMES}
 
 
 def renamed(entry: EntryContent, words: Sequence[str], random: Random) -> EntryContent:
-    """The entry with two of `words` for its table and for a row of it.
+    """Rename the entry's table, and the noun for its rows, to two of `words`.
 
-    They occur nowhere else in the entry's columns, instruction and SQL.
+    The chosen words occur nowhere else in the entry's columns, instruction and SQL.
     """
     table = entry.table_info
     if table is None or entry.sql is None:
@@ -53,9 +53,9 @@ def renamed(entry: EntryContent, words: Sequence[str], random: Random) -> EntryC
 
 
 MAX_TOKENS = 1000
-"""Of one pass: a batch is two passes or more, which run on as many cores."""
+"""Maximum tokens per pass. A batch takes two passes or more, which run on as many cores."""
 ENTRIES_PER_BEAT = 100
-"""Generated between two signs of life."""
+"""Entries generated between two progress reports."""
 
 
 def ensure_text_policy(
@@ -65,7 +65,7 @@ def ensure_text_policy(
     *,
     on_wait: OnWait = lambda *_: None,
 ) -> Path:
-    """The folder of the warmed-up policy, which is made if it does not exist; as `ensure_made`."""
+    """Return the warmed-up policy's folder, building it if it does not exist. See `ensure_made`."""
     recipe = recipe or TextRecipe()
 
     def make(folder: Path, on_step: OnStep) -> None:
@@ -77,14 +77,17 @@ def ensure_text_policy(
 
 
 def build_unwarmed(folder: Path, recipe: TextRecipe, sessions: list[Demonstration]) -> None:
-    """The policy with random weights: its vocabulary are the sessions' texts and all pools."""
+    """Write the policy with random weights.
+
+    Its vocabulary covers the sessions and all word pools.
+    """
     texts = [text for session in sessions for text in session.texts]
     build_text_policy(folder, texts, recipe.seed, words=pool_words())
     (folder / COMPACT_MARK).write_text(json.dumps({"codec": "dbbench", "seed": recipe.seed}))
 
 
 def pool_words() -> list[str]:
-    """Every word that generated entries are made of, held-out tables' names included."""
+    """Every word that generated entries can contain, including names of held-out tables."""
     of_themes = [
         word
         for theme in THEMES
@@ -98,16 +101,16 @@ def pool_words() -> list[str]:
 
 
 def new_names() -> list[str]:
-    """Words of the pools that a table is renamed to.
+    """Words from the pools that a table can be renamed to.
 
-    Names of held-out tables are among them: they are words that the policy knows, on tables with
-    other columns. With tied embeddings a word that is never a target is taught never to be one.
+    They include the names of held-out tables, so that the policy sees these words, on tables with
+    other columns. With tied embeddings, a word that is never a target learns never to be one.
     """
     return sorted({*pool_words()} - {*TABLE_ALIASES, *OPERATORS.values()})
 
 
 def warm_up_sessions(recipe: TextRecipe, on_step: OnStep = lambda *_: None) -> list[Demonstration]:
-    """Demonstrations of generated entries about tables that are not held out, renamed.
+    """Generate demonstrations about tables that are not held out, with the tables renamed.
 
     `on_step` is called now and then.
     """
@@ -142,7 +145,10 @@ def train(
     recipe: TextRecipe,
     on_step: OnStep,
 ) -> None:
-    """Imitate the sessions, in place. `on_step` gets (steps done, loss per target token)."""
+    """Imitate the sessions, training in place.
+
+    `on_step` gets (steps done, loss per target token).
+    """
     lay_out_copying(network, recipe.seed)
     network.requires_grad_(requires_grad=True)
     examples = build_examples(sessions, tokenizer, None)

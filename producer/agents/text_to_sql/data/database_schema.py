@@ -1,7 +1,7 @@
 """A database's schema as CREATE TABLE statements, read from its file.
 
-Written from what SQLite knows of the tables and not as their author wrote them, so that every
-database reads alike.
+The statements are rebuilt from SQLite's catalogue rather than copied from the author's, so that all
+databases look alike.
 """
 
 import re
@@ -25,11 +25,11 @@ KEYWORD_NAMES: Final = (
 KEYWORDS: Final = frozenset(KEYWORD_NAMES.split())
 MAX_DESCRIPTION_CHARS: Final = 120
 Descriptions = Mapping[tuple[str, str], str]
-"""(table, column), both in lower case -> what the column means."""
+"""Maps (table, column), both in lower case, to the column's meaning."""
 
 
 class UnreadableDatabaseError(Exception):
-    """The file is no database that can be read. The message does not name it."""
+    """The file is not a readable database. The message does not name the file."""
 
 
 class Column(NamedTuple):
@@ -37,9 +37,9 @@ class Column(NamedTuple):
 
     name: str
     type: str
-    """As declared; empty: none."""
+    """The declared type; empty if there is none."""
     key_position: int
-    """In the primary key, from 1; 0: not in it."""
+    """Position in the primary key, from 1; 0 if the column is not in it."""
 
 
 class ForeignKey(NamedTuple):
@@ -48,7 +48,7 @@ class ForeignKey(NamedTuple):
     columns: tuple[str, ...]
     table: str
     to_columns: tuple[str, ...]
-    """Empty: the other table's primary key."""
+    """The referenced columns; empty if they are the other table's primary key."""
 
 
 class Table(NamedTuple):
@@ -60,14 +60,17 @@ class Table(NamedTuple):
 
 
 def read_tables(path: Path) -> tuple[Table, ...]:
-    """The tables in the order of their creation, without SQLite's own. UnreadableDatabaseError."""
+    """The tables in order of creation, without SQLite's internal ones.
+
+    Raises UnreadableDatabaseError.
+    """
     try:
         if not path.is_file():
             message = "there is no such file"
             raise UnreadableDatabaseError(message)
         if problem := unfinished(path):
             raise UnreadableDatabaseError(problem)
-        # Immutable: SQLite writes no companion files, and the disk may be read-only.
+        # `immutable`: SQLite then writes no companion files, so the disk may be read-only.
         uri = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             connection.text_factory = lambda text: text.decode("utf-8", "replace")
@@ -84,9 +87,10 @@ def read_tables(path: Path) -> tuple[Table, ...]:
 def create_statements(
     tables: Sequence[Table], descriptions: Descriptions | None = None
 ) -> list[str]:
-    """One CREATE TABLE statement for each table; columns with a description on lines of their own.
+    """One CREATE TABLE statement per table.
 
-    As one line where no column has a description.
+    A statement is on one line if none of its columns has a description; otherwise each column is on
+    its own line, followed by its description.
     """
     return [_create_statement(table, descriptions or {}) for table in tables]
 
@@ -146,7 +150,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def quoted_name(name: str) -> str:
-    """The name as SQL writes it: in quotes where it is not a plain word."""
+    """The name as an SQL identifier, quoted if it is not a plain word."""
     if PLAIN_NAME.fullmatch(name) and name.lower() not in KEYWORDS:
         return name
     return '"' + name.replace('"', '""') + '"'

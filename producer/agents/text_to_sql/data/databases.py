@@ -1,4 +1,4 @@
-"""Finds the file of a question's database, by its name and its content's hash."""
+"""Finds the file of a question's database by its name and its content's hash."""
 
 import hashlib
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ SOURCE_TYPE = "text_to_sql"
 
 
 class DataFolder(NamedTuple):
-    """A split of a data set, as a task source names it."""
+    """One split of a data set that a task source names."""
 
     folder: Path
     split: DataSplit
 
 
 def data_folders(*sources: JsonValue) -> tuple[DataFolder, ...]:
-    """The data sets that task sources name; sources of other types have none."""
+    """The data sets that task sources name. Sources of other types are skipped."""
     found: dict[DataFolder, None] = {}
     for source in sources:
         for item in source if isinstance(source, list) else [source]:
@@ -39,7 +39,10 @@ def data_folders(*sources: JsonValue) -> tuple[DataFolder, ...]:
 
 
 def find_database(folders: Sequence[DataFolder], db_id: str, sha256: str | None) -> Path | None:
-    """The file with this content; None: no folder has it. UsageError, NotFoundError."""
+    """The database file with this content; None if no folder has it.
+
+    Raises UsageError, NotFoundError.
+    """
     for folder, split in folders:
         for file in question_files(folder, split):
             path = database_file(file, split, db_id)
@@ -49,7 +52,7 @@ def find_database(folders: Sequence[DataFolder], db_id: str, sha256: str | None)
 
 
 def database_sha256(path: Path) -> str:
-    """Hex sha256 of the file; computed again when the file has changed. OSError."""
+    """Hex sha256 of the file, cached until the file changes. Raises OSError."""
     return _sha256(path, file_state(path))
 
 

@@ -1,6 +1,7 @@
-"""What the columns of a database mean: BIRD's description files, beside the database.
+"""What the columns of a database mean, from BIRD's description files beside the database.
 
-They are notes: a file that cannot be used costs its notes and one warning, never the data.
+Descriptions are optional: an unusable file loses its descriptions and causes one warning, but never
+an error.
 """
 
 import csv
@@ -20,18 +21,18 @@ SUFFIX: Final = ".csv"
 NAME, MEANING = "original_column_name", "column_description"
 MAX_BYTES: Final = 4_000_000
 UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
-"""Byte order marks: a spreadsheet's `Unicode text`."""
+"""Byte order marks of the `Unicode text` that spreadsheets save."""
 
 
 class _UnusableError(Exception):
-    """Why the file has no notes; the message does not name it."""
+    """Why a file has no usable descriptions. The message does not name the file."""
 
 
 def read_descriptions(database: Path) -> dict[tuple[str, str], str]:
-    """(table, column), both in lower case -> what the column means; empty without descriptions.
+    """Map (table, column), both in lower case, to the column's meaning. May be empty.
 
-    BIRD's files are of several encodings and have empty cells. A file without the columns, that is
-    too large or no CSV is left out, which is logged once.
+    BIRD's files come in several encodings and have empty cells. A file that lacks the expected
+    columns, is too large or is not CSV is skipped with one logged warning.
     """
     found: dict[tuple[str, str], str] = {}
     folder = database.parent / FOLDER
@@ -57,7 +58,7 @@ def _notes(path: Path) -> MappingProxyType[str, str]:
 
 @lru_cache(maxsize=4096)
 def _read(path: Path, _state: FileState) -> MappingProxyType[str, str]:
-    """Column in lower case -> its meaning; none of a file that cannot be used."""
+    """Maps a column in lower case to its meaning; empty if the file cannot be used."""
     try:
         rows = _rows(path)
     except (_UnusableError, OSError) as error:

@@ -1,6 +1,6 @@
-"""What synthetic databases are about: four tables in the same four roles, in several domains.
+"""Subjects of synthetic databases: four tables with the same four roles, in several domains.
 
-A maker has made things, people have used them. Names of tables and columns are drawn for each
+Makers have made things, and people have used them. Names of tables and columns are drawn for each
 database, so that two databases of one domain have different schemas. All words come from closed
 pools, so that a small policy knows all of them.
 """
@@ -32,42 +32,43 @@ VALUES: Final[dict[Pool, str]] = {
 POOLS: Final[dict[Pool, tuple[str, ...]]] = {
     pool: tuple(words.split()) for pool, words in VALUES.items()
 }
-"""Words that the rows of a column are drawn from."""
+"""The words that a column's values are drawn from."""
 SMALLEST, LARGEST = 1, 99
-"""Numbers in a column are between."""
+"""Range of the numbers in a column, inclusive."""
 
 
 class Category(NamedTuple):
-    """A column of texts that repeat."""
+    """A text column whose values repeat."""
 
     names: str
-    """One is drawn."""
+    """Candidate names, separated by spaces; one is drawn."""
     pool: Pool
 
 
 class Role(NamedTuple):
-    """A table and its column of texts that repeat."""
+    """A table with a text column whose values repeat."""
 
     tables: str
-    """Names of which one is drawn."""
+    """Candidate names of the table, separated by spaces; one is drawn."""
     category: Category
 
 
 class Domain(NamedTuple):
-    """Words for the roles; one of several is drawn for a database."""
+    """Names for the roles. Where several are given, one is drawn per database."""
 
     name: str
     maker: Role
     thing: Role
     thing_numbers: tuple[str, str]
-    """Two columns of numbers."""
+    """Candidate names of the two number columns."""
     person: Role
     use: str
     use_number: str
 
 
 NUM_TABLES: Final = ((False, False), (True, False), (True, True), (True, True))
-"""Whether there are uses and people: two, three and, as often as both, four tables."""
+"""(whether there are uses, whether there are people) choices, drawn uniformly: two, three or, twice
+as often, four tables."""
 COUNTRY: Final = Category("country home", "country")
 GENRE: Final = Category("genre topic", "genre")
 COLOUR: Final = Category("colour tint", "colour")
@@ -140,11 +141,11 @@ class Entity(NamedTuple):
 
     table: str
     label: str
-    """Column of unique names."""
+    """The column of unique names."""
     category: str
     pool: Pool
     numbers: tuple[str, ...] = ()
-    """Columns of unique numbers; things have two."""
+    """Columns of unique numbers. Only things have them, two each."""
 
 
 class Use(NamedTuple):
@@ -155,29 +156,29 @@ class Use(NamedTuple):
 
 
 class Schema(NamedTuple):
-    """The names of one database; two, three or four tables."""
+    """The names of one database with two, three or four tables."""
 
     domain: str
     maker: Entity
-    """Things refer to it."""
+    """Table that things refer to."""
     thing: Entity
-    """Most questions ask about it."""
+    """Table that most questions ask about."""
     use: Use | None
-    """None: two tables."""
+    """None if there are only two tables."""
     person: Entity | None
-    """None: two or three tables; uses then belong to things alone."""
+    """None if there are two or three tables; uses then refer to things alone."""
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Names of the tables, those that others refer to first."""
+        """Names of the tables, each after the tables that it refers to."""
         others = [item.table for item in (self.person, self.use) if item is not None]
         return (self.maker.table, self.thing.table, *others)
 
 
 def draw_schema(domain: Domain, random: Random, most_tables: int = 4) -> Schema:
-    """Names of a database of the domain. The same generator state, the same names.
+    """Draw the names of a database of the domain, reproducibly from the generator's state.
 
-    `most_tables`: 2 to 4; what is beyond is left out of the schema.
+    `most_tables` is 2 to 4; tables beyond it are left out of the schema.
     """
 
     def drawn(words: str) -> str:

@@ -1,10 +1,10 @@
-"""Synthetic text-to-SQL data by seed, in BIRD's layout.
+"""Synthetic text-to-SQL data generated from a seed, in BIRD's layout.
 
     FOLDER/train.json  FOLDER/train_databases/library_0/library_0.sqlite
     FOLDER/dev.json    FOLDER/dev_databases/...
 
-A record has BIRD's fields, and `cocte`, the gold in CoCTE form. No database is in both splits, and
-neither is the form of a gold (`gold_form`) or a question, whatever the seeds.
+A record has BIRD's fields and `cocte`, the gold in CoCTE form. For any seeds, the two splits share
+no database, no form of a gold (`gold_form`) and no question.
 """
 
 import json
@@ -33,14 +33,14 @@ from producer.sql_data.gold_form import gold_form, is_held_out_form
 
 Row = tuple[int | str, ...]
 NUM_PARENTS = (10, 14)
-"""Rows of makers and of people, least and most; some are referred to by no row."""
+"""Minimum and maximum number of makers and of people. Some are referred to by no row."""
 NUM_THINGS = (24, 36)
 NUM_USES = (30, 60)
 SHARE_REFERRED = 0.8
 
 
 def create_statements(schema: Schema) -> list[str]:
-    """One CREATE TABLE for each table, those that others refer to first."""
+    """One CREATE TABLE statement per table, each after the tables that it refers to."""
     maker, thing, use, person = schema.maker, schema.thing, schema.use, schema.person
     parents = [item for item in (maker, person) if item is not None]
     statements = [
@@ -67,7 +67,7 @@ def create_statements(schema: Schema) -> list[str]:
 
 
 def draw_rows(schema: Schema, random: Random) -> dict[str, list[Row]]:
-    """Rows of every table, in the order of `schema.tables`."""
+    """Draw the rows of every table, in the order of `schema.tables`."""
     rows = {
         schema.maker.table: _parents(random, "person", schema.maker.pool),
         schema.thing.table: [],
@@ -100,7 +100,7 @@ def draw_rows(schema: Schema, random: Random) -> dict[str, list[Row]]:
 
 
 def fill(connection: sqlite3.Connection, schema: Schema, rows: dict[str, list[Row]]) -> None:
-    """Make the tables and their rows, in one transaction."""
+    """Create the tables and insert their rows, in one transaction."""
     with connection:
         for statement in create_statements(schema):
             connection.execute(statement)
@@ -110,7 +110,7 @@ def fill(connection: sqlite3.Connection, schema: Schema, rows: dict[str, list[Ro
 
 
 def write_database(path: Path, schema: Schema, rows: dict[str, list[Row]]) -> None:
-    """The file. OSError."""
+    """Write the database file. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     connection = sqlite3.connect(path)
@@ -126,36 +126,36 @@ def _parents(random: Random, labels: Pool, categories: Pool) -> list[Row]:
 
 
 def _referred(random: Random, count: int) -> list[int]:
-    """The ids that rows may refer to: not all, so that some have none."""
+    """Choose the ids that rows may refer to: not all of them, so that some have no references."""
     return sorted(random.sample(range(1, count + 1), max(1, int(count * SHARE_REFERRED))))
 
 
 BirdSplit = Literal["train", "dev"]
 SPLITS: Final[tuple[BirdSplit, ...]] = ("train", "dev")
 FORMS_HELD_OUT: Final = 3
-"""The forms of one in this many golds are asked in `dev` alone, all others in `train` alone."""
+"""One in this many gold forms is asked only in `dev`, all others only in `train`."""
 MAX_TRIES: Final = 60
-"""Drafts of a database's questions of a template."""
+"""Maximum drafts per template and database."""
 MAX_SCHEMAS: Final = 60
-"""Drawn for one database, before it is left without a question."""
+"""Maximum schemas drawn for one database before it is left without questions."""
 
 
 class GoldsDifferError(RuntimeError):
-    """A template's two golds give different rows: a bug of ours."""
+    """A template's two golds give different rows, which is a bug of ours."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyntheticSize:
-    """How much is generated."""
+    """How much data is generated."""
 
     num_train_databases: int = 24
     num_dev_databases: int = 8
     questions_per_template: int = 2
-    """Of one database."""
+    """Questions per template and database."""
     templates: tuple[str, ...] = ()
-    """Names of the templates used; none: all."""
+    """Names of the templates to use; empty for all."""
     most_tables: int = 4
-    """Of a database; 2 to 4."""
+    """Maximum tables per database, 2 to 4."""
 
 
 class SyntheticDatabase(NamedTuple):
@@ -168,7 +168,7 @@ class SyntheticDatabase(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What `write_synthetic` wrote of one split."""
+    """What `write_synthetic` wrote for one split."""
 
     num_databases: int
     num_questions: int
@@ -178,9 +178,9 @@ class Written(NamedTuple):
 def synthetic_databases(
     seed: int, split: BirdSplit, size: SyntheticSize
 ) -> Iterator[SyntheticDatabase]:
-    """The databases of a split, in order. No two of either split have the same content.
+    """The databases of a split, in order. No two databases have the same content, in either split.
 
-    A schema that no question of the split can be asked of is drawn again.
+    A schema for which the split has no question is drawn again.
     """
     count = size.num_train_databases if split == "train" else size.num_dev_databases
     for at in range(count):
@@ -196,7 +196,7 @@ def synthetic_databases(
 def write_synthetic(
     folder: Path, seed: int, size: SyntheticSize | None = None
 ) -> dict[BirdSplit, Written]:
-    """Write both splits; what is there under the same names is replaced. OSError."""
+    """Write both splits, replacing files of the same names. Raises OSError."""
     written: dict[BirdSplit, Written] = {}
     for split in SPLITS:
         records: list[dict[str, str | int]] = []
@@ -246,7 +246,7 @@ def _split_of(draft: Draft) -> BirdSplit:
 def _telling(
     connection: sqlite3.Connection, template: str, drafts: Iterable[Draft]
 ) -> Iterator[Draft]:
-    """Different questions whose rows tell the gold from common wrong answers."""
+    """Distinct questions whose gold has other rows than each common wrong answer."""
     asked: set[str] = set()
     for draft in drafts:
         if draft.question in asked or not is_telling(connection, draft.sql):

@@ -1,4 +1,4 @@
-"""Reads data sets in the layouts of BIRD, of Spider and of verl, as they are published.
+"""Reads data sets in the published layouts of BIRD, Spider and verl.
 
     BIRD    dev.json  dev_databases/ID/ID.sqlite  dev_databases/ID/database_description/TABLE.csv
             train.json  train_databases/...   (also in a folder `train` or `dev_20240627`)
@@ -8,8 +8,8 @@
             {"db_id", "question", "query", ...}
     verl    train.parquet  test.parquet  (or the path of one file; `verl_prompts`)
 
-BIRD's train.json has neither `question_id` nor `difficulty`, Spider's files neither: a question's
-place in its file is its id. Every mistake is a UsageError that names the file and the field.
+BIRD's train.json and Spider's files have neither `question_id` nor `difficulty`; a question's index
+in its file is then its id. Every mistake raises a UsageError that names the file and the field.
 """
 
 import json
@@ -31,25 +31,25 @@ from producer.sql_data.data_files import read_strict_file
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question about one database, with its gold."""
+    """A question about one database, with its gold SQL."""
 
     question_id: int
-    """Unique in its file."""
+    """Id that is unique within its file."""
     db_id: str
-    """The data set's name of the database."""
+    """The data set's name for the database."""
     database: Path
-    """Its file."""
+    """The database file."""
     question: str
     evidence: str
-    """A hint given with the question; empty: none."""
+    """A hint given with the question; empty if there is none."""
     sql: str
-    """The gold."""
+    """The gold SQL."""
     difficulty: str | None
-    """As in the data set; None: unrated."""
+    """The data set's difficulty; None if unrated."""
     cocte: str | None = None
-    """The gold in CoCTE form; None: not given."""
+    """The gold in CoCTE form; None if not given."""
     prompt: str | None = None
-    """What a policy is asked; None: made of the database's schema and the question."""
+    """The complete prompt; None if it is built from the schema and the question."""
 
 
 DataSplit = Literal["train", "dev", "test"]
@@ -61,20 +61,20 @@ SPIDER_FILES: Final[dict[DataSplit, tuple[str, ...]]] = {
 }
 MINI_DEV_FOLDER: Final = "MINIDEV"
 MINI_DEV_FILES: Final[dict[DataSplit, tuple[str, ...]]] = {"dev": ("mini_dev_sqlite.json",)}
-"""Of BIRD's mini-dev, as it is published."""
+"""File names of BIRD's published mini-dev set."""
 BIRD_GOLD, SPIDER_GOLD = "SQL", "query"
-"""Field of the gold; it tells the layouts apart."""
+"""Field with the gold SQL, which distinguishes the two layouts."""
 SUFFIXES: Final = (".sqlite", ".db")
 FILE_NAME_BYTES: Final = 240
-"""Of a database's name; no file system has longer names with a suffix."""
+"""Maximum length of a database's name. With a suffix, longer names fit no file system."""
 
 
 def read_questions(
     folder: Path, split: DataSplit, left_out: list[str] | None = None
 ) -> list[Question]:
-    """The questions of a split. UsageError, NotFoundError.
+    """Read the questions of a split. Raises UsageError, NotFoundError.
 
-    `left_out`: takes the problem of each record that is wrong, which is left out then.
+    If `left_out` is given, invalid records are skipped and their problems appended to it.
     """
     files = question_files(folder, split)
     questions: list[Question] = []
@@ -97,7 +97,10 @@ def read_questions(
 
 
 def question_files(folder: Path, split: DataSplit) -> tuple[Path, ...]:
-    """The files of a split. UsageError for another layout, NotFoundError for no folder."""
+    """The files of a split.
+
+    Raises UsageError for another layout and NotFoundError if the folder is missing.
+    """
     folder = folder.expanduser()
     if folder.suffix == ENDING and folder.is_file():
         return (folder,)
@@ -123,7 +126,7 @@ def question_files(folder: Path, split: DataSplit) -> tuple[Path, ...]:
 
 
 def database_folders(file: Path, split: DataSplit) -> tuple[Path, ...]:
-    """Where the databases of a file may lie, BIRD's folder first."""
+    """The folders that may hold a file's databases, BIRD's first."""
     names = [f"{split}_databases", "database"]
     if split == "test":
         names.insert(1, "test_database")
@@ -131,7 +134,7 @@ def database_folders(file: Path, split: DataSplit) -> tuple[Path, ...]:
 
 
 def database_file(file: Path, split: DataSplit, db_id: str) -> Path | None:
-    """The file of a database; None: there is none."""
+    """The file of a database; None if there is none."""
     if file.suffix == ENDING and (named := prompt_database(file, db_id)) is not None:
         return named
     for folder in database_folders(file, split):
@@ -224,7 +227,7 @@ def _optional_text(place: Place, record: dict[str, object], field: str) -> str |
 
 
 def _stored(place: Place, field: str, value: str) -> str:
-    """The text, which JSON may have given half of a character, or one that no database holds."""
+    """Check that databases can hold the text: no NUL, and no unpaired surrogate from JSON."""
     if "\0" in value:
         place.refuse(field, "contains a NUL, which no database holds in a text")
     try:
@@ -243,5 +246,5 @@ def _refuse_repeat(question: Question, seen: set[int], file: Path) -> None:
 
 def _shown(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
-    text = text.encode(errors="backslashreplace").decode()  # half of a character
+    text = text.encode(errors="backslashreplace").decode()  # an unpaired surrogate
     return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004  # of a line

@@ -1,6 +1,6 @@
 """The questions of a split with their databases' schemas, with or without the unsound ones.
 
-A published data set may lack a database, or have golds that no database executes.
+Published data sets may lack databases or contain golds that fail on their database.
 """
 
 from functools import lru_cache
@@ -26,13 +26,13 @@ OTHERWISE = (
 
 
 class SoundQuestions(NamedTuple):
-    """What is read of a split."""
+    """The questions read from a split."""
 
     questions: list[Question]
     statements: dict[Path, list[str]]
     """The CREATE TABLE statements of each database."""
     left_out: list[str]
-    """Why a question is left out, for each of them."""
+    """For each question that is left out, the reason."""
 
 
 def sound_questions(
@@ -42,11 +42,11 @@ def sound_questions(
     skip_invalid: bool,
     is_checked: bool = False,
 ) -> SoundQuestions:
-    """The questions of a split. UsageError, NotFoundError.
+    """Read the questions of a split. Raises UsageError, NotFoundError.
 
-    `skip_invalid`: those whose record is wrong, whose database is missing or unreadable, or whose
-    gold fails are left out, counted and named in the log, instead of refused; `is_checked`: without
-    running the golds, which the caller does.
+    With `skip_invalid`, questions with an invalid record, a missing or unreadable database or a
+    failing gold are left out, counted and logged instead of refused. With `is_checked`, golds are
+    not executed, because the caller does so.
     """
     left_out: list[str] = []
     try:
@@ -74,7 +74,10 @@ def sound_questions(
 def load_text_to_sql(
     folder: Path, split: DataSplit, where: str, *, skip_invalid: bool = False
 ) -> list[Task]:
-    """The tasks of a split. UsageError, led by `where`, NotFoundError."""
+    """The tasks of a split.
+
+    Raises UsageError and NotFoundError, with messages that begin with `where`.
+    """
     try:
         read = sound_questions(folder, split, skip_invalid=skip_invalid)
     except (UsageError, NotFoundError) as error:
@@ -87,7 +90,7 @@ def load_text_to_sql(
 
 
 def gold_problem(question: Question) -> str | None:
-    """Why the gold cannot be trained on; None: it can."""
+    """Why the gold cannot be trained on; None if it can."""
     return _gold_problem(question, file_state(question.database))
 
 
@@ -98,7 +101,7 @@ def _gold_problem(question: Question, _state: FileState) -> str | None:
 
 @lru_cache(maxsize=64)
 def _warn_once(folder: Path, left_out: tuple[str, ...], num_questions: int) -> None:
-    """A process reads a data set several times."""
+    """Log what is left out, once per process, although the data set is read several times."""
     summary = f"{folder}: {len(left_out):,} of {num_questions:,} questions are left out"
     warn_of_some([summary, *left_out], "questions that are left out")
 
@@ -106,7 +109,7 @@ def _warn_once(folder: Path, left_out: tuple[str, ...], num_questions: int) -> N
 def _statements(
     questions: list[Question], *, skip_invalid: bool
 ) -> tuple[dict[Path, list[str]], dict[Path, str]]:
-    """Of each database, and the problem of each that cannot be read."""
+    """Each database's CREATE TABLE statements, and the problems of unreadable databases."""
     statements: dict[Path, list[str]] = {}
     unreadable: dict[Path, str] = {}
     for path in sorted({question.database for question in questions}):

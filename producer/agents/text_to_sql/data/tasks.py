@@ -1,4 +1,4 @@
-"""Questions of a data set as tasks of one turn; whether their golds can be executed."""
+"""Data set questions as single-turn tasks, and checks that their golds can be executed."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,9 +21,10 @@ from producer.task import Task
 from schemas.entry import EntryContent
 
 MAX_PROMPT_CHARS: Final = 24_000
-"""Of the schema; 6,000 tokens and more. BIRD's longest schema has 20,000."""
+"""Maximum length of the schema in a prompt, 6,000 tokens or more. BIRD's longest schema has
+20,000."""
 MAX_QUESTION_CHARS: Final = 4_000
-"""Of the question, and of the evidence."""
+"""Maximum length of the question, and also of the evidence."""
 
 
 def prompt_text(
@@ -33,10 +34,10 @@ def prompt_text(
     *,
     max_chars: int = MAX_PROMPT_CHARS,
 ) -> str:
-    """The prompt.
+    """Build a prompt from a schema and a question.
 
-    Statements beyond `max_chars` are left out from the first that does not fit, and their number is
-    said; so is what is cut off a longer question.
+    Statements from the first that does not fit into `max_chars` are omitted, and the prompt says
+    how many; it also says what was cut off a longer question.
     """
     kept: list[str] = []
     num_chars = 0
@@ -62,11 +63,14 @@ DIFFICULTIES: Final[dict[str, Literal["easy", "medium", "hard"]]] = {
     "medium": "medium",
     "hard": "hard",
 }
-"""BIRD's names, and the tasks' own."""
+"""Maps BIRD's and other difficulty names to the tasks' own."""
 
 
 def database_statements(path: Path) -> list[str]:
-    """The CREATE TABLE statements of a database. UsageError that names the file."""
+    """The CREATE TABLE statements of a database.
+
+    Raises UsageError that names the file.
+    """
     try:
         statements = create_statements(read_tables(path), read_descriptions(path))
     except UnreadableDatabaseError as error:
@@ -79,14 +83,14 @@ def database_statements(path: Path) -> list[str]:
 
 
 def question_prompt(question: Question, statements: Sequence[str]) -> str:
-    """What a policy is asked."""
+    """The text that a policy is prompted with."""
     if question.prompt is not None:
         return question.prompt
     return prompt_text(statements, question.question, question.evidence)
 
 
 def question_task(question: Question, split: DataSplit, statements: Sequence[str]) -> Task:
-    """The question as a task of one turn."""
+    """Turn the question into a single-turn task."""
     task_id = f"{split}_{question.db_id}_{question.question_id}"
     return Task(
         task_id=task_id,
@@ -120,13 +124,13 @@ class Finding(NamedTuple):
 
     question: Question
     problem: Problem
-    """`fails`: it cannot be executed; `no_rows`: it has none, so that a query that finds nothing is
-    right; `cocte`: its gold in CoCTE form is in another form, or has other rows."""
+    """`fails`: the gold cannot be executed. `no_rows`: it returns no rows, so any query that finds
+    nothing is right. `cocte`: the gold in CoCTE form is not in that form or returns other rows."""
     message: str
 
 
 def findings(question: Question) -> Iterator[Finding]:
-    """What is wrong with a question; nothing of a sound one."""
+    """Yield what is wrong with a question's golds; nothing if they are sound."""
     try:
         rows = gold_rows(question.database, question.sql)
     except (GoldFailedError, DatabaseFailedError) as error:

@@ -1,4 +1,4 @@
-"""Templates of synthetic questions, each with its gold as plain SQL and as CoCTE."""
+"""Templates of synthetic questions, each with its gold both as plain SQL and in CoCTE form."""
 
 from dataclasses import dataclass
 from random import Random
@@ -12,7 +12,7 @@ AGGREGATES: Final = {"average": "AVG", "highest": "MAX", "lowest": "MIN", "total
 DIRECTIONS: Final = {"highest": "DESC", "lowest": "ASC"}
 COMPARISONS: Final = {"above": ">", "below": "<"}
 NUMBERS: Final = (15, 85)
-"""That columns are compared with: in the middle of their range."""
+"""Range of the numbers that columns are compared with: the middle of the columns' range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,24 +28,27 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A kind of question. Its texts have the names of a schema and of draws in braces."""
+    """A kind of question.
+
+    Placeholders in braces stand for a schema's names and for drawn values.
+    """
 
     name: str
     difficulty: BirdDifficulty
     draws: str
-    """What is drawn, in this order: words of `_drawn`."""
+    """What to draw, in this order: space-separated kinds of `_drawn`."""
     question: str
     sql: str
     ctes: tuple[tuple[str, str], ...]
-    """Of the gold in CoCTE form: (name, query)."""
+    """The CTEs of the gold in CoCTE form: (name, query) pairs."""
     query: str
-    """Its last step."""
+    """The final query of the gold in CoCTE form."""
     evidence: str = ""
     num_tables: int = 2
-    """That a schema needs."""
+    """Minimum number of tables in a schema for this template."""
 
     def draw(self, schema: Schema, random: Random) -> Draft:
-        """A question about a database with these names."""
+        """Draw a question about a database with this schema."""
         names = _names(schema)
         for kind in self.draws.split():
             names |= _drawn(kind, schema, random)
@@ -59,7 +62,7 @@ class Template:
 
 
 def _names(schema: Schema) -> dict[str, str]:
-    """The names of a database's tables and columns, and its joins."""
+    """Placeholder values for a database's tables, columns and joins."""
     thing, maker = schema.thing, schema.maker
     names = {
         "thing": thing.table,
@@ -85,7 +88,7 @@ def _a(noun: str) -> str:
 
 
 def _drawn(kind: str, schema: Schema, random: Random) -> dict[str, str]:
-    """Names of what is drawn: `words` of a `condition`, a `number`, a `function` ..."""
+    """Draw placeholder values of one kind, such as `words` and `condition`, or `number`."""
     numbers = schema.thing.numbers
     if kind == "either":
         found = _drawn(random.choice(("category", "compared")), schema, random)

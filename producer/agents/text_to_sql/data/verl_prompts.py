@@ -2,8 +2,8 @@
 
 A row has `prompt` (messages), `reward_model.ground_truth` (the gold) and, in itself or in its
 `extra_info`, `db_id`, `index`, `question` and the path of the database: `database`, `db_path` or
-`database_path`, absolute or relative to the file. A row without a path has its database where BIRD
-or Spider would, next to the file.
+`database_path`, absolute or relative to the file. Without a path, the database is looked for where
+BIRD or Spider would have it, next to the file.
 """
 
 import contextlib
@@ -20,20 +20,20 @@ DATABASE_FIELDS: Final = ("database", "db_path", "database_path")
 
 
 class Place(NamedTuple):
-    """A record of a file."""
+    """The position of a record in a file."""
 
     file: Path
     number: int
-    """From 0."""
+    """Index of the record, from 0."""
 
     def refuse(self, field: str, what: str) -> NoReturn:
-        """UsageError that names file, record and field."""
+        """Raise a UsageError that names file, record and field."""
         message = f"{self.file}[{self.number}].{field}: {what}"
         raise UsageError(message)
 
 
 def prompt_rows(file: Path) -> list[dict[str, Any]]:
-    """The rows as they stand. UsageError for a file without any."""
+    """The rows, unchanged. Raises UsageError for a file without rows."""
     rows = parquet_rows(file)
     if not rows:
         message = f"{file}: it has no rows; expected prompts"
@@ -42,13 +42,13 @@ def prompt_rows(file: Path) -> list[dict[str, Any]]:
 
 
 def prompt_database(file: Path, db_id: str) -> Path | None:
-    """The database file that the rows name for `db_id`; None: they name none that is there."""
+    """The database file that the rows name for `db_id`; None if they name none that exists."""
     return _databases(file, file_state(file)).get(db_id)
 
 
 @lru_cache(maxsize=16)
 def _databases(file: Path, _state: FileState) -> dict[str, Path]:
-    """The first file that is there, of each name. A row that is wrong names none."""
+    """For each database name, the first file that exists. Invalid rows are ignored."""
     found: dict[str, Path] = {}
     for number, row in enumerate(prompt_rows(file)):
         with contextlib.suppress(UsageError):
@@ -64,7 +64,10 @@ def _path(file: Path, database: str | None) -> Path | None:
 
 
 def prompt_record(place: Place, row: dict[str, Any]) -> dict[str, Any]:
-    """A row's record. UsageError names file, row and field, also for a database that is missing."""
+    """Convert a row to a record.
+
+    Raises UsageError that names file, row and field, also for a missing database.
+    """
     record = _fields(place, row)
     path = _path(place.file, record["database"])
     if path is None:
@@ -85,7 +88,7 @@ def _fields(place: Place, row: dict[str, Any]) -> dict[str, Any]:
             place.refuse(name, "expected fields with values")
 
     def named(*names: str) -> Any:  # noqa: ANN401  # whatever a row holds
-        """The first of these that the row or its extra_info has."""
+        """The first of these fields that the row or its extra_info has."""
         values = (place.get(name) for name in names for place in (row, extra))
         return next((value for value in values if value is not None), None)
 
@@ -112,7 +115,7 @@ def _fields(place: Place, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _prompt(place: Place, given: object) -> str:
-    """The words of the messages; a system prompt comes first."""
+    """The messages' text, beginning with the system prompt if there is one."""
     if isinstance(given, str) and given.strip():
         return given
     messages = given if isinstance(given, list) else []

@@ -1,7 +1,7 @@
 """Common wrong answers to a question: its gold with one thing forgotten or mistaken.
 
-A question is kept if each of them gives other rows than the gold, so that a reward from rows tells
-them apart.
+A question is kept only if each of these returns other rows than the gold, so that a reward computed
+from rows can tell them apart.
 """
 
 import sqlite3
@@ -20,17 +20,20 @@ SWAPPED: Final[tuple[tuple[type[exp.Expr], type[exp.Expr]], ...]] = (
     (exp.Max, exp.Min),
     (exp.Min, exp.Max),
 )
-"""A comparison or an aggregate, and what is mistaken for it."""
+"""(a comparison or an aggregate, what it is mistaken for) pairs."""
 RowSet = frozenset[tuple[object, ...]]
 
 
 def row_set(connection: sqlite3.Connection, sql: str) -> RowSet:
-    """The rows of a trusted query, without order and repeats. sqlite3.Error."""
+    """The distinct rows of a trusted query, without their order. Raises sqlite3.Error."""
     return frozenset(connection.execute(sql))
 
 
 def is_telling(connection: sqlite3.Connection, sql: str) -> bool:
-    """Whether the gold has rows, not NULL alone, and every common wrong answer has others."""
+    """Whether the gold returns some value besides NULL, and every common wrong answer other rows.
+
+    Also requires that no tie in the gold's order decides its rows.
+    """
     gold = row_set(connection, sql)
     if not gold or all(cell is None for row in gold for cell in row):
         return False
@@ -40,7 +43,7 @@ def is_telling(connection: sqlite3.Connection, sql: str) -> bool:
 
 
 def wrong_answers(sql: str) -> Iterator[str]:
-    """Variants of the gold; some may not execute."""
+    """Yield variants of the gold. Some may fail to execute."""
     tree = sqlglot.parse_one(sql, read="sqlite")
     for table in sorted({table.name for table in tree.find_all(exp.Table)}):
         yield f"SELECT * FROM {table}"
@@ -57,7 +60,7 @@ def wrong_answers(sql: str) -> Iterator[str]:
 
 
 def _tie_breaks(sql: str) -> Iterator[str]:
-    """The gold with its order made complete in two ways: other rows mean that a tie decides."""
+    """The gold with two different tie-breaks; if either returns other rows, a tie decides."""
     for is_descending in (False, True):
         tree = sqlglot.parse_one(sql, read="sqlite")
         order = tree.args.get("order")
@@ -68,7 +71,7 @@ def _tie_breaks(sql: str) -> Iterator[str]:
 
 
 def _changed(node: exp.Expr) -> Iterator[exp.Expr | None]:
-    """What a mistake writes instead of the node; None: nothing."""
+    """Yield what a mistake would put in the node's place; None removes the node."""
     if isinstance(node, exp.Where | exp.Having | exp.Order | exp.Limit):
         yield None
     elif isinstance(node, exp.And):

@@ -1,4 +1,4 @@
-"""What the simulated phone can answer: a narrower set than a device query's, for some queries."""
+"""The answers that the simulated phone can give: for some queries fewer than a real device."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ from producer.agents.android.sim.state.settings_tree import LANGUAGES, TIMEOUTS
 
 APP_INFO: Final = "app_info_"
 OF_AN_APP: Final = ("app_running_", "app_installed_")
-"""Beginnings of queries whose name ends in a package."""
+"""Prefixes of the queries whose name ends in a package."""
 ANSWERS: dict[str, tuple[str, ...]] = {
     "current_app": (*BY_PACKAGE, LAUNCHER),
     "screen_timeout": tuple(value for value, _, _ in TIMEOUTS),
@@ -17,11 +17,12 @@ ANSWERS: dict[str, tuple[str, ...]] = {
         str(round(100 * step / VOLUME_STEPS)) for step in range(VOLUME_STEPS + 1)
     ),
 }
-"""Query -> every answer that an agent can bring about on this phone; a query not named: any."""
+"""Maps a query to every answer that an agent can bring about on this phone. Queries that are
+missing here can have any answer."""
 
 
 def check_answer(query: str, expected: str) -> None:
-    """ValueError, led by the task's field, when this phone never gives the answer."""
+    """Raise ValueError, prefixed with the task's field, if this phone can never give the answer."""
     for beginning in OF_AN_APP:
         package = query.removeprefix(beginning)
         if package not in {query, "test_app"}:

@@ -28,7 +28,7 @@ PAGE_ACTIVITIES: dict[tuple[str, str], str] = {
     (CONTACTS, "contact"): ".quickcontact.QuickContactActivity",
     (GALLERY, "photo"): ".PhotoActivity",
 }
-"""(package, kind of page) -> activity, for pages that are not part of the main activity."""
+"""Maps (package, kind of page) to an activity, for pages that are not part of the main activity."""
 
 
 def component(phone: Phone) -> str:

@@ -1,6 +1,6 @@
 """Applies an action to the phone.
 
-Raises ActionRefusedError for actions a phone cannot do; the phone is then unchanged.
+Raises ActionRefusedError for actions that a phone cannot perform and leaves the phone unchanged.
 """
 
 from collections.abc import Callable
@@ -19,14 +19,14 @@ from schemas import actions
 from schemas.actions import Action
 
 EDGE_PX = 40
-"""A swipe that starts this close to the top opens the shade."""
+"""A swipe that starts within this distance of the top edge opens the shade."""
 TOUCH_SLOP_PX = 24
-"""Shorter drags and swipes are taps."""
+"""Drags and swipes shorter than this are taps."""
 WAKE_BUTTONS = {"power", "home"}
 
 
 def perform(phone: Phone, action: Action) -> None:
-    """Apply the action. ActionRefusedError."""
+    """Apply the action. Raises ActionRefusedError."""
     if phone.is_asleep and not isinstance(action, actions.SystemButton):
         return
     match action:
@@ -89,7 +89,7 @@ def _require_on_screen(x: int, y: int) -> None:
 
 
 def _touched(phone: Phone, x: int, y: int) -> Widget | None:
-    """The topmost widget there."""
+    """The topmost widget at this pixel."""
     _require_on_screen(x, y)
     return scene(phone).at(x, y)
 

@@ -27,7 +27,7 @@ class Printed(NamedTuple):
 
 
 class _FailedError(Exception):
-    """What a command prints, and its exit status."""
+    """A command failed: holds what it prints and its exit status."""
 
 
 def run(phone: Phone, command: str) -> Printed:
@@ -118,7 +118,7 @@ def _am(phone: Phone, words: Sequence[str]) -> str:
 
 
 def _page_of(phone: Phone, package: str, activity: str) -> str | None:
-    """The page that the activity shows; None: there is no such activity."""
+    """The page that the activity shows; None if there is no such activity."""
     if package == SETTINGS:
         return next((page.name for page in PAGES.values() if page.activity == activity), None)
     is_main = package in phone.installed and activity == BY_PACKAGE[package].activity

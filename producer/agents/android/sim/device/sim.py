@@ -19,13 +19,13 @@ from producer.task import Task
 from schemas.actions import Action
 
 MIN_SHARE_VISIBLE = 0.4
-"""Widgets with a smaller visible share are not elements: they cannot be recognized."""
+"""Widgets with a smaller visible share are not elements, because they cannot be recognized."""
 
 
 class AndroidSim(JudgedByShell):
     """One simulated phone for one episode.
 
-    Not thread-safe. Never blocks. Before `open`, after a set-up that failed and after `close` every
+    Not thread-safe. Never blocks. Before `open`, after a failed set-up and after `close`, every
     other call raises EnvironmentFailedError. `close` is idempotent.
     """
 
@@ -44,16 +44,16 @@ class AndroidSim(JudgedByShell):
 
     @property
     def phone(self) -> Phone:
-        """The true state, for oracles and tests. EnvironmentFailedError if not running."""
+        """The true state, for oracles and tests. Raises EnvironmentFailedError if not running."""
         if self._phone is None:
             message = "the simulated phone is not running: it was not opened, or was closed"
             raise EnvironmentFailedError(message)
         return self._phone
 
     def open(self, task: Task, seed: int) -> Screenshot:
-        """Start a phone for this seed and run `task.setup`; the first screenshot.
+        """Start a phone for this seed, run `task.setup` and return the first screenshot.
 
-        EnvironmentFailedError if a set-up command fails.
+        Raises EnvironmentFailedError if a set-up command fails.
         """
         self.start(task, seed)
         return self.screenshot()
@@ -72,7 +72,10 @@ class AndroidSim(JudgedByShell):
                 raise EnvironmentFailedError(message)
 
     def act(self, action: Action) -> Screenshot:
-        """Apply the action; the screenshot after it. ActionRefusedError, EnvironmentFailedError."""
+        """Apply the action and return the resulting screenshot.
+
+        Raises ActionRefusedError, EnvironmentFailedError.
+        """
         self.perform(action)
         return self.screenshot()
 
@@ -81,7 +84,7 @@ class AndroidSim(JudgedByShell):
         gestures.perform(self.phone, action)
 
     def shell(self, command: str) -> str:
-        """The output of a shell command. EnvironmentFailedError."""
+        """Run a shell command and return its output. Raises EnvironmentFailedError."""
         return shell.run(self.phone, command).text
 
     def close(self) -> None:
@@ -128,7 +131,7 @@ def _element(drawn: Scene, index: int, widget: Widget) -> Element | None:
 
 
 def _visible_part(widget: Widget, above: tuple[Widget, ...]) -> tuple[int, int]:
-    """Top and bottom of what bars and the edges of the screen leave visible, px."""
+    """Top and bottom, in px, of the part that bars and the screen's edges leave visible."""
     top, bottom = max(0, widget.y), min(HEIGHT_PX, widget.y + widget.look.height)
     for other in above:
         if other.look.width == WIDTH_PX and other.x == 0:

@@ -33,11 +33,11 @@ SWIPES: dict[str, Swipe] = {
         x=WIDTH_PX * 2 // 10, y=HEIGHT_PX // 2, to_x=WIDTH_PX * 8 // 10, to_y=HEIGHT_PX // 2
     ),
 }
-"""Direction of the finger -> a swipe through the middle of the screen."""
+"""Maps the direction of the finger to a swipe through the middle of the screen."""
 
 
 class Navigator:
-    """Finds the way on one phone, in its current state."""
+    """Finds the way to screens and elements on one phone, from its current state."""
 
     def __init__(self, sim: AndroidSim) -> None:
         self.sim = sim
@@ -67,7 +67,7 @@ class Navigator:
         return SWIPES["down" if is_above else "up"]
 
     def slide(self, name: str, share: float) -> Action:
-        """Tap a slider at this share (0-1) of its track; 0 and 1 are tapped past the ends."""
+        """Tap a slider at this share (0 to 1) of its track; for 0 and 1, tap past its ends."""
         widget = next(widget for widget in scene(self.phone).widgets if widget.name == name)
         x = SLIDER_LEFT + round(share * (SLIDER_RIGHT - SLIDER_LEFT))
         if share in {0, 1}:

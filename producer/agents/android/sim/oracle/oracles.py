@@ -26,8 +26,8 @@ from schemas.actions import Action, Click, SystemButton, Terminate, Wait
 def oracle_action(task: Task, sim: AndroidSim, codec: Codec | None = None) -> tuple[str, Action]:
     """The next action towards solving the task, as text and parsed back from it.
 
-    The action has the codec's resolution (None: CompactCodec). Stateless, so it can be called in
-    any state of the phone. NoOracleError.
+    The action has the resolution of `codec`, by default CompactCodec. Stateless, so it can be
+    called in any state of the phone. Raises NoOracleError.
     """
     codec = codec or CompactCodec()
     action: Action = (
@@ -59,7 +59,7 @@ def random_action(random: Random, sim: AndroidSim) -> Action:
 
 
 def _next_action(task: Task, navigator: Navigator) -> Action:
-    """Towards the first goal that is not reached; those about the screen come last."""
+    """The next action towards the first goal not yet reached; goals about the screen come last."""
     goals = sorted(
         single_query_tasks(task), key=lambda goal: _is_on_screen(goal.validation_query or "")
     )
@@ -80,19 +80,19 @@ def _is_on_screen(query: str) -> bool:
 
 
 NUM_LOST_TURNS = 2
-"""Random actions on a task whose goal is unknown, before the policy gives up."""
+"""Number of random actions on a task whose goal is unknown before the policy gives up."""
 
 
 class NoisyOracle(ScriptedLearner):
     """A `Learner` that takes the oracle's action, or with probability `noise` a random one.
 
-    A task whose goal it does not know (without a device query, or with one that has no strategy) it
-    cannot solve: it acts at random for two turns, then ends with a report drawn at random.
-    A completion depends on (`seed`, request.seed) and the phone's state alone. Never blocks.
+    It cannot solve a task whose goal it does not know (one without a device query, or whose query
+    has no strategy): it acts at random for two turns, then ends with a random report. A completion
+    depends only on (`seed`, request.seed) and the phone's state. Never blocks.
     """
 
     def __init__(self, *, noise: float, seed: int) -> None:
-        """`noise`: probability of a random action. ValueError if it is none."""
+        """`noise` is the probability of a random action; raises ValueError if it is invalid."""
         super().__init__(noise=noise, seed=seed)
         self._devices: dict[UUID, AndroidSim] = {}
         self._codec = CompactCodec()

@@ -1,6 +1,6 @@
-"""Task soundness: an oracle always solves the task, doing nothing never, chance rarely.
+"""Task soundness: the oracle always solves a task, doing nothing never does, chance rarely does.
 
-Runs episodes on the simulated phone. A task without an oracle is checked in the other two ways.
+Runs episodes on the simulated phone. A task without an oracle gets only the other two checks.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,10 +20,10 @@ from schemas.actions import Action, Click, SystemButton, Wait
 
 Agent = Callable[[Task, AndroidSim], Action]
 NUM_RANDOM_EPISODES: Final = 24
-"""Per task. With MAX_RANDOM_SHARE, a task that chance solves in one of six episodes is flagged in
-under 2 % of checks."""
+"""Episodes of random actions per task. With MAX_RANDOM_SHARE, a task that chance solves in one of
+six episodes is flagged in under 2 % of checks."""
 MAX_RANDOM_SHARE: Final = 1 / 3
-"""Above this success rate of random actions, the reward says little about the agent."""
+"""If random actions succeed more often than this, the reward says little about the agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +33,19 @@ class Soundness:
     task_id: str
     """The task."""
     num_seeds: int
-    """Episodes of the oracle, and of doing nothing."""
+    """Number of episodes run with the oracle, and of episodes without any action."""
     oracle_successes: int | None
-    """Episodes the oracle solved and terminated within `max_steps`; None: the task has no oracle.
-    """
+    """Episodes that the oracle solved and terminated within `max_steps`; None if the task has no
+    oracle."""
     oracle_turns: int | None
-    """Turns of the oracle's longest episode, including the terminating one; None: no oracle."""
+    """Turns of the oracle's longest episode, including the terminating one; None without an
+    oracle."""
     max_steps: int
     """The task's limit, in turns."""
     idle_successes: int
     """Episodes solved by doing nothing."""
     num_random: int
-    """Episodes of random actions."""
+    """Number of episodes with random actions."""
     random_successes: int
     """Episodes solved by random actions, judged after the last turn."""
 
@@ -133,7 +134,7 @@ def _idle(task: Task, sim: AndroidSim) -> Action:  # noqa: ARG001  # an Agent
 
 
 def random_agent(seed: int) -> Agent:
-    """Acts at random, without looking: 70 % taps, 20 % swipes, 10 % system buttons."""
+    """An agent that acts blindly at random: 70 % taps, 20 % swipes, 10 % system buttons."""
     random = Random(f"blind/{seed}")  # noqa: S311  # not for secrets
 
     def act(task: Task, sim: AndroidSim) -> Action:  # noqa: ARG001

@@ -29,7 +29,7 @@ Strategy = Callable[[Navigator, Task], Action]
 VIA_TILE = "tile"
 VIA_SEARCH = "search"
 VIA_RECENTS = "recents"
-"""Task tags: the way that the instruction asks for."""
+"""Task tags for the way that the instruction asks for."""
 
 
 def _wanted(task: Task) -> str:
@@ -37,7 +37,7 @@ def _wanted(task: Task) -> str:
 
 
 def _wanted_name(task: Task) -> str:
-    """As it is compared: a name of an app, a page or a choice has no capitals."""
+    """The expected answer, normalised: names of apps, pages and choices are in lower case."""
     return _wanted(task).strip().lower()
 
 
@@ -142,7 +142,7 @@ def _forget(nav: Navigator, task: Task) -> Action:
 
 
 def _fill(nav: Navigator, field: str, text: str) -> Action | None:
-    """Type a text into a field; None if it is already there."""
+    """Type `text` into a field; None if it is already there."""
     written = nav.phone.fields.get(field, "")
     if written == text:
         return None
@@ -240,4 +240,4 @@ STRATEGIES: dict[str, Strategy] = {
     "app_installed_test_app": _app_info(TEST_APP, "uninstall_row"),
     "app_running_com.android.chrome": _app_info(CHROME, "force_stop_row"),
 }
-"""Device query -> how to reach the answer that the task expects."""
+"""Maps a device query to the strategy for reaching the answer that the task expects."""

@@ -16,7 +16,7 @@ OFF_DARK: Color = (88, 92, 102)
 WHITE: Color = (255, 255, 255)
 BLACK: Color = (20, 22, 26)
 MAX_TEXT_LENGTH = 120
-"""Characters. Longer text never fits the screen and is slow to measure."""
+"""Maximum characters. Longer text never fits the screen and is slow to measure."""
 BRIGHT_BACKGROUND = 185
 """Luminance (0-255) above which text and icons are drawn dark."""
 
@@ -54,10 +54,10 @@ def ellipsize(text: str, size_px: int, width_px: int) -> str:
 
 
 class Canvas:
-    """The image of one widget. Places are px from its left upper corner."""
+    """The image of one widget. Positions are in px from its upper left corner."""
 
     def __init__(self, look: Look, background: Color | None = None) -> None:
-        """`background`: of an RGB image; None: the image is RGBA, and transparent."""
+        """Create an image: RGB on `background`, or transparent RGBA if it is None."""
         self.width, self.height = look.width, look.height
         self.theme = DARK if look.dark else LIGHT
         size = (look.width, look.height)
@@ -69,21 +69,21 @@ class Canvas:
 
     @property
     def draw(self) -> ImageDraw.ImageDraw:
-        """Pillow's, for other shapes."""
+        """Pillow's drawing object, for other shapes."""
         return ImageDraw.Draw(self.image)
 
     def box(self, color: Color, radius_px: int, at: tuple[int, int], size: tuple[int, int]) -> None:
-        """A rounded rectangle of this size, its left upper corner at `at`."""
+        """Draw a rounded rectangle of this size with its upper left corner at `at`."""
         self._add(rounded_rectangle(*size, radius_px, color), at)
 
     def fill(self, color: Color, radius_px: int) -> None:
-        """A rounded rectangle over all of the widget."""
+        """Cover the whole widget with a rounded rectangle."""
         self.box(color, radius_px, (0, 0), (self.width, self.height))
 
     def glyph(
         self, name: str, size_px: int, color: Color, hole: Color, *, x: int | None = None
     ) -> None:
-        """A pictogram in the middle, or with its left edge at `x`; `hole`: the color behind it."""
+        """Draw a pictogram, centered or from left edge `x`; `hole` is the color behind it."""
         self._add(glyph(name, size_px, color, hole), self._middle(size_px, x))
 
     def tile(
@@ -95,7 +95,7 @@ class Canvas:
         y: int | None = None,
         is_round: bool = False,
     ) -> None:
-        """The look's pictogram on a square or disc of its color, in the middle unless placed."""
+        """Draw the look's pictogram on a square or disc of its color, centered unless placed."""
         left, top = self._middle(size_px, x)
         drawn = icon_tile(look.glyph, size_px, look.color, is_round=is_round)
         self._add(drawn, (left, top if y is None else y))

@@ -31,7 +31,7 @@ MAIN_SWITCH_COLORS: dict[tuple[bool, bool], Color] = {
     (False, False): (222, 224, 229),
     (False, True): (48, 50, 57),
 }
-"""(is on, is dark) -> the bar's color."""
+"""Maps (is on, is dark) to the bar's color."""
 
 
 def _row(look: Look) -> Canvas:
@@ -328,10 +328,10 @@ _KINDS: tuple[Callable[[Look], Canvas], ...] = (
     *(message_bubble, shutter),
 )
 RENDERERS = {draw.__name__: draw for draw in _KINDS}
-"""Kind of a look -> what draws it."""
+"""Maps the kind of a look to the function that draws it."""
 
 
 @lru_cache(maxsize=1024)
 def render_widget(look: Look) -> Image.Image:
-    """RGB, or RGBA where the widget is transparent. Cached."""
+    """The widget's image: RGB, or RGBA if the widget is transparent. Cached."""
     return RENDERERS[look.kind](look).image

@@ -50,7 +50,7 @@ def _page(phone: Phone, title: str, widgets: list[Widget], max_scroll: int = 0) 
 
 
 def _chosen(colors: tuple[Color, ...], words: str) -> Color:
-    """One of the colors, the same for the same words."""
+    """One of the colors, always the same for the same words."""
     return colors[sum(map(ord, words)) % len(colors)]
 
 

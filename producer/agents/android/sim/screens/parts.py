@@ -66,12 +66,12 @@ def is_dark(phone: Phone) -> bool:
 
 
 def background_of(phone: Phone) -> Color:
-    """Of a page, by the theme."""
+    """The theme's background color for pages."""
     return (16, 17, 21) if is_dark(phone) else (246, 247, 250)
 
 
 def text_color_of(phone: Phone) -> Color:
-    """Of text on a page, by the theme."""
+    """The theme's color for text on pages."""
     return WHITE_TEXT if is_dark(phone) else BLACK_TEXT
 
 
@@ -128,7 +128,7 @@ def scrolled(
 
 
 def text_field(phone: Phone, name: str, *, y: int | None = None, idle_text: str = "") -> Widget:
-    """A text field, elsewhere at `y`; unfocused it shows `idle_text`, if any."""
+    """A text field, at `y` if given. Without the focus it shows `idle_text`, if any."""
     field, state = FIELDS[name], "focused" if phone.focus == name else ""
     shown = idle_text if idle_text and not state else phone.fields.get(name, "")
     width = WIDTH_PX - 2 * field.x

@@ -35,12 +35,12 @@ from producer.agents.android.sim.state.settings_tree import (
 )
 
 APPS_FIRST = (CHROME, TEST_APP)
-"""Listed first on the apps page, like recently used apps on a device."""
+"""Apps listed first on the apps page, like recently used apps on a device."""
 GREY: Color = (120, 126, 138)
 
 
 def page(phone: Phone) -> Scene:
-    """The open page of the settings app."""
+    """The page of the settings app that is open."""
     kind, _, argument = phone.page.partition(":")
     rows = [_widget(phone, row) for row in _ordered(phone, kind)]
     rows += _device_rows(phone, kind, argument)
@@ -89,7 +89,7 @@ def _widget(phone: Phone, row: Row) -> Widget:
 
 
 def percent_of(stored: str, highest: int) -> int:
-    """A stored level as a percent for a slider; 0 for text that is not a number."""
+    """A stored level as a percentage for a slider; 0 for text that is not a number."""
     return round(100 * min(highest, max(0, int(stored))) / highest) if stored.isdecimal() else 0
 
 

@@ -28,7 +28,7 @@ class Command(NamedTuple):
     function: Callable[..., None]
     arguments: tuple[Any, ...]
 
-    def apply(self, phone: Phone, x: int) -> None:  # noqa: ARG002  # as of sliders
+    def apply(self, phone: Phone, x: int) -> None:  # noqa: ARG002  # only sliders use x
         """Apply to the phone."""
         self.function(phone, *self.arguments)
 
@@ -51,7 +51,7 @@ Effect = Command | MoveSlider
 
 
 def do(function: Callable[..., None], *arguments: Hashable) -> Command:
-    """The effect of calling `function` with the phone and these."""
+    """The effect of calling `function` with the phone and `arguments`."""
     return Command(function, arguments)
 
 
@@ -62,17 +62,17 @@ class Look:
     kind: str
     """A key of `painting.widgets.RENDERERS`: `row`, `switch`, `app_icon` ..."""
     width: int
-    """Pixels."""
+    """Width, px."""
     height: int
-    """Pixels."""
+    """Height, px."""
     label: str = ""
     """First line of text."""
     sub: str = ""
     """Second line of text, or the hint of an empty text field."""
     glyph: str = ""
-    """Pictogram, a key of `painting.glyphs.GLYPHS`; empty: none."""
+    """Pictogram, a key of `painting.glyphs.GLYPHS`; empty for none."""
     color: Color = WHITE
-    """Of the background or the text, depending on the kind."""
+    """Color of the background or of the text, depending on the kind."""
     state: str = ""
     """Depends on the kind: `on`, `off`, `selected`, `focused`, a slider's percent, a text size."""
     dark: bool = False
@@ -88,7 +88,7 @@ class Look:
         long_press: Effect | None = None,
         resource_id: str = "",
     ) -> "Widget":
-        """The widget with this look, its left upper corner here."""
+        """A widget with this look and its upper left corner at (x, y)."""
         return Widget(self, x, y, name, effect, long_press, resource_id)
 
 
@@ -103,13 +103,13 @@ class Widget:
     y: int
     """Top edge, px."""
     name: str = ""
-    """Stable across seeds: `wifi_switch`; empty: not an element."""
+    """Name that is stable across seeds, such as `wifi_switch`; empty if this is not an element."""
     effect: Effect | None = None
-    """Of a tap; None: nothing happens."""
+    """Effect of a tap; None if nothing happens."""
     long_press: Effect | None = None
-    """Effect of a long press; None: nothing happens."""
+    """Effect of a long press; None if nothing happens."""
     resource_id: str = ""
-    """Id in `uiautomator dump` if it differs from `name`."""
+    """Id in `uiautomator dump`, if it differs from `name`."""
 
     def contains(self, x: int, y: int) -> bool:
         """Whether the pixel is inside."""
@@ -118,19 +118,19 @@ class Widget:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """One screen."""
+    """One screen of widgets."""
 
     backdrop: str | Color
     """Name of a wallpaper, or a color."""
     widgets: tuple[Widget, ...]
-    """Back to front."""
+    """Widgets from back to front."""
     max_scroll_px: int = 0
-    """How far its list can be scrolled."""
+    """How far the screen's list can be scrolled, px."""
     description: str = ""
     """Content description of the root view (`Home screen 1 of 2`), or its resource id."""
 
     def at(self, x: int, y: int) -> Widget | None:
-        """The topmost widget at a pixel; None: only the backdrop."""
+        """The topmost widget at a pixel; None if there is only the backdrop."""
         return next((widget for widget in reversed(self.widgets) if widget.contains(x, y)), None)
 
 
@@ -139,10 +139,10 @@ class Element:
     """Ground truth about one widget that is visible and can be touched."""
 
     name: str
-    """Stable across seeds: `wifi_switch`, `chrome_icon`."""
+    """Name that is stable across seeds, such as `wifi_switch` or `chrome_icon`."""
     label: str
-    """The text on it."""
+    """The text on the widget."""
     box: tuple[int, int, int, int]
-    """x0, y0, x1, y1 of the visible part, pixels; x1 and y1 are exclusive."""
+    """(x0, y0, x1, y1) of the visible part, px; x1 and y1 are exclusive."""
     state: str | None
-    """`on`, `off`, `selected`, a slider's percent; None: it has no state."""
+    """`on`, `off`, `selected` or a slider's percent; None if the widget has no state."""

@@ -29,7 +29,7 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class Appearance:
-    """What the seed decides about this phone's screens and no action changes."""
+    """Properties of this phone's screens that the seed decides and no action changes."""
 
     clock: str
     """Time in the status bar: `07:42`."""
@@ -41,42 +41,42 @@ class Appearance:
     tile_order: tuple[str, ...]
     """Names of the quick settings tiles; the first four are in the half-open shade."""
     networks: tuple[str, ...]
-    """Wi-Fi networks in range, as listed."""
+    """Wi-Fi networks in range, in the order of the list."""
     photos: tuple[Color, ...]
     """Sky colors of the photos."""
     conversations: tuple[tuple[str, str], ...]
-    """(name, last message), as listed."""
+    """(name, last message) pairs, in the order of the list."""
 
 
 @dataclass(slots=True)
 class Phone:
-    """All mutable state of the phone."""
+    """The complete mutable state of a phone."""
 
     appearance: Appearance
     settings: dict[str, dict[str, str]]
     """namespace -> key -> value, all text, as Android's settings provider stores them."""
     home_cells: list[dict[int, str]]
-    """Per home page: cell (row-major, 4 columns) -> package."""
+    """For each home page, maps a cell (row-major, 4 columns) to a package."""
     dock: tuple[str, ...]
     """Packages in the dock, left to right."""
     installed: set[str]
     """Installed packages."""
     notifications: list[Notification]
-    """Newest first."""
+    """Notifications, newest first."""
     saved_networks: list[str]
     """Wi-Fi networks the phone has a password for."""
     connected: str | None
-    """The Wi-Fi network in use; None: not connected."""
+    """The Wi-Fi network in use; None if not connected."""
     contacts: list[str]
-    """Names, in order of creation."""
+    """Names of contacts, in order of creation."""
     files: set[str]
     """Absolute paths of photos and screenshots."""
     cache_kib: dict[str, int]
-    """package -> size of its cache, KiB."""
+    """Maps a package to the size of its cache, KiB."""
     blocked_notifications: set[str] = field(default_factory=set)
     """Packages that may not post notifications."""
     stacks: dict[str, list[str]] = field(default_factory=dict)
-    """Running apps: package -> back stack of pages, the visible one last."""
+    """Maps each running app's package to its back stack of pages, the visible one last."""
     recents: list[str] = field(default_factory=list)
     """Packages in the recents screen, newest first."""
     foreground: str = LAUNCHER
@@ -86,21 +86,21 @@ class Phone:
     is_drawer_open: bool = False
     """Whether the launcher shows the app drawer."""
     overlay: Overlay | None = None
-    """What covers the app; None: nothing."""
+    """What covers the app; None if nothing does."""
     menu: str | None = None
-    """Package whose icon menu is open; None: no menu."""
+    """Package whose icon menu is open; None if there is no menu."""
     is_asleep: bool = False
     """Whether the screen is off."""
     focus: str | None = None
-    """Name of the focused text field, which shows the keyboard; None: no focus."""
+    """Name of the focused text field, which shows the keyboard; None if no field has the focus."""
     fields: dict[str, str] = field(default_factory=dict)
-    """Text field -> the text in it."""
+    """Maps a text field to its text."""
     scroll_px: dict[str, int] = field(default_factory=dict)
-    """Screen -> how far its list is scrolled, px."""
+    """Maps a screen to how far its list is scrolled, px."""
     radios_before_flight: dict[str, str] = field(default_factory=dict)
     """Radio settings to restore when airplane mode ends."""
     num_photos_taken: int = 0
-    """Photos and screenshots; numbers their files."""
+    """Number of photos and screenshots taken; numbers their files."""
 
     @property
     def page(self) -> str:
@@ -145,7 +145,7 @@ class Phone:
             self.radios_before_flight = {}
 
     def launch(self, package: str, page: str | None = None) -> None:
-        """Bring an app to the foreground at `page`; None: at the page where it was left."""
+        """Bring an app to the foreground at `page`, or where it was left if `page` is None."""
         self._close_everything_on_top()
         self.foreground = package
         first = "root" if package == SETTINGS else "main"
@@ -224,7 +224,7 @@ class Phone:
         self.menu = package
 
     def open_notification(self, index: int) -> None:
-        """Launch its app, and remove it from the shade."""
+        """Launch the notification's app and remove the notification from the shade."""
         self.launch(self.notifications.pop(index).package)
 
     def clear_notifications(self) -> None:
@@ -239,7 +239,7 @@ class Phone:
         self.home()
 
     def focus_field(self, name: str) -> None:
-        """Focus a text field. A browser selects all of its address then: it is cleared."""
+        """Focus a text field. The browser's address is selected as a whole, so it is cleared."""
         if name == "url_bar" and self.focus != name:
             self.fields.pop(name, None)
         self.focus = name

@@ -41,12 +41,12 @@ class Row:
     kind: RowKind = "link"
     """What the row holds: a link to a page or a control."""
     target: str = ""
-    """The page a link opens; empty for controls."""
+    """The page that a link opens; empty for controls."""
     namespace: str = ""
-    """Of the setting: `settings get NAMESPACE KEY`. `volume` holds audio streams; empty for links.
-    """
+    """Namespace of the setting in `settings get NAMESPACE KEY`. `volume` holds audio streams; empty
+    for links."""
     key: str = ""
-    """Of the setting; empty for links."""
+    """Key of the setting; empty for links."""
     on: str = "1"
     """Stored value of a switch that is on, or of the choice that a radio button stands for."""
     off: str = "0"
@@ -58,13 +58,13 @@ class Page:
     """One page of the settings app."""
 
     name: str
-    """As in `Phone.stacks`, without its argument: `wifi`, `app_info`."""
+    """Name as in `Phone.stacks`, without its argument: `wifi`, `app_info`."""
     title: str
-    """In the app bar."""
+    """Title in the app bar."""
     activity: str
-    """Class as dumpsys prints it after `com.android.settings/`."""
+    """Class name as dumpsys prints it after `com.android.settings/`."""
     rows: tuple[Row, ...]
-    """Top to bottom."""
+    """Rows from top to bottom."""
 
 
 def _link(target: str, label: str, glyph: str, color: Color) -> Row:
@@ -74,7 +74,7 @@ def _link(target: str, label: str, glyph: str, color: Color) -> Row:
 def _control(
     kind: RowKind, name: str, label: str, glyph: str, color: Color, setting: str, *stored: str
 ) -> Row:
-    """A control of the setting NAMESPACE/KEY, with its values for on and off unless 1 and 0."""
+    """A control for the setting NAMESPACE/KEY; `stored` replaces its on and off values, 1 and 0."""
     return Row(name, label, glyph, color, kind, "", *setting.split("/"), *stored)
 
 
@@ -114,7 +114,7 @@ TIMEOUTS: tuple[tuple[str, str, Color], ...] = (
     ("600000", "10 minutes", TEAL),
     ("1800000", "30 minutes", BROWN),
 )
-"""(stored value in ms, label, color)."""
+"""(stored value in ms, label, color) tuples."""
 
 LANGUAGES: tuple[tuple[str, str, Color], ...] = (
     ("en-US", "English", BLUE),
@@ -122,7 +122,7 @@ LANGUAGES: tuple[tuple[str, str, Color], ...] = (
     ("de-DE", "German", AMBER),
     ("fr-FR", "French", INDIGO),
 )
-"""(stored locale, label, color)."""
+"""(stored locale, label, color) tuples."""
 
 WALLPAPERS: tuple[tuple[str, str, Color], ...] = (
     ("dawn", "Dawn", (236, 112, 99)),
@@ -131,7 +131,7 @@ WALLPAPERS: tuple[tuple[str, str, Color], ...] = (
     ("violet", "Violet", (118, 68, 158)),
     ("sand", "Sand", (202, 158, 90)),
 )
-"""(stored name, label, color at the top)."""
+"""(stored name, label, color at the top) tuples."""
 
 SCREEN_LOCKS: tuple[tuple[str, str], ...] = (
     ("none", "None"),
@@ -140,7 +140,7 @@ SCREEN_LOCKS: tuple[tuple[str, str], ...] = (
     ("pin", "PIN"),
     ("password", "Password"),
 )
-"""(stored kind, label)."""
+"""(stored kind, label) pairs."""
 
 _WIFI = (_main_switch("wifi", "Use Wi-Fi", "wifi", BLUE, "global/wifi_on"),)
 
@@ -241,7 +241,7 @@ _PAGES: tuple[Page, ...] = (
 )
 
 PAGES: dict[str, Page] = {page.name: page for page in _PAGES}
-"""Every page by name."""
+"""Every page, by name."""
 
 PARENTS: dict[str, str] = {
     **{row.target: "root" for row in FIRST_ROWS + LATER_ROWS if row.target},
@@ -251,17 +251,17 @@ PARENTS: dict[str, str] = {
     "network": "wifi",
     "screen_lock": "security",
 }
-"""Page -> the page that links to it."""
+"""Maps a page to the page that links to it."""
 
 SWITCHES: dict[str, Row] = {
     row.name: row for page in _PAGES for row in page.rows if row.kind in {"switch", "main_switch"}
 }
-"""Every switch by name; quick settings tiles share these rows."""
+"""Every switch, by name; the quick settings tiles share these rows."""
 
 PAGE_OF: dict[str, str] = {
     row.name: page.name for page in _PAGES for row in page.rows if row.kind != "link"
 }
-"""Control -> the page it is on."""
+"""Maps a control to its page."""
 
 ACTIVITY_PAGES: dict[str, str] = {
     "battery": "battery",
@@ -276,4 +276,4 @@ ACTIVITY_PAGES: dict[str, str] = {
     "developer_options_settings": "developer",
     "location_settings": "location",
 }
-"""Answer of the device query `current_activity` -> the page that it means."""
+"""Maps an answer of the device query `current_activity` to the page that it means."""

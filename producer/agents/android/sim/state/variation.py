@@ -30,9 +30,9 @@ NUM_CELLS = 16
 """Cells of a home page: 4 x 4."""
 NUM_DOCK = 4
 QUICK_TILES = ("wifi", "bluetooth", "dnd", "airplane")
-"""In the half-open shade."""
+"""Tiles in the half-open shade."""
 OTHER_TILES = ("auto_rotate", "battery_saver", "dark_theme", "location")
-"""Only in the fully open shade."""
+"""Tiles that only the fully open shade shows."""
 
 _NETWORKS = ("HomeNet", "Cafe Blue", "Office-5G", "Linden 12", "Guest", "Harbour")
 _PEOPLE = ("Ada", "Bruno", "Chen", "Dara", "Emil", "Farah", "Goran", "Hana", "Ines", "Jonas")
@@ -68,7 +68,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 
 def fresh_phone(seed: int) -> Phone:
-    """The phone for this seed, on its home screen. Same seed, same phone."""
+    """The phone for this seed, on its home screen. Deterministic."""
     random = Random(f"phone/{seed}")  # noqa: S311  # not for secrets
     networks = tuple(random.sample(_NETWORKS, 4))
     installed = {app.package for app in APPS}
