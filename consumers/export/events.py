@@ -31,7 +31,7 @@ def read_events(
     places = places_of_trainings(trainings) if trainings else None
     for record in read_bounded(reader, starts, stops, places):
         parsed = parse_record(record)
-        if parsed.stream is not None and wanted(parsed):
+        if wanted(parsed):
             yield from ordered.take(parsed)
 
 
@@ -40,7 +40,7 @@ def of_kinds(kinds: Collection[str], trainings: Collection[UUID]) -> Wanted:
     owners = {str(training) for training in trainings}
 
     def is_wanted(parsed: ParsedRecord) -> bool:
-        if parsed.stream is None or stream_kind(parsed.stream) not in kinds:
+        if stream_kind(parsed.stream) not in kinds:
             return False
         if not owners:
             return True

@@ -3,12 +3,11 @@
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from consumers.database.connection import Cursor
 from consumers.errors import NotFoundError, UsageError
-from consumers.fold.held import Coordinates, Held
-from consumers.fold.operator_drops import Drop, store_drop, value_hash
+from consumers.fold.held import Held
 from consumers.projection.held_filter import HeldFilter
 from consumers.projection.positions import Positions
 from consumers.projection.stored import HELD_COLUMNS, held_records
@@ -36,7 +35,7 @@ class HeldSummary(NamedTuple):
     held_as: str
     kind: str
     reason: str
-    stream: str | None
+    stream: str
     type: str | None
     epoch: int | None
     sequence: int | None
@@ -116,30 +115,13 @@ def count_parked_since(cursor: Cursor, schema: str, start: Positions) -> int:
     return 0 if row is None else int(row[0])
 
 
-def streams_of(cursor: Cursor, schema: str, wanted: HeldFilter) -> list[str | None]:
-    """The streams of the records that are meant; None: some name no stream."""
+def streams_of(cursor: Cursor, schema: str, wanted: HeldFilter) -> list[str]:
+    """The streams of the records that are meant."""
     where, values = wanted.condition()
     cursor.execute(
         f'SELECT DISTINCT stream FROM "{schema}".held_record WHERE {where} ORDER BY 1', values
     )
     return [row[0] for row in cursor.fetchall()]
-
-
-def drop_all(
-    cursor: Cursor,
-    schema: str,
-    records: Sequence[HeldSummary],
-    *,
-    rest: bool,
-    made_by: str,
-    reason: str | None,
-) -> None:
-    """Store the decisions to give up these records. NotFoundError."""
-    for record in records:
-        held = find_held(cursor, schema, record.id)
-        scope: Literal["rest", "record"] = "rest" if rest and held.stream is not None else "record"
-        drop = Drop(scope, held.stream, value_hash(held.record.value), None)
-        store_drop(cursor, drop, made_by=made_by, reason=reason)
 
 
 def find_held(cursor: Cursor, schema: str, record_id: str) -> Held:
@@ -173,7 +155,7 @@ def count_parked(
 
     `streams`: only of these.
     """
-    of = "stream IS NOT NULL" if streams is None else "stream = ANY(%(streams)s)"
+    of = "true" if streams is None else "stream = ANY(%(streams)s)"
     cursor.execute(
         f'SELECT stream, count(*) FROM "{schema}".held_record WHERE held_as = %(parked)s AND {of}'
         " GROUP BY stream",
@@ -190,7 +172,7 @@ def interrupted_redrives(cursor: Cursor, schema: str) -> list[tuple[str, int, in
     cursor.execute(
         f"{_parked(schema)} SELECT DISTINCT ON (stream) topic, partition, log_offset, stream FROM"
         f' parked WHERE stream IN (SELECT stream FROM "{schema}".held_record WHERE held_as ='
-        " 'parked' AND stream IS NOT NULL GROUP BY stream HAVING bool_and(kind = 'behind'))"
+        " 'parked' GROUP BY stream HAVING bool_and(kind = 'behind'))"
         f" ORDER BY stream, {_ORDER}",
     )
     return [(topic, partition, offset, stream) for topic, partition, offset, stream in cursor]
@@ -243,22 +225,6 @@ def since_of_next(cursor: Cursor, schema: str, stream: str, num_before: int) -> 
     return None if row is None else row[0]
 
 
-def next_nameless(
-    cursor: Cursor, schema: str, after: Coordinates | None, max_records: int
-) -> list[Held]:
-    """Parked records that name no stream, by coordinates, after the last one seen."""
-    cursor.execute(
-        f"SELECT {HELD_COLUMNS} FROM (SELECT *, sum(octet_length(value)) OVER (ORDER BY log_id,"
-        " topic, partition, log_offset) - octet_length(value) AS bytes_before FROM (SELECT * FROM"
-        f" \"{schema}\".held_record WHERE held_as = 'parked' AND stream IS NULL AND (log_id, topic,"
-        " partition, log_offset) > (%s, %s, %s, %s) ORDER BY log_id, topic, partition, log_offset"
-        " LIMIT %s) AS first) AS parked WHERE bytes_before < %s ORDER BY log_id, topic, partition,"
-        " log_offset",
-        (*(after or ("", "", -1, -1)), max_records, MAX_BYTES),
-    )
-    return held_records(cursor)
-
-
 def summary_of(record_id: str, held: Held) -> HeldSummary:
     """A held record as a list shows it."""
     envelope, record = held.envelope, held.record
@@ -272,8 +238,8 @@ def summary_of(record_id: str, held: Held) -> HeldSummary:
         held.reason,
         held.stream,
         None if envelope is None else envelope.type,
-        None if envelope is None else envelope.epoch,
-        None if envelope is None else envelope.sequence,
+        None if envelope is None else envelope.epoch or None,
+        None if envelope is None else envelope.sequence or None,
         None if envelope is None else envelope.time,
         record.appended_at,
     )

@@ -113,6 +113,8 @@ class Pipeline:
             return
         self._given_up = threading.Event()
         self._start(prepared, self._commit, prepared, self._given_up)
+        if prepared.decided:
+            self.settle()
 
     def _start(
         self, prepared: PreparedBatch, work: Callable[..., None], *arguments: object

@@ -11,7 +11,6 @@ import psycopg2
 from consumers.database.connection import Connection, Cursor
 from consumers.fold.apply import Write
 from consumers.fold.fold import EVERYTHING, Fold, FoldedBatch, ReplayFilter, missing_streams
-from consumers.fold.operator_drops import Drops, load_drops
 from consumers.fold.order import PartitionProgress
 from consumers.fold.ownership import Lookups
 from consumers.fold.parse import ParsedRecord
@@ -24,6 +23,7 @@ from consumers.projection.positions import (
     load_positions,
     load_state,
 )
+from consumers.projection.retry import retry_decided
 from consumers.projection.savepoints import is_refused, write_singly
 from consumers.projection.stored import load_streams, lookups
 from consumers.projection.write import (
@@ -51,6 +51,9 @@ class PreparedBatch:
     partitions: Mapping[tuple[str, int], PartitionProgress]
     commands: Sequence[Command]
     num_events: int
+    decided: Sequence[str]
+    """Streams whose parked records an operator's decision has tried again, in its transaction. No
+    batch may be folded before this one is committed."""
 
 
 @dataclass(slots=True)
@@ -87,7 +90,6 @@ class ProjectedSchema:
         self._steps: set[str] = set()
         """Made in the last batch, which may not be committed yet."""
         self._folded: Positions = {}
-        self._drops = Drops()
         self._replay_filter = replay_filter
 
     def load(self) -> None:
@@ -105,13 +107,7 @@ class ProjectedSchema:
             cursor.execute(f'LOCK TABLE "{self.schema}".reader_position IN ROW EXCLUSIVE MODE')
             self.state = load_state(cursor, self.schema)
             self.committed.positions = load_positions(cursor, self.schema)
-            self._drops = load_drops(cursor)
         self._forget()
-
-    @property
-    def drops(self) -> Drops:
-        """What operators gave up, as of the last `load`."""
-        return self._drops
 
     @property
     def folded(self) -> Positions:
@@ -167,7 +163,6 @@ class ProjectedSchema:
         fold = Fold(
             self._streams,
             log_id=self.log_id,
-            drops=self._drops,
             write=write,
             lookups=Lookups(asked.find_owned, lambda id_: id_ in self._steps or asked.is_step(id_)),
             replay_filter=self._replay_filter,
@@ -199,9 +194,12 @@ class ProjectedSchema:
             # Every batch before this one is committed when the next one is folded; this one may not
             # be, so its streams stay.
             self._streams = dict(batch.streams)
-        return PreparedBatch(parsed_records, base, batch.partitions, commands, batch.num_events)
+        decided = sorted(batch.decided)
+        return PreparedBatch(
+            *(parsed_records, base, batch.partitions, commands, batch.num_events, decided)
+        )
 
-    def commit(self, prepared: PreparedBatch) -> None:
+    def commit(self, prepared: PreparedBatch, *, singly: bool = False) -> None:
         """One transaction. psycopg2's errors and SupersededError roll it back."""
         with self.connection, self.connection.cursor() as cursor:
             advance(
@@ -213,12 +211,18 @@ class ProjectedSchema:
                 partitions=prepared.partitions,
             )
             execute(cursor, prepared.commands)
+            if prepared.decided:
+                write = write_singly(cursor, self.schema) if singly else None
+                names, replay_filter = prepared.decided, self._replay_filter
+                retry_decided(cursor, self.schema, names, write, replay_filter)
 
     def settle(self, prepared: PreparedBatch) -> None:
         """Note that a batch is committed."""
         for at, progress in prepared.partitions.items():
             self.committed.positions[TopicPartition(*at)] = progress.next_offset
         self.committed.num_events += prepared.num_events
+        for name in prepared.decided:
+            self._streams.pop(name, None)
 
     def apply_in_parts(self, parsed_records: Sequence[ParsedRecord]) -> None:
         """Apply a batch of which the database refuses some record, so that only that one is parked.
@@ -250,7 +254,7 @@ class ProjectedSchema:
     def _apply_singly(self, parsed_records: Sequence[ParsedRecord]) -> None:
         with self.connection.cursor() as cursor:
             prepared = self._fold(parsed_records, cursor, write_singly(cursor, self.schema))
-        self.commit(prepared)
+        self.commit(prepared, singly=True)
         self.settle(prepared)
 
 

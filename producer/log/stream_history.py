@@ -4,10 +4,11 @@ Uses the same ordering rules as the projector (`schemas.streams`), so that a res
 tables agree on which records count.
 """
 
-from collections.abc import Collection, Iterable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import closing, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
 from uuid import UUID
 
 from producer.errors import MismatchError
@@ -15,9 +16,9 @@ from producer.log.kafka_contact import open_kafka
 from producer.log.local import LocalRecords
 from producer.log.writer import StreamSource, TopicPartition
 from schemas.catalogue import entity_of, topic_of
-from schemas.event import Envelope, Event
+from schemas.decision import Drops, GapDropped, decide, value_hash
+from schemas.event import DECISION_TYPES, Envelope, Event, StreamPoint
 from schemas.installation import Installation
-from schemas.operator_drops import Drops, read_operator_drops, value_hash
 from schemas.streams import RecordOrder, StreamPosition
 from schemas.waiting import WaitingRecords
 from schemas.wire import (
@@ -27,6 +28,22 @@ from schemas.wire import (
     read_envelope,
     read_payload,
 )
+
+UNREAD = (UnreadableError, UnknownSchemaError, InvalidPayloadError)
+Dropped = Mapping[str, Drops]
+"""Stream -> what operators dropped of it."""
+
+
+class Decided(Protocol):
+    """Something read from the log, with operators' decisions in it."""
+
+    @property
+    def decisions(self) -> Dropped:
+        """Those met, of the streams about which there are any."""
+        ...
+
+
+History = TypeVar("History", bound=Decided)
 
 
 @dataclass(slots=True)
@@ -40,14 +57,18 @@ class StreamHistory:
     events: list[Event] = field(default_factory=list)
     waiting: WaitingRecords[Envelope] = field(default_factory=WaitingRecords)
     """Records beyond a gap."""
-    drops: Drops = field(default_factory=Drops, compare=False)
-    """What operators gave up: the tables leave it out, and so does this."""
+    drops: Drops = field(default_factory=dict, compare=False)
+    """What operators dropped, of the decisions known before: the tables leave it out, and so does
+    this. A decision comes behind what it is about."""
+    decisions: Drops = field(default_factory=dict, compare=False)
+    """What operators dropped, of the decisions met."""
     is_abandoned: bool = False
-    """An operator gave up the rest of the stream: nothing appended to it counts."""
+    """An operator dropped the rest of the stream: nothing appended to it counts."""
     is_position_only: bool = False
     """Read for its position alone: payloads are not parsed, and a record that is no event of the
     stream moves no position."""
-    _waiting_values: dict[tuple[int, int, str], bytes] = field(default_factory=dict, compare=False)
+    _waiting_values: dict[UUID, bytes] = field(default_factory=dict, compare=False)
+    """By event, while something is dropped."""
 
     def copy(self) -> "StreamHistory":
         """One that reads on without changing this one; the events are shared."""
@@ -57,6 +78,7 @@ class StreamHistory:
             statuses=dict(self.statuses),
             events=list(self.events),
             waiting=deepcopy(self.waiting),
+            decisions=dict(self.decisions),
             _waiting_values=dict(self._waiting_values),
         )
 
@@ -91,24 +113,42 @@ class StreamHistory:
 
         Raises InvalidPayloadError, UnknownSchemaError.
         """
-        self._read(envelope, value)
+        if envelope.is_decision:
+            # Of a position alone no record can take anything away.
+            with suppress(*(UNREAD if self.is_position_only else ())):
+                if not self._is_dropped(value):
+                    self._obey(envelope)
+        else:
+            self._read(envelope, value)
         while self.waiting and not self.is_abandoned:
-            released = self.waiting.pop_released(self.position) or self._after_given_up_gap()
+            released = self.waiting.pop_released(self.position)
             if released is None:
                 return
-            self._read(released, self._waiting_values.get(_place(released), b""))
+            self._read(released, self._waiting_values.pop(released.id, b""))
+
+    def skim(self, value: bytes) -> None:
+        """Behind a record that cannot be read: note decisions and nothing else."""
+        if DECISION_TYPES.encode() in value:
+            with suppress(*UNREAD):
+                envelope = read_envelope(value)
+                if envelope.is_decision and envelope.subject == self.subject:
+                    decide(self.decisions, read_payload(envelope))
+
+    def _obey(self, envelope: Envelope) -> None:
+        """Skip a gap that an operator dropped; note what else one dropped for the next reading."""
+        payload = read_payload(envelope)
+        decide(self.decisions, payload)
+        if isinstance(payload, GapDropped) and self.waiting and not self.is_abandoned:
+            before = StreamPoint(payload.from_epoch, payload.from_sequence)
+            if self.position.point == before:
+                self.position.skip_gap(min(self.waiting, key=lambda waiting: waiting.point))
 
     def _next(self, envelope: Envelope, value: bytes) -> None:
         if self._is_dropped(value):
             if not self.is_abandoned:
                 self.position.advance(envelope)
-        elif not self._is_in_given_up_gap(value):
+        else:
             self._apply(envelope)
-
-    def _is_in_given_up_gap(self, value: bytes) -> bool:
-        """Whether an operator gave up what follows, up to another record; the tables leave it."""
-        values = self.drops.after_gap(self.subject, self.position.point)
-        return bool(values) and value_hash(value) not in values
 
     def _read(self, envelope: Envelope, value: bytes) -> None:
         if self.is_abandoned:
@@ -119,7 +159,7 @@ class StreamHistory:
             case RecordOrder.GAP:
                 self.waiting.add(envelope, envelope, self.position)
                 if self.drops:
-                    self._waiting_values[_place(envelope)] = value
+                    self._waiting_values[envelope.id] = value
             case RecordOrder.DUPLICATE:
                 pass
             case RecordOrder.FENCED:
@@ -127,22 +167,12 @@ class StreamHistory:
                     self.waiting.fence(envelope.epoch, envelope.source)
 
     def _is_dropped(self, value: bytes) -> bool:
-        """Whether an operator gave up this record, or the stream from it on."""
-        scope = self.drops.scope(self.subject, value)
+        """Whether an operator dropped this record, or the stream from it on."""
+        scope = self.drops.get(value_hash(value)) if self.drops else None
         if scope == "rest":
             self.is_abandoned = True
             self.waiting = WaitingRecords()
         return scope is not None
-
-    def _after_given_up_gap(self) -> Envelope | None:
-        """The waiting record whose gap an operator gave up; the position skips the gap."""
-        values = self.drops.after_gap(self.subject, self.position.point)
-        if values:
-            for number, envelope in self.waiting.numbered():
-                if value_hash(self._waiting_values.get(_place(envelope), b"")) in values:
-                    self.position.skip_gap(envelope)
-                    return self.waiting.remove(number)
-        return None
 
     def _apply(self, envelope: Envelope) -> None:
         if self.is_position_only:
@@ -154,10 +184,6 @@ class StreamHistory:
         entity = entity_of(self.subject, payload)
         if entity is not None and payload.STATUS is not None:
             self.statuses[entity] = payload.STATUS
-
-
-def _place(envelope: Envelope) -> tuple[int, int, str]:
-    return envelope.epoch, envelope.sequence, envelope.source
 
 
 def read_streams_into(
@@ -173,30 +199,55 @@ def read_streams_into(
     Records read before are duplicates. Raises MismatchError when a record cannot be read: this code
     cannot continue that stream.
     """
+    failed: dict[str, Exception] = {}
     for topic in sorted({topic_of(subject, topic_prefix) for subject in histories}):
         keys = [subject for subject in histories if topic_of(subject, topic_prefix) == topic]
         for key, value in log.read_streams(topic, keys, since):
             if key not in keys:
                 continue
+            if key in failed:
+                histories[key].skim(value)
+                continue
             try:
                 histories[key].read_value(value)
-            except (UnreadableError, UnknownSchemaError, InvalidPayloadError) as error:
-                message = (
-                    f"{key} cannot be continued: one of its records cannot be read ({error})."
-                    " Continue with the cua-train version that wrote it, or give the record up"
-                    " (`cua-project parked list` names it, `cua-project parked drop` gives it up)"
-                )
-                raise MismatchError(message) from error
-
-
-def known_drops(installation: Installation) -> Drops:
-    """What operators gave up (`cua-project parked drop`) in this home. MismatchError."""
-    path = installation.operator_drops_path
-    try:
-        return read_operator_drops(path)
-    except (ValueError, OSError) as error:
-        message = f"what operators gave up cannot be read from {path}: {error}"
+            except UNREAD as error:
+                failed[key] = error
+    for key, error in failed.items():
+        message = (
+            f"{key} cannot be continued: one of its records cannot be read ({error}). Continue with"
+            " the cua-train version that wrote it, or give the record up (`cua-project parked"
+            " list` names it, `cua-project parked drop` gives it up)"
+        )
         raise MismatchError(message) from error
+
+
+def read_decided(new: Callable[[Dropped], History], read: Callable[[History], None]) -> History:
+    """What `read` makes of a new history, read again once the decisions in the log are known.
+
+    Operators' decisions are rare, and come behind the records that they are about. MismatchError
+    of `read`.
+    """
+    dropped: Dropped = {}
+    while True:
+        history, problem = new(dropped), None
+        try:
+            read(history)
+        except MismatchError as error:
+            problem = error
+        if history.decisions == dropped:
+            if problem is not None:
+                raise problem
+            return history
+        dropped = history.decisions
+
+
+class _Streams(dict[str, StreamHistory]):
+    """Several streams, by subject."""
+
+    @property
+    def decisions(self) -> Dropped:
+        """Of the streams about which there are any."""
+        return {subject: one.decisions for subject, one in self.items() if one.decisions}
 
 
 def read_histories(
@@ -209,10 +260,19 @@ def read_histories(
 
     Raises as `read_streams_into`.
     """
-    drops = known_drops(installation)
-    histories = {subject: StreamHistory(subject, drops=drops) for subject in subjects}
-    read_streams_into(histories, log, since, topic_prefix=installation.topic_prefix)
-    return histories
+
+    def new(dropped: Dropped) -> _Streams:
+        return _Streams(
+            {
+                subject: StreamHistory(subject, drops=dropped.get(subject, {}))
+                for subject in subjects
+            }
+        )
+
+    def read(streams: _Streams) -> None:
+        read_streams_into(streams, log, since, topic_prefix=installation.topic_prefix)
+
+    return read_decided(new, read)
 
 
 def read_back(

@@ -123,7 +123,6 @@ def open_training(
     takeover: bool = False,
     stop: threading.Event | None = None,
     before_claim: Callable[[ConfigT], Sequence[TaskStated] | None] = lambda _config: None,
-    fetch_drops: Callable[[], bool] = lambda: False,
     remake_state: Callable[[RecordedTraining, ConfigT], bool] = lambda _recorded, _config: False,
     keeps_unfinished: bool = True,
 ) -> OpenedTraining[ConfigT] | AlreadyComplete[ConfigT]:
@@ -133,11 +132,11 @@ def open_training(
     CuaTrainError when another process may train it (not with `takeover`), UnreachableError when the
     log is away for `LOG_TIMEOUT_S`, StopRequestedError when `stop` is set meanwhile. `before_claim`
     loads what the configuration names and returns its tasks: a training that goes on must have the
-    same (UsageError; None: not compared). What it raises leaves nothing in the log. `fetch_drops`:
-    as `read_recorded_training`. `remake_state`: makes a lost state again; returns whether it did.
-    `keeps_unfinished`: as `plan_training`.
+    same (UsageError; None: not compared). What it raises leaves nothing in the log.
+    `remake_state`: makes a lost state again; returns whether it did. `keeps_unfinished`: as
+    `plan_training`.
     """
-    recorded = read_recorded_training(emitter, run_name, run_folder, stop, fetch_drops)
+    recorded = read_recorded_training(emitter, run_name, run_folder, stop)
     if recorded.stream.exists and not takeover:
         refuse_active_writer(
             run_name,
@@ -157,7 +156,7 @@ def open_training(
         and not overwrite
         and remake_state(recorded.read_whole(emitter.log), plan.config)
     ):
-        recorded = read_recorded_training(emitter, run_name, run_folder, stop, fetch_drops)
+        recorded = read_recorded_training(emitter, run_name, run_folder, stop)
         plan = plan_training(recorded, asked, run_folder, overwrite=overwrite)
         assert isinstance(plan, Plan)  # noqa: S101  # it was not complete before
     tasks = before_claim(plan.config)

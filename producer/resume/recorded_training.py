@@ -6,13 +6,12 @@ state before it notices. Its rollouts and its step are fenced in the log.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import UUID
 
 from producer.emit import Emitter
-from producer.errors import MismatchError
 from producer.log.event_log import EventLog
 from producer.log.stream_history import StreamHistory
 from producer.resume import resume_state
@@ -158,13 +157,8 @@ def read_recorded_training(
     run_name: str,
     run_folder: Path,
     stop: threading.Event | None = None,
-    fetch_drops: Callable[[], bool] = lambda: False,
 ) -> RecordedTraining:
-    """The training as recorded: its own stream whole, other streams since the newest state.
-
-    `fetch_drops` fetches what operators gave up on other hosts; returns whether any is new; it is
-    asked once, of a training that exists.
-    """
+    """The training as recorded: its own stream whole, other streams since the newest state."""
     log = emitter.log
     log_id = log.log_id(LOG_TIMEOUT_S, stop)
     # Records that dead processes left in the spool belong to the history that is read now.
@@ -173,27 +167,15 @@ def read_recorded_training(
     log_ends = resume_state.bounds_to_json(log.lower_bounds())
     training_id = ids.training_id(run_name)
     log.check_not_held(stream_of("training", training_id))
-    has_fetched = False
     while True:
         newest = states[0].manifest if states else None
-        try:
-            history = read_training_history(
-                log,
-                training_id,
-                start=resume_state.bounds_from_json(newest.log_start) if newest else {},
-                since=resume_state.bounds_from_json(newest.since) if newest else {},
-            )
-        except MismatchError:
-            # It may be about a record that was given up on another host.
-            if has_fetched or not fetch_drops():
-                raise
-            has_fetched = True
-            continue
+        history = read_training_history(
+            log,
+            training_id,
+            start=resume_state.bounds_from_json(newest.log_start) if newest else {},
+            since=resume_state.bounds_from_json(newest.since) if newest else {},
+        )
         stream = history.own
-        if stream.exists and not has_fetched:
-            has_fetched = True
-            if fetch_drops():
-                continue
         counting = valid_states(states, stream, training_id)
         if counting[:1] == states[:1]:
             return RecordedTraining(run_name, history, counting, log_id, log_ends)

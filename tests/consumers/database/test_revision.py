@@ -14,12 +14,10 @@ from consumers.database.migrate import migrate, schema_differences
 from consumers.database.readiness import make_ready
 from consumers.database.revision import Age, look, read_revision
 from consumers.errors import CuaProjectError, MismatchError
-from consumers.projection.drops_file import fetch_drops
 from consumers.projection.loop import OutdatedTablesError, ProjectionLoop
 from consumers.rebuild.rebuild import rebuild
 from consumers.rebuild.verify import verify
 from consumers.tables import PROJECTION_VERSION
-from schemas.operator_drops import read_decisions
 from tests.reference_fold.histories import Shape
 from tests.support.command import Call, call
 from tests.support.forked_command import run_command
@@ -126,7 +124,7 @@ NEEDS_TABLES = (
     ("parked", "show", "cua.rollouts/3@1"),
     ("parked", "redrive"),
     ("parked", "drop", "cua.rollouts/3@1"),
-    ("parked", "undrop", "rollout/x"),
+    ("parked", "drop", "--undo", "rollout/x"),
     ("tasks",),
 )
 
@@ -248,50 +246,6 @@ def test_tables_of_release_2_are_upgraded_in_either_order(
         assert rebuild(reader, database_url).equal
     finally:
         reader.close()
-
-
-@pytest.mark.parametrize("revision", ["0001", "0002", "0003", "0007"])
-def test_decisions_of_operators_are_read_from_an_older_database(
-    migrated_url: str, tmp_path: Path, revision: str
-) -> None:
-    """A trainer may be newer than the projector, too, and must not train on what was dropped."""
-    migrate(migrated_url, revision)
-    execute(
-        migrated_url,
-        "INSERT INTO cua_ops.operator_drop (scope, stream, value_sha256, made_at, made_by) VALUES"
-        " ('record', 'rollout/1', 'abc', now(), 'anna')",
-    )
-    path = tmp_path / "operator_drops.jsonl"
-
-    assert fetch_drops(migrated_url, path) == 1
-
-    (decision,) = read_decisions(path)
-    assert (decision.drop.stream, decision.is_undone, decision.made_by) == (
-        "rollout/1",
-        False,
-        "anna",
-    )
-
-
-@pytest.mark.parametrize(
-    ("loss", "said"),
-    [
-        ("DROP SCHEMA cua_ops CASCADE", "no revision in cua_ops.alembic_version"),
-        ("DROP TABLE cua_ops.operator_drop", "the table cua_ops.operator_drop is missing"),
-    ],
-)
-def test_a_database_that_lost_the_decisions_of_operators_is_not_taken_for_one_without(
-    migrated_url: str, tmp_path: Path, loss: str, said: str
-) -> None:
-    """`pg_restore -n cua` leaves one."""
-    execute(migrated_url, loss)
-
-    with pytest.raises(MismatchError, match=f"{said}.*`cua-project rebuild`"):
-        fetch_drops(migrated_url, tmp_path / "operator_drops.jsonl")
-
-
-def test_a_database_without_tables_has_no_decisions(database_url: str, tmp_path: Path) -> None:
-    assert fetch_drops(database_url, tmp_path / "operator_drops.jsonl") == 0
 
 
 def test_migrate_check_names_an_older_revision_of_equal_tables(migrated_url: str) -> None:

@@ -15,7 +15,6 @@ from producer.log.writer import Record
 from schemas.catalogue import topic_of
 from schemas.ids import training_id
 from schemas.local_index import BLOCK_OFFSETS
-from schemas.operator_drops import Drops
 from tests.reference_fold.histories import LoggedEvent, Shape, history, interleaved
 from tests.support.counting_reader import CountingReader
 from tests.support.reading import installation_at
@@ -39,7 +38,7 @@ def exported(folder: Path, out: Path, trainings: Sequence[UUID]) -> tuple[list[o
     installation = installation_at(folder)
     reader = CountingReader(installation.local_log_path, topic_prefix="cua.")
     with closing(reader):
-        export(reader, installation, out, trainings=trainings, with_images=False, drops=Drops())
+        export(reader, installation, out, trainings=trainings, with_images=False)
     tables = [pq.read_table(file).to_pylist() for file in sorted(out.rglob("*.parquet"))]
     return [row for table in tables for row in table], reader.num_records
 

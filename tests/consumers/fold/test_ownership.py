@@ -9,7 +9,6 @@ from pydantic import BaseModel
 
 from consumers.fold.fold import Fold
 from consumers.fold.held import Held
-from consumers.fold.operator_drops import Drops
 from consumers.fold.ownership import owned_entities
 from consumers.fold.parse import parse_record
 from consumers.fold.stream import Stream, new_stream
@@ -121,7 +120,7 @@ def test_ids_that_cannot_be_recomputed_are_looked_up(name: str) -> None:
 def take(*events: tuple[str, Payload], training: UUID | None = None) -> list[Held]:
     """What is held after these events, each stream in its first epoch."""
     streams: dict[str, Stream] = {}
-    fold = Fold(streams, log_id="log", drops=Drops())
+    fold = Fold(streams, log_id="log")
     sequences: dict[str, int] = {}
     for offset, (subject, payload) in enumerate(events):
         sequences[subject] = sequences.get(subject, 0) + 1
