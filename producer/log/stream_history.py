@@ -212,13 +212,13 @@ def read_streams_into(
                 histories[key].read_value(value)
             except UNREAD as error:
                 failed[key] = error
-    for key, error in failed.items():
+    for key, problem in failed.items():
         message = (
-            f"{key} cannot be continued: one of its records cannot be read ({error}). Continue with"
-            " the cua-train version that wrote it, or give the record up (`cua-project parked"
+            f"{key} cannot be continued: one of its records cannot be read ({problem}). Continue"
+            " with the cua-train version that wrote it, or give the record up (`cua-project parked"
             " list` names it, `cua-project parked drop` gives it up)"
         )
-        raise MismatchError(message) from error
+        raise MismatchError(message) from problem
 
 
 def read_decided(new: Callable[[Dropped], History], read: Callable[[History], None]) -> History:

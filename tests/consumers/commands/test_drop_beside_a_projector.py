@@ -35,7 +35,7 @@ def spoilt(name: str) -> list[LoggedEvent]:
 
 
 def num_held(url: str, held_as: str) -> int:
-    return int(one(url, f"SELECT count(*) FROM cua.held_record WHERE held_as = '{held_as}'"))  # type: ignore[call-overload]  # a count
+    return int(str(one(url, f"SELECT count(*) FROM cua.held_record WHERE held_as = '{held_as}'")))
 
 
 def test_decisions_are_applied_by_the_projector_that_runs(call: Call, migrated_url: str) -> None:

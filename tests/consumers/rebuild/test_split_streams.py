@@ -255,7 +255,7 @@ def test_streams_in_two_partitions_are_tried_again_in_the_order_in_which_they_we
     log.append(stream, b"\x00garbage", partition=0)
     log.append(stream, first, partition=0)
     ProjectionLoop(read_by_partition(log, 0), migrated_url).run_once()
-    _drop(migrated_url, rest=False)
+    _drop(log, migrated_url, rest=False)
 
     last = "SELECT last_event_at FROM cua.stream_position"
     assert one(migrated_url, last) == datetime(2026, 1, 2, 0, 0, 1, tzinfo=UTC)
