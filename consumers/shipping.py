@@ -20,6 +20,7 @@ from schemas.installation import Installation
 if TYPE_CHECKING:
     from consumers.projection.decisions import Decision
 
+MAYBE_THERE = "some decisions may be in the log; run the same command again"
 END_S = 10.0
 """The sending process ends within a second of being asked to."""
 
@@ -71,9 +72,9 @@ class Appended(NamedTuple):
 def append_decisions(decisions: Sequence["Decision"], log_id: str | None) -> list[Appended]:
     """Append operators' decisions to the log; returns once they are durable.
 
-    CuaProjectError when the log may not be written, UnreachableError when it is away; then run the
-    same command again: a decision that is there twice counts once. MismatchError when the log is
-    another one than `log_id`, of which the tables are.
+    CuaProjectError when the log may not be written; UnreachableError when it is away, and then some
+    of them may be in it: one that is there twice counts once. MismatchError when the log is another
+    one than `log_id`, of which the tables are, or lacks the topic.
     """
     lines = [
         json.dumps(
@@ -99,13 +100,14 @@ def append_decisions(decisions: Sequence["Decision"], log_id: str | None) -> lis
     try:
         answer = json.loads(done.stdout)
     except ValueError:
-        message = f"the decision is not in the log: its writer ended with exit {done.returncode}"
+        message = f"{MAYBE_THERE}: the log's writer ended with exit {done.returncode}"
         raise CuaProjectError(message) from None
     if "error" not in answer:
         return [Appended(*at) for at in answer["appended"]]
-    message = f"the decision is not in the log: {answer['error']}"
     if answer["exit_code"] == UnreachableError.exit_code:
+        message = f"{MAYBE_THERE}: {answer['error']}"
         raise UnreachableError(message, is_refusal=True)
+    message = f"the decision is not in the log: {answer['error']}"
     if answer["exit_code"] == MismatchError.exit_code:
         raise MismatchError(message)
     raise CuaProjectError(message)

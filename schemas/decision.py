@@ -13,10 +13,10 @@ from schemas.base import Count, Payload
 from schemas.event import DECISION_TYPES
 from schemas.ids import natural_id
 
-Scope = Literal["record", "passed", "rest"]
+Scope = Literal["record", "passed", "rest", "abandoned"]
 Drops = dict[str, Scope]
 """Of one stream: hash of a value -> whether that record, or the stream from it on, is dropped;
-`passed`: the record was, when its turn came."""
+`passed`, `abandoned`: it was, when its turn came."""
 
 
 def value_hash(value: bytes) -> str:
@@ -93,7 +93,7 @@ def decide(drops: Drops, payload: Payload) -> bool:
                 return False
             drops[dropped] = "record" if isinstance(payload, RecordDropped) else "rest"
             return True
-        case DropUndone(value_sha256=dropped) if drops.get(dropped) == "rest":
+        case DropUndone(value_sha256=dropped) if drops.get(dropped) in {"rest", "abandoned"}:
             del drops[dropped]
             return True
         case _:

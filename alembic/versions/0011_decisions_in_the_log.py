@@ -19,7 +19,6 @@ def upgrade() -> None:
     Records without a stream are held again by it, each in a stream of its own.
     """
     op.execute("ALTER TABLE cua.stream_position ADD drops JSONB NOT NULL DEFAULT '{}'")
-    op.execute("ALTER TABLE cua.stream_position ALTER drops DROP DEFAULT")
     op.execute("DELETE FROM cua.held_record WHERE stream IS NULL")
     op.execute("ALTER TABLE cua.held_record ALTER stream SET NOT NULL")
     op.execute(
@@ -30,8 +29,8 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Make the table again, empty; rows of version 7 are not version 6's."""
-    op.execute("UPDATE cua.projection SET version = LEAST(version, 6)")
+    """Make the table again, empty. Code of version 6 asks for a rebuild: it has none of the drops."""
+    op.execute("UPDATE cua.projection SET version = LEAST(version, 5)")
     op.execute("DELETE FROM cua.held_record WHERE held_as = 'abandoned'")
     op.execute(
         f"{HELD_AS} ck_held_record_held_as CHECK (held_as IN ('parked', 'waiting', 'refused'))"

@@ -205,7 +205,8 @@ def drop(
     """Give up a parked RECORD (topic/partition@offset) and apply what follows it in its stream.
 
     With --gap: give up the gap of a STREAM (rollout/<uuid>). With a filter instead of either: every
-    parked record that it means, but for those that only wait behind a parked one. Asks first.
+    parked record that it means, but for those that only wait behind a parked one. Asks first. A
+    dropped record or gap cannot be taken back, only --rest can.
 
     The decision is an event in the log, in the stream that it concerns. Projectors apply it when
     they read it, and so do rebuilds and trainers.
@@ -217,7 +218,7 @@ def drop(
         cua-project parked drop --training demo --kind invalid --yes
     """
     wanted = take_filter(options)
-    _check_drop(what, wanted, rest=rest, gap=gap, undo=undo, is_asked=not (dry_run or yes))
+    _check_drop(what, wanted, rest=rest, gap=gap, undo=undo, dry_run=dry_run, yes=yes)
     from consumers.projection import decisions
     from consumers.projection.positions import read_state
     from consumers.tables import SCHEMA
@@ -258,7 +259,8 @@ def _check_drop(
     rest: bool,
     gap: bool,
     undo: bool,
-    is_asked: bool,
+    dry_run: bool,
+    yes: bool,
 ) -> None:
     """UsageError for options that exclude each other."""
     if rest + gap + undo > 1:
@@ -270,10 +272,13 @@ def _check_drop(
             " --type; not both"
         )
         raise UsageError(message)
+    if what is not None and dry_run:
+        message = "--dry-run counts what a filter means, and there is none; leave --dry-run out"
+        raise UsageError(message)
     if what is None and (gap or undo):
         message = f"--{'gap' if gap else 'undo'} is for one STREAM; name it"
         raise UsageError(message)
-    if what is None and is_asked and not sys.stdin.isatty():
+    if what is None and not (dry_run or yes) and not sys.stdin.isatty():
         message = (
             "drop needs confirmation for many records, and there is no terminal; give --yes or"
             " --dry-run"
@@ -292,10 +297,13 @@ def _append(decisions: "Sequence[Decision]", log_id: str | None, *, as_json: boo
         answer = {"decisions": len(appended), "streams": len(streams), "positions": positions}
         click.echo(json.dumps(answer))
         return
-    last = f"; the last is {'{}/{}@{}'.format(*appended[-1])}" if appended else ""
+    if not appended:
+        click.echo("no parked record matches; nothing was given up")
+        return
+    last = "{}/{}@{}".format(*appended[-1])
     click.echo(
-        f"decisions in the log: {len(appended)}, about streams: {len(streams)}{last}. Projectors"
-        " apply them when they read them"
+        f"decisions in the log: {len(appended)}, about streams: {len(streams)}; the last is {last}."
+        " Projectors apply them when they read them"
     )
 
 

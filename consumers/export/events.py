@@ -36,8 +36,13 @@ def read_events(
 
 
 def of_kinds(kinds: Collection[str], trainings: Collection[UUID]) -> Wanted:
-    """Records of streams of these kinds and of these trainings; of all when there are none."""
+    """Records of streams of these kinds and of these trainings; of all when there are none.
+
+    A record that cannot be read stops its stream also here; it may come first, and so may a
+    decision about it. (With an index it is found only in a block that has one of the trainings.)
+    """
     owners = {str(training) for training in trainings}
+    streams: set[str] = set()
 
     def is_wanted(parsed: ParsedRecord) -> bool:
         if stream_kind(parsed.stream) not in kinds:
@@ -45,8 +50,10 @@ def of_kinds(kinds: Collection[str], trainings: Collection[UUID]) -> Wanted:
         if not owners:
             return True
         envelope = parsed.envelope
-        if envelope is not None and envelope.training_id is not None:
-            return str(envelope.training_id) in owners
-        return parsed.stream.partition("/")[2] in owners
+        if envelope is None or envelope.is_decision:
+            return True
+        if envelope.training_id is not None and str(envelope.training_id) in owners:
+            streams.add(parsed.stream)
+        return parsed.stream in streams or parsed.stream.partition("/")[2] in owners
 
     return is_wanted

@@ -51,7 +51,7 @@ class FoldedBatch:
     released: set[Coordinates]
     """Records that are no longer held."""
     decided: Collection[str]
-    """As `Order.decided`."""
+    """As `Order.decided`; then the batch ends there."""
     partitions: Mapping[tuple[str, int], PartitionProgress]
 
     @property
@@ -81,6 +81,8 @@ class Fold:
         """`memory`: as `Order.memory`; it outlives the batch."""
         self._wanted = replay_filter.wanted
         self._partitions: dict[tuple[str, int], PartitionProgress] = {}
+        self.num_taken = 0
+        """Records that `take_all` has taken."""
         # Nothing that `Order` calls refers to this object: in a cycle each batch would stay in
         # memory until the rare garbage collection of a projector.
         rows = Rows()
@@ -107,9 +109,13 @@ class Fold:
         )
 
     def take_all(self, parsed_records: Iterable[ParsedRecord]) -> FoldedBatch:
-        """Fold records, each partition's in order, and advance the partitions' positions."""
+        """Fold records, each partition's in order, and advance the partitions' positions.
+
+        Ends early, at `num_taken`, behind a decision that has a stream tried again.
+        """
         partitions, wanted, order = self._partitions, self._wanted, self._order
-        for parsed in parsed_records:
+        for number, parsed in enumerate(parsed_records, 1):
+            self.num_taken = number
             topic, partition, offset, _, _, appended_at = parsed.record
             progress = partitions.get((topic, partition))
             if progress is None:
@@ -119,6 +125,8 @@ class Fold:
             if wanted is None or wanted(parsed):
                 order.take(parsed, progress)
                 order.streams[parsed.stream].arrivals.add(topic, partition, offset)
+                if order.decided:
+                    break
         return self.batch
 
     def skip_to(self, at: tuple[str, int], offset: int) -> None:

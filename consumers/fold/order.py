@@ -63,7 +63,7 @@ class Order:
     """Records that are no longer held."""
     decided: set[str] = field(default_factory=set)
     """Streams whose parked records are to be tried again once the batch is written, because of an
-    operator's decision. Until then they stay parked."""
+    operator's decision. Until then they stay parked, and no later record of them may be taken."""
     memory: dict[str, list[Held]] | None = None
     """Without tables: the parked and abandoned records of every stream, which are then tried again
     at once."""
@@ -86,11 +86,6 @@ class Order:
         self, stream: Stream, parsed: ParsedRecord, envelope: Envelope, progress: PartitionProgress
     ) -> None:
         """An operator's decision; what has no effect (any more) is counted as a duplicate."""
-        subject = stream.subject
-        if subject in self.decided:
-            # Comes after what the decision before it lets through.
-            self._hold(parsed, "parked", "behind", BEHIND)
-            return
         try:
             payload = read_payload(envelope)
         except (UnknownSchemaError, InvalidPayloadError) as error:
@@ -112,7 +107,7 @@ class Order:
         if isinstance(payload, DropUndone) and stream.abandoned:
             stream.abandoned, stream.parked_since = False, envelope.time
         if stream.parked_since is not None:
-            self.decided.add(subject)
+            self.decided.add(stream.subject)
             self._try_again(stream, progress)
 
     def _try_again(self, stream: Stream, progress: PartitionProgress) -> None:
@@ -217,7 +212,8 @@ class Order:
         scope = stream.drops.get(dropped)
         if scope == "record":
             stream.drops[dropped] = "passed"
-        elif scope == "rest":
+        elif scope in {"rest", "abandoned"}:
+            stream.drops[dropped] = "abandoned"
             stream.abandoned = True
             self._hold(parsed, "abandoned", "dropped", DROPPED)
             self._hold_waiting(stream, "abandoned")

@@ -13,7 +13,7 @@ from consumers.fold.held import Held
 from consumers.fold.parse import stream_of_key
 from consumers.projection.held_filter import HeldFilter
 from consumers.projection.held_records import PART_RECORDS, find_held, held_page
-from consumers.projection.stored import load_held, load_streams
+from consumers.projection.stored import load_streams
 from consumers.tables import SCHEMA
 from schemas.base import Payload
 from schemas.catalogue import stream_kind, stream_owner
@@ -84,18 +84,17 @@ def drop_gap(cursor: Cursor, stream_name: str, *, made_by: str, reason: str | No
 
 
 def undo_rest(cursor: Cursor, stream_name: str, *, made_by: str, reason: str | None) -> Decision:
-    """To take back `drop --rest`. NotFoundError when the stream is not abandoned."""
+    """To take back `drop --rest`, also one without effect. NotFoundError when there is none."""
     names = [] if stream_of_key(stream_name) is None else [stream_name]
     stream = load_streams(cursor, SCHEMA, names).get(stream_name)
-    if stream is None or not stream.abandoned:
+    dropped_as = {} if stream is None else {how: hash_ for hash_, how in stream.drops.items()}
+    dropped = dropped_as.get("abandoned") or dropped_as.get("rest")
+    if dropped is None:
         message = (
-            f"{stream_name} is not abandoned; `cua-project parked list --as abandoned` shows the"
-            " streams that are"
+            f"{stream_name} is not abandoned, or its decision is not read yet; `cua-project parked"
+            " list --as abandoned` shows the streams that are"
         )
         raise NotFoundError(message)
-    held = load_held(cursor, SCHEMA, names, "abandoned")
-    hashes = {value_hash(one.record.value) for one in held if one.kind == "dropped"}
-    dropped = next(hash_ for hash_ in stream.drops if hash_ in hashes)
     payload = DropUndone(value_sha256=dropped, made_by=made_by, reason=reason)
     return Decision(stream_name, training_of(cursor, stream_name), payload)
 
@@ -134,7 +133,9 @@ def training_of(cursor: Cursor, stream: str) -> UUID | None:
     )
     for (value,) in cursor.fetchall():
         with suppress(UnreadableError):
-            return read_envelope(bytes(value)).training_id
+            training_id = read_envelope(bytes(value)).training_id
+            if training_id is not None:
+                return training_id
     if kind in OWNERS:
         cursor.execute(OWNERS[kind], {"owner": str(owner)})
         for (training,) in cursor.fetchall():

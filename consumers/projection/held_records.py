@@ -1,7 +1,7 @@
 """Reads held records for operators: as a list, one by its id, and the next few to try again."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -14,6 +14,8 @@ from consumers.projection.stored import HELD_COLUMNS, held_records
 
 MAX_BYTES = 32 << 20
 """Values in memory at once, when more than one record is taken."""
+FETCHED_RECORDS = 32
+"""Of `parked_pages`, at once: a record is about 1 MiB at most."""
 PART_RECORDS = 2_000
 """Of a list, fetched at once: some 20 ms."""
 FIRST = ("", "", -1, -1)
@@ -212,6 +214,31 @@ def next_parked(
         (list(streams), list(streams), max_records, MAX_BYTES),
     )
     return held_records(cursor)
+
+
+def parked_pages(
+    cursor: Cursor, schema: str, streams: Sequence[str], max_records: int
+) -> Generator[list[Held], None, None]:
+    """All parked records of these streams, some at a time: one at least, then up to MAX_BYTES.
+
+    As they are at the first: sorted once, whatever the transaction changes meanwhile.
+    """
+    with cursor.connection.cursor("parked_records") as ordered:
+        ordered.execute(
+            f"{_parked(schema, 'stream = ANY(%s)')} SELECT {HELD_COLUMNS} FROM parked WHERE stream"
+            f" = ANY(%s) ORDER BY {_ORDER}",
+            (list(streams), list(streams)),
+        )
+        page: list[Held] = []
+        num_bytes = 0
+        while some := held_records(ordered, min(FETCHED_RECORDS, max_records - len(page))):
+            page += some
+            num_bytes += sum(len(held.record.value) for held in some)
+            if len(page) == max_records or num_bytes >= MAX_BYTES:
+                yield page
+                page, num_bytes = [], 0
+        if page:
+            yield page
 
 
 def since_of_next(cursor: Cursor, schema: str, stream: str, num_before: int) -> datetime | None:

@@ -3,7 +3,7 @@
 Serves the live schema and those that a rebuild fills. Knows no loop and no lease.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import psycopg2
@@ -46,6 +46,9 @@ class PreparedBatch:
     """A batch that is ready to be committed; later batches do not change it."""
 
     parsed_records: Sequence[ParsedRecord]
+    rest: Sequence[ParsedRecord]
+    """Records behind it, which are to be folded once it is committed: a batch ends at a decision
+    that has a stream tried again."""
     base: Positions
     """Where its partitions must be."""
     partitions: Mapping[tuple[str, int], PartitionProgress]
@@ -54,6 +57,10 @@ class PreparedBatch:
     decided: Sequence[str]
     """Streams whose parked records an operator's decision has tried again, in its transaction. No
     batch may be folded before this one is committed."""
+
+
+def _nothing() -> None:
+    pass
 
 
 @dataclass(slots=True)
@@ -123,17 +130,33 @@ class ProjectedSchema:
         self,
         parsed_records: Sequence[ParsedRecord],
         read_to: Mapping[TopicPartition, int] | None = None,
+        keep_going: Callable[[], object] = _nothing,
     ) -> None:
-        """Fold records and commit them with their positions. SupersededError."""
+        """Fold records and commit them with their positions. SupersededError.
+
+        `read_to`: as `fold`. `keep_going` is called between the parts of a long transaction.
+        """
+        rest = self.apply_first(parsed_records, read_to, keep_going)
+        while rest:
+            rest = self.apply_first(rest, read_to, keep_going)
+
+    def apply_first(
+        self,
+        parsed_records: Sequence[ParsedRecord],
+        read_to: Mapping[TopicPartition, int] | None = None,
+        keep_going: Callable[[], object] = _nothing,
+    ) -> Sequence[ParsedRecord]:
+        """As `apply`, up to where a batch ends; what is left to apply."""
         try:
             prepared = self.fold(parsed_records, self.connection, read_to)
-            self.commit(prepared)
+            self.commit(prepared, keep_going=keep_going)
         except (psycopg2.Error, UnwritableError) as error:
             if not is_refused(error):
                 raise
-            self.apply_in_parts(parsed_records)
-        else:
-            self.settle(prepared)
+            self.apply_in_parts(parsed_records, keep_going)
+            return ()
+        self.settle(prepared)
+        return prepared.rest
 
     def fold(
         self,
@@ -141,7 +164,9 @@ class ProjectedSchema:
         connection: Connection,
         read_to: Mapping[TopicPartition, int] | None = None,
     ) -> PreparedBatch:
-        """Fold records after everything that was folded before; `connection` loads streams.
+        """Fold records after everything that was folded before, but for `PreparedBatch.rest`.
+
+        `connection` loads streams.
 
         `read_to`: the next offsets to read, where the log holds no record between the last one and
         them (`LogReader.positions`).
@@ -168,19 +193,25 @@ class ProjectedSchema:
             replay_filter=self._replay_filter,
         )
         fold.take_all(parsed_records)
+        rest = parsed_records[fold.num_taken :]
         for at in list(fold.batch.partitions):
             # Records that a replay takes last move no position back.
             fold.stay_at(at, self._folded.get(TopicPartition(*at), 0))
-        for at, offset in (read_to or {}).items():
+        for at, offset in ({} if rest else read_to or {}).items():
             if offset > self._folded.get(at, 0):
                 fold.skip_to(at, offset)
-        prepared = self._prepare(parsed_records, fold.batch)
+        prepared = self._prepare(parsed_records[: fold.num_taken], rest, fold.batch)
         self._steps = set(fold.batch.rows.inserts.get("step", ()))
         for evaluation in sorted(fold.without_rows | fold.batch.rows.displaced):
             warn_without_rows(evaluation)
         return prepared
 
-    def _prepare(self, parsed_records: Sequence[ParsedRecord], batch: FoldedBatch) -> PreparedBatch:
+    def _prepare(
+        self,
+        parsed_records: Sequence[ParsedRecord],
+        rest: Sequence[ParsedRecord],
+        batch: FoldedBatch,
+    ) -> PreparedBatch:
         base = {
             TopicPartition(*at): self._folded.get(TopicPartition(*at), 0) for at in batch.partitions
         }
@@ -196,10 +227,16 @@ class ProjectedSchema:
             self._streams = dict(batch.streams)
         decided = sorted(batch.decided)
         return PreparedBatch(
-            *(parsed_records, base, batch.partitions, commands, batch.num_events, decided)
+            *(parsed_records, rest, base, batch.partitions, commands, batch.num_events, decided)
         )
 
-    def commit(self, prepared: PreparedBatch, *, singly: bool = False) -> None:
+    def commit(
+        self,
+        prepared: PreparedBatch,
+        *,
+        singly: bool = False,
+        keep_going: Callable[[], object] = _nothing,
+    ) -> None:
         """One transaction. psycopg2's errors and SupersededError roll it back."""
         with self.connection, self.connection.cursor() as cursor:
             advance(
@@ -214,7 +251,7 @@ class ProjectedSchema:
             if prepared.decided:
                 write = write_singly(cursor, self.schema) if singly else None
                 names, replay_filter = prepared.decided, self._replay_filter
-                retry_decided(cursor, self.schema, names, write, replay_filter)
+                retry_decided(cursor, self.schema, names, write, replay_filter, keep_going)
 
     def settle(self, prepared: PreparedBatch) -> None:
         """Note that a batch is committed."""
@@ -224,7 +261,9 @@ class ProjectedSchema:
         for name in prepared.decided:
             self._streams.pop(name, None)
 
-    def apply_in_parts(self, parsed_records: Sequence[ParsedRecord]) -> None:
+    def apply_in_parts(
+        self, parsed_records: Sequence[ParsedRecord], keep_going: Callable[[], object] = _nothing
+    ) -> None:
         """Apply a batch of which the database refuses some record, so that only that one is parked.
 
         Whatever was folded after the batch must be folded again.
@@ -233,11 +272,19 @@ class ProjectedSchema:
         self._forget()
         if len(parsed_records) > MAX_SINGLY:
             middle = len(parsed_records) // 2
-            self.apply(parsed_records[:middle])
-            self.apply(parsed_records[middle:])
+            self.apply(parsed_records[:middle], keep_going=keep_going)
+            self.apply(parsed_records[middle:], keep_going=keep_going)
             return
+        rest = parsed_records
+        while rest:
+            rest = self._apply_few(rest, keep_going)
+
+    def _apply_few(
+        self, parsed_records: Sequence[ParsedRecord], keep_going: Callable[[], object]
+    ) -> Sequence[ParsedRecord]:
+        """What is left to apply."""
         try:
-            self._apply_singly(parsed_records)
+            return self._apply_singly(parsed_records, keep_going)
         except (psycopg2.Error, UnwritableError) as error:
             if not is_refused(error):
                 raise
@@ -245,17 +292,21 @@ class ProjectedSchema:
             # refused: the record is then held without its content.
             self.connection.rollback()
             self._forget()
-            if len(parsed_records) > 1:
-                for parsed in parsed_records:
-                    self.apply_in_parts([parsed])
-            else:
-                self._apply_singly([bare(parsed_records[0], f"cannot be stored: {error}")])
+            if len(parsed_records) == 1:
+                record = bare(parsed_records[0], f"cannot be stored: {error}")
+                return self._apply_singly([record], keep_going)
+            for parsed in parsed_records:
+                self.apply_in_parts([parsed], keep_going)
+            return ()
 
-    def _apply_singly(self, parsed_records: Sequence[ParsedRecord]) -> None:
+    def _apply_singly(
+        self, parsed_records: Sequence[ParsedRecord], keep_going: Callable[[], object]
+    ) -> Sequence[ParsedRecord]:
         with self.connection.cursor() as cursor:
             prepared = self._fold(parsed_records, cursor, write_singly(cursor, self.schema))
-        self.commit(prepared, singly=True)
+        self.commit(prepared, singly=True, keep_going=keep_going)
         self.settle(prepared)
+        return prepared.rest
 
 
 def bare(parsed: ParsedRecord, problem: str) -> ParsedRecord:

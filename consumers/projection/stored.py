@@ -37,18 +37,16 @@ def load_streams(cursor: Cursor, schema: str, subjects: Sequence[str]) -> dict[s
     }
 
 
-EFFECTIVE = {False: {"passed"}, True: {"passed", "rest"}}
-"""By whether a stream is abandoned: scopes of drops that have changed what is applied of it."""
+EFFECTIVE = frozenset({"passed", "abandoned"})
+"""Scopes of drops that have changed what is applied of a stream."""
 
 
 def load_dropped(cursor: Cursor, schema: str) -> dict[str, list[str]]:
     """Stream -> hashes of the values that it passed over, or from which on it is abandoned."""
-    cursor.execute(
-        f"SELECT stream, drops, abandoned FROM \"{schema}\".stream_position WHERE drops <> '{{}}'"
-    )
+    cursor.execute(f"SELECT stream, drops FROM \"{schema}\".stream_position WHERE drops <> '{{}}'")
     return {
-        stream: [hash_ for hash_, scope in drops.items() if scope in EFFECTIVE[abandoned]]
-        for stream, drops, abandoned in cursor.fetchall()
+        stream: [hash_ for hash_, scope in drops.items() if scope in EFFECTIVE]
+        for stream, drops in cursor.fetchall()
     }
 
 
@@ -108,15 +106,16 @@ def load_held(cursor: Cursor, schema: str, subjects: Sequence[str], held_as: Hel
     return held_records(cursor)
 
 
-def held_records(cursor: Cursor) -> list[Held]:
-    """The records of a query that selects HELD_COLUMNS."""
-    return [_held(row) for row in _rows(cursor)]
+def held_records(cursor: Cursor, limit: int | None = None) -> list[Held]:
+    """The records of a query that selects HELD_COLUMNS; with `limit` the next ones."""
+    return [_held(row) for row in _rows(cursor, limit)]
 
 
-def _rows(cursor: Cursor) -> list[dict[str, object]]:
+def _rows(cursor: Cursor, limit: int | None = None) -> list[dict[str, object]]:
+    found = cursor.fetchall() if limit is None else cursor.fetchmany(limit)
     assert cursor.description is not None  # noqa: S101  # a SELECT has columns
     names = [column.name for column in cursor.description]
-    return [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
+    return [dict(zip(names, values, strict=True)) for values in found]
 
 
 def _held(row: dict[str, object]) -> Held:

@@ -92,9 +92,9 @@ class StreamState(Base):
     parked behind it."""
     abandoned: Mapped[bool]
     """An operator dropped the rest of the stream."""
-    drops: Mapped[Document]
-    """What operators dropped of it: hash of a record's value -> record, passed
-    (that record, once it was its turn) or rest (of the stream)."""
+    drops: Mapped[Document] = mapped_column(server_default="{}")
+    """What operators dropped of it: hash of a record's value -> record or rest (of the
+    stream); once it was that record's turn, passed or abandoned."""
     num_waiting: Mapped[Number]
     """Records that wait for a gap to fill."""
     last_event_at: Mapped[OptTime]

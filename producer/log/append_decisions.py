@@ -18,7 +18,7 @@ from uuid import UUID
 from producer.errors import CuaTrainError, MismatchError
 from producer.log.local import LocalLog
 from producer.log.writer import Coordinates, LogWriter, Record, RecordRefusedError
-from schemas.catalogue import BY_TYPE, TOPIC_NAMES, topic_of
+from schemas.catalogue import BY_TYPE, topic_of
 from schemas.ids import new_source, uuid7_text
 from schemas.installation import Installation, read_installation
 from schemas.wire import encode
@@ -29,7 +29,8 @@ def append_decisions(
 ) -> Sequence[Coordinates]:
     """Append in order; returns once they are durable.
 
-    LogBrokenError, UnreachableError; MismatchError when the log is not `log_id`.
+    LogBrokenError, UnreachableError; MismatchError when the log is not `log_id`, or has no topic of
+    this name: none is made.
     """
     now = datetime.now(UTC)
     records, source = [], new_source(now)
@@ -49,6 +50,9 @@ def append_decisions(
     with closing(_open(installation)) as log:
         if log_id not in {None, log.log_id}:
             raise MismatchError(_other_log(str(log_id), log.log_id))
+        if absent := {record.topic for record in records} - {at.topic for at in log.ends()}:
+            message = f"the log has no topic {', '.join(sorted(absent))}; look at CUA_TOPIC_PREFIX"
+            raise MismatchError(message)
         return log.append(records)
 
 
@@ -64,12 +68,11 @@ def _open(installation: Installation) -> LogWriter:
     if installation.kafka_bootstrap_servers is not None:
         from producer.log.kafka import KafkaLog
 
-        return KafkaLog(installation)
+        return KafkaLog(installation, makes_topics=False)
     if not installation.local_log_path.exists():
         message = f"there is no log at {installation.local_log_path}; look at CUA_HOME"
         raise MismatchError(message)
-    topics = [installation.topic_prefix + name for name in TOPIC_NAMES]
-    return LocalLog(installation.local_log_path, topics=topics)
+    return LocalLog(installation.local_log_path)
 
 
 def main() -> None:
@@ -81,7 +84,7 @@ def main() -> None:
     except CuaTrainError as error:
         answer = {"error": str(error), "exit_code": error.exit_code}
     except RecordRefusedError as error:
-        answer = {"error": str(error), "exit_code": 1}
+        answer = {"error": f"{error}. Those before it are there", "exit_code": 1}
     print(json.dumps(answer))  # noqa: T201  # the answer of this process
 
 

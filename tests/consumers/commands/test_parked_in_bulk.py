@@ -73,6 +73,8 @@ def test_a_filter_means_the_same_records_in_a_list_a_dry_run_and_a_drop(parked: 
         assert parked("parked", "drop", "--training", "a", "--yes", "--json").json["decisions"]
         parked("run", "--once")
     assert held(parked, "--training", "a") == []
+    nothing = parked("parked", "drop", "--training", "a", "--yes").out
+    assert nothing == "no parked record matches; nothing was given up\n"
     assert held(parked, "--training", "b") == [item for item in everything if item not in of_a]
     assert parked("verify", "--json").json["equal"]
 
@@ -110,6 +112,10 @@ def test_streams_are_tried_again_by_training(parked: Call) -> None:
         (("drop", "cua.rollouts/0@1", "--kind", "invalid"), "not both"),
         (("drop", "--kind", "invalid", "--gap"), "--gap is for one STREAM"),
         (("drop", "--kind", "invalid"), "give --yes or --dry-run"),
+        (("drop", "cua.rollouts/0@1", "--dry-run"), "--dry-run counts what a filter means"),
+        (("drop", "cua.rollouts/0@1", "--rest", "--dry-run"), "leave --dry-run out"),
+        (("drop", "rollout/x", "--gap", "--dry-run"), "leave --dry-run out"),
+        (("drop", "rollout/x", "--undo", "--dry-run"), "leave --dry-run out"),
         (("redrive", "rollout/x", "--kind", "invalid"), "not both"),
     ],
 )

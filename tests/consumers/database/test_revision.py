@@ -24,7 +24,7 @@ from tests.support.forked_command import run_command
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryReader
 from tests.support.paths import ROOT
-from tests.support.postgres import execute
+from tests.support.postgres import execute, one
 
 __all__ = ["call"]
 
@@ -305,3 +305,13 @@ def test_a_recorded_revision_that_fits_nothing_is_refused_and_changes_nothing(
     rebuild(MemoryReader(log), migrated_url)
     assert schema_differences(migrated_url) == []
     make_ready(migrated_url, embedded=False)
+
+
+def test_after_a_downgrade_older_code_asks_for_a_rebuild(migrated_url: str) -> None:
+    log = memory_log(logged_events("a", shape=Shape(steps=1, groups=1, group_size=1, turns=1)))
+    ProjectionLoop(MemoryReader(log), migrated_url).run_once()
+
+    migrate(migrated_url, "0010")
+
+    # The code of that revision has projection version 6.
+    assert one(migrated_url, "SELECT version FROM cua.projection") == 5

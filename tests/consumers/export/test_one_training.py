@@ -61,6 +61,21 @@ def test_it_writes_the_same_from_a_log_with_and_without_an_index(tmp_path: Path)
         assert bool(found[0]) == (names != ["nobody"])
 
 
+def test_a_rollout_ends_at_a_record_that_cannot_be_read_as_in_an_export_of_everything(
+    tmp_path: Path,
+) -> None:
+    made = list(history("anna", 1, SMALL))
+    rollout = next(item.subject for item in made if item.subject.startswith("rollout/"))
+    _, second, *_ = [number for number, item in enumerate(made) if item.subject == rollout]
+    made.insert(second, LoggedEvent(rollout, b"garbage"))
+    log_of(tmp_path / "home", made, is_indexed=True)
+
+    of_anna, _ = exported(tmp_path / "home", tmp_path / "anna", [training_id("anna")])
+    of_all, _ = exported(tmp_path / "home", tmp_path / "all", [])
+
+    assert of_anna == of_all != []
+
+
 def test_what_it_reads_does_not_grow_with_other_trainings(tmp_path: Path) -> None:
     numbers = []
     for rounds in (2, 8):

@@ -9,13 +9,11 @@ from consumers.errors import NotFoundError, UsageError
 from consumers.projection.decisions import Decision
 from consumers.projection.loop import ProjectionLoop
 from consumers.projection.redrive import Operator
-from consumers.rebuild.rebuild import rebuild
 from consumers.rebuild.verify import verify
 from schemas.catalogue import topic_of
 from schemas.decision import (
     GapDropped,
     RecordDropped,
-    RestDropped,
     nameless_stream,
     value_hash,
 )
@@ -30,12 +28,12 @@ from tests.consumers.projection.test_redrive import (
     unknown,
 )
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
+from tests.reference_fold.histories import LoggedEvent
 from tests.reference_fold.reference import fold
 from tests.support.decisions import append, drop_gap, drop_record, encoded, undo_rest
 from tests.support.held import list_held
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
-from tests.support.postgres import execute
 
 __all__ = ["connection", "operator"]
 
@@ -208,30 +206,6 @@ def test_the_rest_is_taken_up_again_with_what_came_meanwhile(
         undo_rest(log, migrated_url, stream)
 
 
-def test_a_decision_twice_or_about_what_is_applied_changes_nothing(
-    migrated_url: str, operator: Operator
-) -> None:
-    events = logged_events("a", shape=CALM)
-    index = index_of(events, "cua.training.heartbeat_sent")
-    log = memory_log(unknown(events, index))
-    project(log, migrated_url)
-    drop_record(log, migrated_url, list_held(operator)[0].id)
-    again = log.records[-1]
-    log.append(again.key, again.value, again.topic)
-    stated = value_hash(events[index_of(events, "cua.training.started")].value)
-    late = RestDropped(value_sha256=stated, made_by="tester")
-    append(log, Decision(events[index].subject, None, late))
-
-    project(log, migrated_url)
-
-    assert list_held(operator) == []
-    assert [row["status"] for row in database_tables(migrated_url)["training"].values()] == [
-        "completed"
-    ]
-    assert verify(MemoryReader(log), migrated_url).equal
-    expect_log(migrated_url, log)
-
-
 @pytest.mark.parametrize("size", [1, 3, 1_000])
 def test_decisions_about_one_stream_in_one_batch_follow_each_other(
     migrated_url: str, operator: Operator, size: int
@@ -257,6 +231,23 @@ def test_decisions_about_one_stream_in_one_batch_follow_each_other(
     expect_log(migrated_url, log)
 
 
+def test_a_decision_names_the_training_of_its_stream_when_its_record_names_none(
+    migrated_url: str, operator: Operator
+) -> None:
+    events = logged_events("a", shape=CALM)
+    index = index_of(events, "cua.rollout.turn_taken", 1)
+    spoilt = unknown(events, index)
+    event = json.loads(spoilt[index].value)
+    training = event.pop("trainingid")
+    spoilt[index] = LoggedEvent(spoilt[index].subject, json.dumps(event).encode())
+    log = memory_log(spoilt)
+    project(log, migrated_url)
+
+    decision = drop_record(log, migrated_url, list_held(operator)[0].id)
+
+    assert str(decision.training_id) == training
+
+
 def test_a_decision_that_this_code_does_not_know_parks_its_stream(
     migrated_url: str, operator: Operator
 ) -> None:
@@ -275,33 +266,6 @@ def test_a_decision_that_this_code_does_not_know_parks_its_stream(
     project(log, migrated_url)
     assert list_held(operator) == []
     assert verify(MemoryReader(log), migrated_url).equal
-
-
-def test_what_was_dropped_stays_dropped_when_newer_code_could_apply_it(
-    migrated_url: str, operator: Operator
-) -> None:
-    events = logged_events("a", shape=CALM)
-    index = index_of(events, "cua.training.heartbeat_sent")
-    spoilt = unknown(events, index)
-    log = memory_log(spoilt)
-    project(log, migrated_url)
-    drop_record(log, migrated_url, list_held(operator)[0].id)
-    project(log, migrated_url)
-    known, unknown_ = events[index].value, spoilt[index].value
-    # As if the code that knew no heartbeats had read this very log.
-    healed = MemoryLog()
-    for record in log.records:
-        value = record.value.replace(unknown_, known)
-        value = value.replace(value_hash(unknown_).encode(), value_hash(known).encode())
-        healed.append(record.key, value, record.topic)
-    execute(
-        migrated_url,
-        "UPDATE cua.stream_position SET drops = replace(drops::text,"
-        f" '{value_hash(unknown_)}', '{value_hash(known)}')::jsonb",
-    )
-
-    assert verify(MemoryReader(healed), migrated_url).differences == []
-    assert rebuild(MemoryReader(healed), migrated_url).equal
 
 
 def test_what_is_not_held_cannot_be_dropped(migrated_url: str, operator: Operator) -> None:
@@ -328,25 +292,3 @@ def test_a_record_that_only_waits_behind_a_parked_one_is_not_dropped(
 
     with pytest.raises(UsageError, match="only waits behind a parked record"):
         drop_record(log, migrated_url, list_held(operator)[1].id)
-
-
-def test_the_rest_of_a_long_stream_is_given_up_and_taken_up_again(
-    migrated_url: str, operator: Operator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("consumers.projection.retry.BATCH_RECORDS", 5)
-    events = logged_events("a")
-    index = index_of(events, "cua.training.heartbeat_sent")
-    log = memory_log(unknown(events, index))
-    project(log, migrated_url)
-    held = list_held(operator)
-    assert len(held) > 20
-
-    drop_record(log, migrated_url, held[0].id, rest=True)
-    project(log, migrated_url)
-
-    assert [item.held_as for item in list_held(operator)] == ["abandoned"] * len(held)
-    assert verify(MemoryReader(log), migrated_url).equal
-    undo_rest(log, migrated_url, held[0].stream)
-    project(log, migrated_url)
-    assert list_held(operator)[0] == held[0]
-    assert {item.held_as for item in list_held(operator)} == {"parked"}
