@@ -19,6 +19,7 @@ def upgrade() -> None:
     Records without a stream are held again by it, each in a stream of its own.
     """
     op.execute("ALTER TABLE cua.stream_position ADD drops JSONB NOT NULL DEFAULT '{}'")
+    op.execute("ALTER TABLE cua.stream_position ALTER drops DROP DEFAULT")
     op.execute("DELETE FROM cua.held_record WHERE stream IS NULL")
     op.execute("ALTER TABLE cua.held_record ALTER stream SET NOT NULL")
     op.execute(

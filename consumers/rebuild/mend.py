@@ -104,20 +104,18 @@ def tighten(cursor: Cursor) -> None:
 def _loosening(cursor: Cursor, problem: Problem) -> list[str]:
     alter = f"ALTER TABLE {_name(problem)}"
     column = quoted(problem.column or "")
-    default = _default(problem) if problem.kind is Kind.TYPE else ""
     match problem.kind:
         case Kind.SCHEMA | Kind.TABLE:
             tables = Base.metadata.sorted_tables
             wanted = [table for table in tables if problem.table in {None, table.name}]
             return [create_schema(SCHEMA), *_creation(wanted)]
         case Kind.COLUMN:
-            return [f"{alter} ADD COLUMN {column} {_type(problem)}{_default(problem)}"]
+            return [f"{alter} ADD COLUMN {column} {_type(problem)}"]
         case Kind.TYPE:
             return [
                 *_drop_key_of(cursor, problem),
                 f"{alter} ALTER COLUMN {column} DROP DEFAULT, ALTER COLUMN {column} DROP NOT NULL",
                 f"{alter} ALTER COLUMN {column} TYPE {_type(problem)} USING NULL",
-                *([f"{alter} ALTER COLUMN {column} SET{default}"] if default else []),
             ]
         case Kind.REQUIRED:
             return [f"{alter} ALTER COLUMN {column} DROP NOT NULL"]
@@ -225,12 +223,6 @@ def _name(problem: Problem) -> str:
 
 def _type(problem: Problem) -> str:
     return type_name(_table(problem).columns[problem.column or ""])
-
-
-def _default(problem: Problem) -> str:
-    """` DEFAULT '{}'`; nothing for a column without one."""
-    default = _table(problem).columns[problem.column or ""].server_default
-    return f" DEFAULT '{default.arg}'" if isinstance(default, sa.DefaultClause) else ""
 
 
 def _execute(cursor: Cursor, statement: str, problem: Problem) -> None:

@@ -92,7 +92,7 @@ class StreamState(Base):
     parked behind it."""
     abandoned: Mapped[bool]
     """An operator dropped the rest of the stream."""
-    drops: Mapped[Document] = mapped_column(server_default="{}")
+    drops: Mapped[Document]
     """What operators dropped of it: hash of a record's value -> record or rest (of the
     stream); once it was that record's turn, passed or abandoned."""
     num_waiting: Mapped[Number]
