@@ -7,6 +7,7 @@ from schemas import (
     annotation,
     checkpoint,
     completion,
+    decision,
     entry,
     environment,
     evaluation,
@@ -85,6 +86,7 @@ PAYLOADS: tuple[type[Payload], ...] = (
     scoring.ScoringCreated,
     scoring.RolloutScored,
     scoring.ScoringFinished,
+    *decision.DECISIONS,
 )
 
 BY_TYPE: dict[tuple[str, int], type[Payload]] = {
@@ -98,8 +100,10 @@ TOPICS: dict[str, str] = {
     "rollout": "rollouts",
     "environment": "rollouts",
     "scoring": "rollouts",
+    "record": "training",
 }
-"""Kind of stream -> topic, without the installation's prefix (`CUA_TOPIC_PREFIX`)."""
+"""Kind of stream -> topic, without the installation's prefix (`CUA_TOPIC_PREFIX`). `record`: of a
+record that names no stream, wherever that is (`decision.nameless_stream`)."""
 
 TOPIC_NAMES: tuple[str, ...] = ("training", "rollouts")
 NUM_PARTITIONS = 12

@@ -12,6 +12,9 @@ from pydantic import JsonValue
 
 from schemas.base import Payload
 
+DECISION_TYPES = "cua.operator."
+"""Begins the types of operators' decisions, which are no part of a stream's sequence."""
+
 
 class StreamPoint(NamedTuple):
     """A point in a stream; sorts in stream order."""
@@ -47,12 +50,19 @@ class Envelope:
     """UTC, the writer's injected clock."""
     subject: str
     epoch: int
+    """0: of a decision, which has none."""
     sequence: int
+    """0: of a decision."""
     training_id: UUID | None
     continues: StreamPoint | None
     """On the first event of an epoch above 1: the last point its writer has read."""
     data: dict[str, JsonValue]
     """The payload as JSON, not yet validated."""
+
+    @property
+    def is_decision(self) -> bool:
+        """Whether it is an operator's decision about its stream (`schemas.decision`)."""
+        return not self.epoch
 
     @property
     def point(self) -> StreamPoint:

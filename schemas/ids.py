@@ -7,7 +7,9 @@ at the same id. The tables' unique keys are the same columns.
 import hashlib
 import json
 import os
+import re
 import secrets
+import socket
 from datetime import UTC, datetime
 from uuid import UUID, uuid5
 
@@ -156,3 +158,12 @@ def uuid7_text(now: datetime) -> str:
     text = random.hex()
     stamp = f"{milliseconds:012x}"
     return f"{stamp[:8]}-{stamp[8:]}-7{text[:3]}-{'89ab'[random[9] & 3]}{text[3:6]}-{text[6:18]}"
+
+
+def new_source(now: datetime) -> str:
+    """A new name, of letters, digits and `/._-` only: it needs no escaping in JSON.
+
+    Host and pid are for people; containers share them, so time and 32 random bits make it unique.
+    """
+    host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname()) or "host"
+    return f"//{host}/{os.getpid()}/{now:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"

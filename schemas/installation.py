@@ -64,11 +64,6 @@ class Installation:
         return self.home / "open"
 
     @property
-    def operator_drops_path(self) -> Path:
-        """What operators gave up, for readers without a database (`schemas.operator_drops`)."""
-        return self.home / "operator_drops.jsonl"
-
-    @property
     def runs_dir(self) -> Path:
         """Folders with the state and checkpoints of trainings."""
         return self.home / "runs"

@@ -59,10 +59,6 @@ class WaitingRecords(Generic[Record]):
         """By arrival."""
         return iter(self._records.values())
 
-    def numbered(self) -> Iterator[tuple[int, Record]]:
-        """By arrival, with the number that `remove` takes."""
-        return iter(self._records.items())
-
     def add(self, envelope: Envelope, record: Record, position: StreamPosition) -> None:
         """A record that `position.classify` calls GAP; one that it does not is ready at once."""
         number = next(self._numbers)
@@ -77,10 +73,6 @@ class WaitingRecords(Generic[Record]):
         heappush(self._groups[epoch].setdefault(source, []), (sequence, number))
         if sequence == 1 and envelope.continues is not None:
             heappush(self._claims, Claim(envelope.continues, number))
-
-    def remove(self, number: int) -> Record:
-        """Take a record out although it is beyond a gap."""
-        return self._records.pop(number)
 
     def fence(self, epoch: int, source: str) -> None:
         """A claim was refused: what this source wrote in this epoch is ready, to be refused."""

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from schemas.base import Payload
 from schemas.catalogue import BY_TYPE
-from schemas.event import Envelope, Event, StreamPoint, parse_stream_point
+from schemas.event import DECISION_TYPES, Envelope, Event, StreamPoint, parse_stream_point
 from schemas.upcasting import upcast
 
 CONTENT_TYPE = "application/cloudevents+json"
@@ -57,8 +57,8 @@ def encode(
     source: str,
     time: datetime,
     subject: str,
-    epoch: int,
-    sequence: int,
+    epoch: int = 0,
+    sequence: int = 0,
     training_id: UUID | None = None,
     continues: StreamPoint | None = None,
 ) -> bytes:
@@ -66,15 +66,17 @@ def encode(
 
     `source` and `subject` must not need JSON escaping (the emitter creates both). The envelope is
     assembled by hand, because serializing it together with the payload would double the cost of
-    an emit.
+    an emit. A decision has no epoch and no sequence.
     """
     optional = f'"trainingid":"{training_id}",' if training_id is not None else ""
     if continues is not None:
         optional += f'"continues":"{continues}",'
+    if epoch:
+        optional += f'"epoch":{epoch},"sequence":{sequence},'
     head = (
         f'{{"specversion":"1.0","id":"{id}","source":"{source}","type":"{payload.TYPE}","time":"{format_time(time)}",'
         f'"subject":"{subject}","datacontenttype":"application/json","dataschema":"{SCHEMA_PREFIX}{payload.TYPE}:{payload.VERSION}",'
-        f'{optional}"epoch":{epoch},"sequence":{sequence},"data":'
+        f'{optional}"data":'
     )
     return head.encode() + payload.__pydantic_serializer__.to_json(payload) + b"}"
 
@@ -108,6 +110,8 @@ def read_envelope(value: bytes) -> Envelope:
 def _envelope(raw: dict[str, Any]) -> Envelope:
     """The attributes, each checked. Raises whatever a value of a wrong type raises."""
     continues, training_id = raw.get("continues"), raw.get("trainingid")
+    type_ = _string(raw, "type")
+    is_decision = type_.startswith(DECISION_TYPES)
     time = datetime.fromisoformat(raw["time"])
     if time.tzinfo is None:
         message = f"time {raw['time']!r} has no time zone"
@@ -118,12 +122,12 @@ def _envelope(raw: dict[str, Any]) -> Envelope:
     return Envelope(
         id=UUID(raw["id"]),
         source=_string(raw, "source"),
-        type=_string(raw, "type"),
+        type=type_,
         version=int(raw["dataschema"].rpartition(":")[2]),
         time=time.astimezone(UTC),
         subject=_string(raw, "subject"),
-        epoch=_count(raw, "epoch"),
-        sequence=_count(raw, "sequence"),
+        epoch=0 if is_decision else _count(raw, "epoch"),
+        sequence=0 if is_decision else _count(raw, "sequence"),
         training_id=None if training_id is None else UUID(training_id),
         continues=None if continues is None else _point(continues),
         data=raw["data"],

@@ -70,7 +70,6 @@ def command(
         python -c 'import datasets; print(datasets.load_dataset("rollouts", "turns"))'
     """
     from consumers.archive.open import open_with_archive, require_pyarrow
-    from consumers.fold.operator_drops import read_drops
     from consumers.home import open_installation
     from consumers.tail.trainings import normalize_name, require_training
     from schemas.catalogue import TOPICS
@@ -91,7 +90,6 @@ def command(
             trainings=trainings,
             with_images=images,
             form=form,
-            drops=read_drops(installation.operator_drops_path),
         )
     finally:
         reader.close()

@@ -1,4 +1,4 @@
-"""Held records and abandoned streams as `cua-project parked` prints them."""
+"""Held records as `cua-project parked` prints them."""
 
 import json
 import sys
@@ -10,7 +10,6 @@ import rich_click as click
 from consumers.console import sanitize
 
 if TYPE_CHECKING:
-    from consumers.projection.abandoned import AbandonedStream
     from consumers.projection.redrive import HeldSummary
 
 
@@ -23,23 +22,6 @@ def held_json(summary: "HeldSummary") -> dict[str, object]:
     }
     return summary._asdict() | {
         name: None if time is None else time.isoformat() for name, time in times.items()
-    }
-
-
-def abandoned_json(abandoned: "AbandonedStream") -> dict[str, object]:
-    """With the keys of a held record; there is none to name."""
-    from consumers.projection.held_records import HeldSummary
-
-    since = None if abandoned.since is None else abandoned.since.isoformat()
-    return dict.fromkeys(HeldSummary._fields) | {
-        "held_as": "abandoned",
-        "kind": "rest",
-        "reason": abandoned.reason or "its rest was given up",
-        "stream": abandoned.stream,
-        "epoch": abandoned.epoch,
-        "sequence": abandoned.sequence,
-        "since": since,
-        "made_by": abandoned.made_by,
     }
 
 
@@ -60,26 +42,12 @@ def print_held(pages: Iterable[list["HeldSummary"]]) -> bool:
     for page in pages:
         by_stream: dict[str, list[HeldSummary]] = {}
         for summary in page:
-            by_stream.setdefault(summary.stream or "(no stream)", []).append(summary)
+            by_stream.setdefault(summary.stream, []).append(summary)
         for stream, held in by_stream.items():
             is_any = True
             click.echo(sanitize(stream))
             for summary in held:
-                name = (
-                    f"{summary.type} {summary.epoch}/{summary.sequence}"
-                    if summary.type
-                    else "unreadable"
-                )
+                point = f" {summary.epoch}/{summary.sequence}" if summary.epoch else ""
+                name = f"{summary.type}{point}" if summary.type else "unreadable"
                 click.echo(sanitize(f"  {summary.held_as}  {summary.id}  {name}: {summary.reason}"))
     return is_any
-
-
-def print_abandoned(streams: Iterable["AbandonedStream"]) -> None:
-    """Each with since when, by whom and why."""
-    for stream in streams:
-        click.echo(sanitize(stream.stream))
-        since = "" if stream.since is None else f" since {stream.since:%Y-%m-%d %H:%M:%S}"
-        by = "" if stream.made_by is None else f" by {stream.made_by}"
-        reason = "" if stream.reason is None else f": {stream.reason}"
-        after = f"epoch {stream.epoch}, sequence {stream.sequence}"
-        click.echo(sanitize(f"  abandoned{since}{by}, after {after}{reason}"))

@@ -143,9 +143,8 @@ def _open(installation: "Installation") -> "tuple[str, LogReader]":
     import psycopg2
 
     from consumers.database.location import is_embedded, resolve_database, unreachable
-    from consumers.database.readiness import make_ready, naming_what_is_missing, remove_debris
+    from consumers.database.readiness import make_ready, remove_debris
     from consumers.log.open import open_reader
-    from consumers.projection.drops_file import refresh_drops_file
 
     embedded = is_embedded(os.environ)
     try:
@@ -159,8 +158,6 @@ def _open(installation: "Installation") -> "tuple[str, LogReader]":
         # A server that starts may end its first sessions again.
         raise unreachable(url, error) from None
     remove_debris(url)
-    with naming_what_is_missing(url):
-        refresh_drops_file(url, installation.operator_drops_path)
     return url, open_reader(installation)
 
 

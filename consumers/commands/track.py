@@ -58,7 +58,6 @@ def command(
     shutdown = shutdown_on_signals(abort=True)
     from typing import cast
 
-    from consumers.fold.operator_drops import read_drops
     from consumers.home import open_installation
     from consumers.log.open import open_reader
     from consumers.tail.trainings import normalize_name, require_training
@@ -89,7 +88,6 @@ def command(
         with closing(place.open()) as opened:
             mirror = Mirror(
                 *(reader, topic, opened, logged),
-                drops=read_drops(installation.operator_drops_path),
                 trainings=[training_id(item) for item in wanted],
             )
             mirrored = mirror.run(is_wanted, follow=follow)

@@ -109,8 +109,8 @@ def read_revision(cursor: Cursor, known: tuple[str, ...], newest: str) -> Revisi
         cursor.execute(
             "SELECT EXISTS (SELECT FROM pg_class JOIN pg_namespace ON pg_namespace.oid ="
             " relnamespace WHERE relkind = 'r' AND (nspname = %s AND relname IN ('training',"
-            " 'projection', 'reader_position', 'rollout') OR nspname = %s AND relname IN ('lease',"
-            " 'operator_drop')))",
+            " 'projection', 'reader_position', 'rollout') OR nspname = %s AND relname ="
+            " 'lease'))",
             (SCHEMA, OPS_SCHEMA),
         )
         row = cursor.fetchone()

@@ -31,22 +31,29 @@ def read_events(
     places = places_of_trainings(trainings) if trainings else None
     for record in read_bounded(reader, starts, stops, places):
         parsed = parse_record(record)
-        if parsed.stream is not None and wanted(parsed):
+        if wanted(parsed):
             yield from ordered.take(parsed)
 
 
 def of_kinds(kinds: Collection[str], trainings: Collection[UUID]) -> Wanted:
-    """Records of streams of these kinds and of these trainings; of all when there are none."""
+    """Records of streams of these kinds and of these trainings; of all when there are none.
+
+    A record that cannot be read stops its stream also here; it may come first, and so may a
+    decision about it. (With an index it is found only in a block that has one of the trainings.)
+    """
     owners = {str(training) for training in trainings}
+    streams: set[str] = set()
 
     def is_wanted(parsed: ParsedRecord) -> bool:
-        if parsed.stream is None or stream_kind(parsed.stream) not in kinds:
+        if stream_kind(parsed.stream) not in kinds:
             return False
         if not owners:
             return True
         envelope = parsed.envelope
-        if envelope is not None and envelope.training_id is not None:
-            return str(envelope.training_id) in owners
-        return parsed.stream.partition("/")[2] in owners
+        if envelope is None or envelope.is_decision:
+            return True
+        if envelope.training_id is not None and str(envelope.training_id) in owners:
+            streams.add(parsed.stream)
+        return parsed.stream in streams or parsed.stream.partition("/")[2] in owners
 
     return is_wanted

@@ -23,7 +23,6 @@ from consumers.log.reader import LogReader, TopicPartition
 from consumers.rebuild.replay import check_beginning
 from schemas.catalogue import TOPICS
 from schemas.installation import Installation
-from schemas.operator_drops import Drops
 
 logger = logging.getLogger(__name__)
 
@@ -54,12 +53,11 @@ def export(
     trainings: Collection[UUID] = (),
     with_images: bool = True,
     form: Form = "parquet",
-    drops: Drops,
 ) -> ExportReport:
     """Write every ended rollout of these trainings, or of all, to a new folder.
 
     `form`: Parquet tables, items of the OpenAI Responses API, or LifelongAgentBench's sessions.
-    `drops`: what operators gave up, which the dataset leaves out as the tables do.
+    What operators dropped is left out, as in the tables.
 
     UsageError when the folder exists and is not empty, or cannot be made; CuaProjectError when the
     log lacks its beginning; UnreachableError.
@@ -67,7 +65,7 @@ def export(
     began = time.monotonic()
     check_beginning(reader)
     until = reader.end_offsets(reader.partitions())
-    ordered = OrderedEvents(reader.log_id, drops)
+    ordered = OrderedEvents(reader.log_id)
 
     def of_topic(name: str) -> list[TopicPartition]:
         return [at for at in until if at.topic == installation.topic_prefix + TOPICS[name]]

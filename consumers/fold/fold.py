@@ -6,14 +6,14 @@ The same in the live projection and in a rebuild.
 """
 
 import gc
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from consumers.fold.apply import Rejection, Write, apply_event
 from consumers.fold.held import Coordinates, Held
-from consumers.fold.operator_drops import Drops
 from consumers.fold.order import Order, OrderRules, PartitionProgress
 from consumers.fold.ownership import NO_TABLES, IsStep, Lookups
 from consumers.fold.parse import ParsedRecord, parse_record
@@ -32,6 +32,8 @@ class ReplayFilter(NamedTuple):
     """(topic, partition, offset) of records that are parked even if this code could apply them."""
     wanted: Callable[[ParsedRecord], bool] | None = None
     """Which records are folded; None: all."""
+    dropped: Mapping[str, Collection[str]] = MappingProxyType({})
+    """As `OrderRules.dropped`."""
 
 
 EVERYTHING = ReplayFilter()
@@ -48,6 +50,8 @@ class FoldedBatch:
     """Records that are held from now on."""
     released: set[Coordinates]
     """Records that are no longer held."""
+    decided: Collection[str]
+    """As `Order.decided`; then the batch ends there."""
     partitions: Mapping[tuple[str, int], PartitionProgress]
 
     @property
@@ -69,13 +73,16 @@ class Fold:
         streams: dict[str, Stream],
         *,
         log_id: str,
-        drops: Drops,
         write: Write | None = None,
         lookups: Lookups = NO_TABLES,
         replay_filter: ReplayFilter = EVERYTHING,
+        memory: dict[str, list[Held]] | None = None,
     ) -> None:
+        """`memory`: as `Order.memory`; it outlives the batch."""
         self._wanted = replay_filter.wanted
         self._partitions: dict[tuple[str, int], PartitionProgress] = {}
+        self.num_taken = 0
+        """Records that `take_all` has taken."""
         # Nothing that `Order` calls refers to this object: in a cycle each batch would stay in
         # memory until the rare garbage collection of a projector.
         rows = Rows()
@@ -95,15 +102,20 @@ class Fold:
         def apply(stream: Stream, envelope: Envelope) -> Rejection | None:
             return apply_event(stream, envelope, write_event, known)
 
-        self._order = Order(streams, apply, OrderRules(log_id, drops, replay_filter.parked))
+        rules = OrderRules(log_id, replay_filter.parked, replay_filter.dropped)
+        self._order = order = Order(streams, apply, rules, memory=memory)
         self.batch = FoldedBatch(
-            rows, self._order.changed, self._order.held, self._order.released, self._partitions
+            *(rows, order.changed, order.held, order.released, order.decided, self._partitions)
         )
 
     def take_all(self, parsed_records: Iterable[ParsedRecord]) -> FoldedBatch:
-        """Fold records, each partition's in order, and advance the partitions' positions."""
+        """Fold records, each partition's in order, and advance the partitions' positions.
+
+        Ends early, at `num_taken`, behind a decision that has a stream tried again.
+        """
         partitions, wanted, order = self._partitions, self._wanted, self._order
-        for parsed in parsed_records:
+        for number, parsed in enumerate(parsed_records, 1):
+            self.num_taken = number
             topic, partition, offset, _, _, appended_at = parsed.record
             progress = partitions.get((topic, partition))
             if progress is None:
@@ -112,8 +124,9 @@ class Fold:
                 progress.next_offset, progress.appended_at = offset + 1, appended_at
             if wanted is None or wanted(parsed):
                 order.take(parsed, progress)
-                if parsed.stream is not None:
-                    order.streams[parsed.stream].arrivals.add(topic, partition, offset)
+                order.streams[parsed.stream].arrivals.add(topic, partition, offset)
+                if order.decided:
+                    break
         return self.batch
 
     def skip_to(self, at: tuple[str, int], offset: int) -> None:
@@ -135,12 +148,6 @@ class Fold:
             self._order.take(parse_record(record.record), progress)
         return progress.num_events
 
-    def release(self, stream: Stream) -> int:
-        """Fold records behind a gap that was given up; the number of events applied."""
-        progress = PartitionProgress()
-        self._order.release(stream, progress)
-        return progress.num_events
-
 
 def _with_steps_of(rows: Rows, is_step: IsStep) -> IsStep:
     """The steps of a batch, which are not in the tables yet, and theirs, asked once for each id."""
@@ -152,13 +159,7 @@ def missing_streams(
     parsed_records: Iterable[ParsedRecord], known: Mapping[str, Stream]
 ) -> list[str]:
     """The streams of these records that must be loaded before they are folded."""
-    return sorted(
-        {
-            parsed.stream
-            for parsed in parsed_records
-            if parsed.stream is not None and parsed.stream not in known
-        }
-    )
+    return sorted({parsed.stream for parsed in parsed_records if parsed.stream not in known})
 
 
 def reduce_gc_frequency() -> None:

@@ -1,4 +1,4 @@
-"""Records that are not applied, kept whole: parked, waiting for a gap to fill, or refused."""
+"""Records that are not applied, kept whole: parked, waiting for a gap, refused or abandoned."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,9 +9,17 @@ from consumers.fold.rows import Row
 from consumers.log.reader import LogRecord
 from schemas.event import Envelope
 
-HeldAs = Literal["parked", "waiting", "refused"]
+HeldAs = Literal["parked", "waiting", "refused", "abandoned"]
 Kind = Literal[
-    "unreadable", "unknown_schema", "invalid", "transition", "database", "behind", "gap", "fenced"
+    "unreadable",
+    "unknown_schema",
+    "invalid",
+    "transition",
+    "database",
+    "behind",
+    "gap",
+    "fenced",
+    "dropped",
 ]
 
 
@@ -33,8 +41,7 @@ class Held:
     held_as: HeldAs
     kind: Kind
     reason: str
-    stream: str | None
-    """None: neither the value nor the key names one."""
+    stream: str
     envelope: Envelope | None
     """None: unreadable."""
 
@@ -63,8 +70,8 @@ class Held:
             "reason": self.reason,
             "stream": self.stream,
             "type": None if envelope is None else envelope.type,
-            "epoch": None if envelope is None else envelope.epoch,
-            "sequence": None if envelope is None else envelope.sequence,
+            "epoch": None if envelope is None else envelope.epoch or None,
+            "sequence": None if envelope is None else envelope.sequence or None,
             "key": record.key,
             "value": record.value,
             "event_time": None if envelope is None else envelope.time,

@@ -2,22 +2,25 @@
 
 Second stage: puts each stream's records in order. A record after a gap waits and is released when
 the gap fills; a fenced one is refused; one that cannot be applied is parked, and everything else of
-its stream behind it. What a stream holds never touches another stream.
+its stream behind it. An operator's decision about the stream takes effect where it is read. What a
+stream holds never touches another stream.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from consumers.fold.apply import Rejection
 from consumers.fold.held import Coordinates, Held, HeldAs, Kind, waiting_envelope
-from consumers.fold.operator_drops import Drops, value_hash
-from consumers.fold.parse import MAX_PROBLEM_CHARS, ParsedRecord
+from consumers.fold.parse import MAX_PROBLEM_CHARS, ParsedRecord, parse_record
 from consumers.fold.stream import Stream, new_stream
-from schemas.event import Envelope
+from schemas.decision import DropUndone, GapDropped, decide, value_hash
+from schemas.event import Envelope, StreamPoint
 from schemas.streams import RecordOrder
 from schemas.waiting import WaitingRecords
+from schemas.wire import InvalidPayloadError, UnknownSchemaError, read_payload
 
 BEHIND = "behind a parked record of its stream"
+DROPPED = "an operator dropped the rest of the stream (cua-project parked drop --rest)"
 Apply = Callable[[Stream, Envelope], Rejection | None]
 
 
@@ -36,9 +39,11 @@ class OrderRules:
     """What decides about records besides their streams."""
 
     log_id: str
-    drops: Drops
     parked: frozenset[tuple[str, int, int]] = frozenset()
     """(topic, partition, offset) of records that are parked even if they could be applied."""
+    dropped: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """Stream -> hashes of values that are parked even if they could be applied: what the tables
+    dropped that this is compared with. The decision that drops them is in the log, behind them."""
 
 
 @dataclass(slots=True)
@@ -56,24 +61,72 @@ class Order:
     """Records that are held from now on."""
     released: set[Coordinates] = field(default_factory=set)
     """Records that are no longer held."""
+    decided: set[str] = field(default_factory=set)
+    """Streams whose parked records are to be tried again once the batch is written, because of an
+    operator's decision. Until then they stay parked, and no later record of them may be taken."""
+    memory: dict[str, list[Held]] | None = None
+    """Without tables: the parked and abandoned records of every stream, which are then tried again
+    at once."""
 
     def take(self, parsed: ParsedRecord, progress: PartitionProgress) -> None:
         """One record, and the records that waited for it."""
         subject = parsed.stream
-        if subject is None:
-            if self.rules.drops.scope(None, parsed.record.value) is None:
-                self._hold(parsed, "parked", "unreadable", parsed.problem)
-            return
         stream = self.streams.get(subject)
         if stream is None:
             stream = self.streams[subject] = new_stream(subject)
         self.changed[subject] = stream
-        self._decide(stream, parsed, progress)
+        if parsed.envelope is not None and parsed.envelope.is_decision:
+            self._obey(stream, parsed, parsed.envelope, progress)
+        else:
+            self._decide(stream, parsed, progress)
         if stream.waiting:
             self.release(stream, progress)
 
+    def _obey(
+        self, stream: Stream, parsed: ParsedRecord, envelope: Envelope, progress: PartitionProgress
+    ) -> None:
+        """An operator's decision; what has no effect (any more) is counted as a duplicate."""
+        try:
+            payload = read_payload(envelope)
+        except (UnknownSchemaError, InvalidPayloadError) as error:
+            is_unknown = isinstance(error, UnknownSchemaError)
+            if stream.abandoned or stream.parked_since is not None:
+                self._decide(stream, parsed, progress)
+            elif not self._drop(stream, parsed):
+                kind: Kind = "unknown_schema" if is_unknown else "invalid"
+                self._park(stream, parsed, Rejection(kind, str(error)))
+            return
+        if isinstance(payload, GapDropped):
+            is_new = self._skip_gap(stream, payload)
+        else:
+            is_new = decide(stream.drops, payload)
+        if not is_new:
+            progress.num_duplicates += 1
+            return
+        progress.num_events += 1
+        if isinstance(payload, DropUndone) and stream.abandoned:
+            stream.abandoned, stream.parked_since = False, envelope.time
+        if stream.parked_since is not None:
+            self.decided.add(stream.subject)
+            self._try_again(stream, progress)
+
+    def _try_again(self, stream: Stream, progress: PartitionProgress) -> None:
+        """Take what is in memory of the stream as if it came only now."""
+        if self.memory is None:
+            return
+        self.decided.remove(stream.subject)
+        stream.parked_since = None
+        rank = stream.arrivals.rank
+        for held in sorted(
+            self.memory.pop(stream.subject, ()),
+            key=lambda held: (rank(*held.record[:3]), held.record.appended_at, held.coordinates),
+        ):
+            self.unhold(held)
+            self.take(parse_record(held.record), progress)
+
     def _decide(self, stream: Stream, parsed: ParsedRecord, progress: PartitionProgress) -> None:
         if stream.abandoned:
+            self._hold(parsed, "abandoned", "behind", DROPPED)
             return
         if stream.parked_since is not None:
             self._hold(parsed, "parked", "behind", BEHIND)
@@ -110,13 +163,7 @@ class Order:
             if not stream.abandoned:
                 stream.position.advance(envelope)
             return
-        given_up = self.rules.drops.after_gap(stream.subject, stream.position.point)
-        if given_up and value_hash(parsed.record.value) not in given_up:
-            # Part of a gap that an operator gave up, met before the record behind the gap: another
-            # partition has that one.
-            progress.num_duplicates += 1
-            return
-        if self.rules.parked and parsed.record[:3] in self.rules.parked:
+        if self._is_parked_there(parsed):
             rejection: Rejection | None = Rejection(
                 "unknown_schema", "parked in the tables that this is compared with"
             )
@@ -130,51 +177,68 @@ class Order:
         progress.num_events += 1
 
     def release(self, stream: Stream, progress: PartitionProgress) -> None:
-        """Take the waiting records as far as the gap has filled or was given up."""
+        """Take the waiting records as far as the gap has filled."""
         self.changed[stream.subject] = stream
         while stream.waiting and stream.parked_since is None:
             held = stream.waiting.pop_released(stream.position)
-            if held is None and (held := self._after_given_up_gap(stream)) is None:
+            if held is None:
                 return
             self.unhold(held)
             parsed = ParsedRecord(held.record, stream.subject, held.envelope, "")
             self._decide(stream, parsed, progress)
 
-    def _after_given_up_gap(self, stream: Stream) -> Held | None:
-        """Take the waiting record whose gap an operator gave up; the position skips the gap."""
-        values = self.rules.drops.after_gap(stream.subject, stream.position.point)
-        if values:
-            for number, held in stream.waiting.numbered():
-                if value_hash(held.record.value) in values:
-                    stream.position.skip_gap(waiting_envelope(held))
-                    return stream.waiting.remove(number)
-        return None
+    def _skip_gap(self, stream: Stream, dropped: GapDropped) -> bool:
+        """Skip the gap before the first waiting record, which is next then; whether one waits."""
+        before = StreamPoint(dropped.from_epoch, dropped.from_sequence)
+        if stream.position.point != before or not stream.waiting:
+            return False
+        waiting = map(waiting_envelope, stream.waiting)
+        stream.position.skip_gap(min(waiting, key=lambda envelope: envelope.point))
+        return True
+
+    def _is_parked_there(self, parsed: ParsedRecord) -> bool:
+        """Whether the tables that this is compared with could not apply a record."""
+        rules = self.rules
+        if rules.parked and parsed.record[:3] in rules.parked:
+            return True
+        dropped = rules.dropped.get(parsed.stream) if rules.dropped else None
+        return dropped is not None and value_hash(parsed.record.value) in dropped
 
     def _drop(self, stream: Stream, parsed: ParsedRecord) -> bool:
         """Whether an operator dropped this record, or the stream from it on."""
-        scope = self.rules.drops.scope(stream.subject, parsed.record.value)
-        if scope == "rest":
+        if not stream.drops:
+            return False
+        dropped = value_hash(parsed.record.value)
+        scope = stream.drops.get(dropped)
+        if scope == "record":
+            stream.drops[dropped] = "passed"
+        elif scope in {"rest", "abandoned"}:
+            stream.drops[dropped] = "abandoned"
             stream.abandoned = True
-            for held in stream.waiting:
-                self.unhold(held)
-            stream.waiting = WaitingRecords()
+            self._hold(parsed, "abandoned", "dropped", DROPPED)
+            self._hold_waiting(stream, "abandoned")
         return scope is not None
 
     def _park(self, stream: Stream, parsed: ParsedRecord, rejection: Rejection) -> None:
         held = self._hold(parsed, "parked", rejection.kind, rejection.reason)
         stream.parked_since = held.since
-        # As if they came only now, so that what is held depends on no order of arrival.
+        self._hold_waiting(stream, "parked")
+
+    def _hold_waiting(self, stream: Stream, held_as: HeldAs) -> None:
+        """As if they came only now, so that what is held depends on no order of arrival."""
         waiting, stream.waiting = stream.waiting, WaitingRecords()
         for behind in waiting:
             self.unhold(behind)
             later = ParsedRecord(behind.record, stream.subject, behind.envelope, "")
-            self._hold(later, "parked", "behind", BEHIND)
+            self._hold(later, held_as, "behind", BEHIND)
 
     def _hold(self, parsed: ParsedRecord, held_as: HeldAs, kind: Kind, reason: str) -> Held:
         record, subject, envelope, _ = parsed
         reason = reason[:MAX_PROBLEM_CHARS]
         held = Held(self.rules.log_id, record, held_as, kind, reason, subject, envelope)
         self.held[held.coordinates] = held
+        if self.memory is not None and held_as in {"parked", "abandoned"}:
+            self.memory.setdefault(subject, []).append(held)
         return held
 
     def unhold(self, held: Held) -> None:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from consumers.fold.stream import new_stream
 from consumers.log.reader import LogRecord
+from schemas.decision import nameless_stream
 from schemas.event import Envelope
 from schemas.wire import UnreadableError, read_envelope
 
@@ -16,8 +17,9 @@ class ParsedRecord(NamedTuple):
     """A record with its envelope."""
 
     record: LogRecord
-    stream: str | None
-    """Subject of the envelope; of an unreadable record its key. None: neither names a stream."""
+    stream: str
+    """Subject of the envelope; of an unreadable record its key. Where neither names a stream, that
+    of `schemas.decision.nameless_stream`."""
     envelope: Envelope | None
     problem: str
     """Why there is no envelope."""
@@ -41,7 +43,8 @@ def parse_record(record: LogRecord) -> ParsedRecord:
 
 def unreadable(record: LogRecord, problem: str) -> ParsedRecord:
     """A record without an envelope; its key may still name its stream."""
-    return ParsedRecord(record, stream_of_key(record.key), None, problem[:MAX_PROBLEM_CHARS])
+    stream = stream_of_key(record.key) or nameless_stream(record.value)
+    return ParsedRecord(record, stream, None, problem[:MAX_PROBLEM_CHARS])
 
 
 @lru_cache(maxsize=50_000)

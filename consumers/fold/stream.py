@@ -13,6 +13,7 @@ from consumers.fold.arrivals import Arrivals, stored_arrivals
 from consumers.fold.held import Held, waiting_envelope
 from consumers.fold.rows import Row
 from schemas.catalogue import stream_kind
+from schemas.decision import Drops
 from schemas.streams import StreamPosition
 from schemas.waiting import WaitingRecords
 
@@ -31,6 +32,8 @@ class Stream:
     """Not None: a record could not be applied; everything after it is parked too."""
     abandoned: bool = False
     """An operator dropped the rest of the stream."""
+    drops: Drops = field(default_factory=dict)
+    """What operators dropped of it."""
     waiting: WaitingRecords[Held] = field(default_factory=WaitingRecords)
     """Records after a gap."""
     last_event_at: datetime | None = None
@@ -74,6 +77,7 @@ class Stream:
             "statuses": self.statuses,
             "parked_since": self.parked_since,
             "abandoned": self.abandoned,
+            "drops": self.drops,
             "num_waiting": len(self.waiting),
             "last_event_at": self.last_event_at,
             "partitions": self.arrivals.document(),
@@ -105,6 +109,7 @@ def stored_stream(row: Mapping[str, object], waiting: Iterable[Held]) -> Stream:
     stream.statuses = dict(cast("dict[str, str]", row["statuses"]))
     stream.parked_since = cast("datetime | None", row["parked_since"])
     stream.abandoned = cast("bool", row["abandoned"])
+    stream.drops = dict(cast("Drops", row["drops"]))
     stream.last_event_at = cast("datetime | None", row["last_event_at"])
     stream.arrivals = arrivals = stored_arrivals(
         cast("list[list[object]] | None", row["partitions"])

@@ -13,11 +13,12 @@ from uuid import uuid4
 from consumers.database.connection import Connection, Cursor
 from consumers.errors import MismatchError
 from consumers.fold.fold import Fold
-from consumers.fold.operator_drops import Drops, load_drops, value_hash
+from consumers.fold.held import Held
 from consumers.fold.parse import ParsedRecord, parse_record
 from consumers.fold.stream import Stream
 from consumers.log.reader import LogReader
 from consumers.log.until import read_until
+from schemas.decision import value_hash
 from schemas.streams import StreamPosition
 
 logger = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ class _Tables(NamedTuple):
 
     streams: dict[str, _Reached]
     held: dict[str, str]
-    """Hash of a held record's value -> its stream; "" when it names none."""
+    """Hash of a held record's value -> its stream."""
 
 
 def adopt_log(
@@ -51,13 +52,13 @@ def adopt_log(
     `keep_going` is called between the reads of the check, which takes as long as a replay.
     """
     with connection, connection.cursor() as cursor:
-        tables, drops = _read_tables(cursor, schema), load_drops(cursor)
+        tables = _read_tables(cursor, schema)
     logger.info(
         "checking that the log %s contains the %s streams of the tables",
         reader.log_id or "(empty)",
         f"{len(tables.streams):,}",
     )
-    _check(tables, _replayed(reader, tables, drops, keep_going))
+    _check(tables, _replayed(reader, tables, keep_going))
     with connection, connection.cursor() as cursor:
         cursor.execute(f'LOCK TABLE "{schema}".reader_position IN EXCLUSIVE MODE')
         cursor.execute(f'DELETE FROM "{schema}".reader_position')
@@ -65,7 +66,7 @@ def adopt_log(
         cursor.execute(f'DELETE FROM "{schema}".held_record')
         cursor.execute(
             f'UPDATE "{schema}".stream_position SET parked_since = NULL, num_waiting = 0,'
-            " partitions = '[]'"
+            " abandoned = false, partitions = '[]'"
         )
         cursor.execute(
             f'UPDATE "{schema}".projection SET log_id = %s, build_id = %s',
@@ -78,9 +79,7 @@ def _read_tables(cursor: Cursor, schema: str) -> _Tables:
         f'SELECT stream, epoch, sequence, source FROM "{schema}".stream_position WHERE epoch > 0'
     )
     streams = {stream: _Reached(*point) for stream, *point in cursor.fetchall()}
-    cursor.execute(
-        f"SELECT encode(sha256(value), 'hex'), coalesce(stream, '') FROM \"{schema}\".held_record"
-    )
+    cursor.execute(f"SELECT encode(sha256(value), 'hex'), stream FROM \"{schema}\".held_record")
     return _Tables(streams, dict(cursor.fetchall()))
 
 
@@ -92,17 +91,16 @@ class _Replayed(NamedTuple):
     """Hashes of values that the tables hold."""
 
 
-def _replayed(
-    reader: LogReader, tables: _Tables, drops: Drops, keep_going: Callable[[], None]
-) -> _Replayed:
+def _replayed(reader: LogReader, tables: _Tables, keep_going: Callable[[], None]) -> _Replayed:
     found = _Replayed({}, set())
+    memory: dict[str, list[Held]] = {}
     partitions = reader.partitions()
     ends = reader.end_offsets(partitions)
     starts = reader.beginning_offsets(partitions)
     names = set(tables.held.values())
     for records in read_until(reader, starts, ends, BATCH_RECORDS, keep_going):
         parsed_records = [parse_record(record) for record in records]
-        Fold(found.streams, log_id=reader.log_id, drops=drops).take_all(parsed_records)
+        Fold(found.streams, log_id=reader.log_id, memory=memory).take_all(parsed_records)
         found.held.update(_hashes(parsed_records, names) & tables.held.keys())
     return found
 
@@ -110,9 +108,7 @@ def _replayed(
 def _hashes(parsed_records: Iterable[ParsedRecord], streams: set[str]) -> set[str]:
     """Of the values in these streams."""
     return {
-        value_hash(parsed.record.value)
-        for parsed in parsed_records
-        if (parsed.stream or "") in streams
+        value_hash(parsed.record.value) for parsed in parsed_records if parsed.stream in streams
     }
 
 
@@ -129,7 +125,7 @@ def _check(tables: _Tables, found: _Replayed) -> None:
     message = (
         f"this log lacks what the tables contain: {len(missing):,} of {len(tables.streams):,}"
         f" streams do not get as far in it, {len(held):,} held records are not in it (for example"
-        f" {', '.join(name or 'a record without a stream' for name in examples)}). Ship the old"
+        f" {', '.join(examples)}). Ship the old"
         " log's whole history to it first, or use another database for this log"
     )
     raise MismatchError(message)

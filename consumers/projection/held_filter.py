@@ -13,7 +13,7 @@ SELECT stream FROM {schema}.held_record WHERE stream IN (
     UNION ALL SELECT 'evaluation/' || id FROM {schema}.eval WHERE training_id = %(training)s
     UNION ALL SELECT 'evaluation/' || id FROM {schema}.baseline WHERE training_id = %(training)s)
 UNION SELECT stream FROM {schema}.held_record
-    WHERE stream IS NOT NULL AND position(%(named)s IN value) > 0
+    WHERE position(%(named)s IN value) > 0
 """
 """By the rows of a stream's owner, or by a held record of the stream."""
 
@@ -61,7 +61,7 @@ class HeldFilter(NamedTuple):
             parts.append("(type LIKE %(type)s OR type LIKE 'cua.' || %(type)s)")
             values["type"] = _like(self.type)
         if self.training is not None:
-            named = "stream IS NULL AND position(%(named)s IN value) > 0"
+            named = "stream LIKE 'record/%%' AND position(%(named)s IN value) > 0"
             parts.append(f"(stream = ANY(%(streams)s) OR {named})")
             values |= _names(self.training) | {"streams": list(self.streams)}
         return " AND ".join(parts), values

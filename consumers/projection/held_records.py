@@ -1,20 +1,21 @@
 """Reads held records for operators: as a list, one by its id, and the next few to try again."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from consumers.database.connection import Cursor
 from consumers.errors import NotFoundError, UsageError
-from consumers.fold.held import Coordinates, Held
-from consumers.fold.operator_drops import Drop, store_drop, value_hash
+from consumers.fold.held import Held
 from consumers.projection.held_filter import HeldFilter
 from consumers.projection.positions import Positions
 from consumers.projection.stored import HELD_COLUMNS, held_records
 
 MAX_BYTES = 32 << 20
 """Values in memory at once, when more than one record is taken."""
+FETCHED_RECORDS = 32
+"""Of `parked_pages`, at once: a record is about 1 MiB at most."""
 PART_RECORDS = 2_000
 """Of a list, fetched at once: some 20 ms."""
 FIRST = ("", "", -1, -1)
@@ -36,7 +37,7 @@ class HeldSummary(NamedTuple):
     held_as: str
     kind: str
     reason: str
-    stream: str | None
+    stream: str
     type: str | None
     epoch: int | None
     sequence: int | None
@@ -116,30 +117,13 @@ def count_parked_since(cursor: Cursor, schema: str, start: Positions) -> int:
     return 0 if row is None else int(row[0])
 
 
-def streams_of(cursor: Cursor, schema: str, wanted: HeldFilter) -> list[str | None]:
-    """The streams of the records that are meant; None: some name no stream."""
+def streams_of(cursor: Cursor, schema: str, wanted: HeldFilter) -> list[str]:
+    """The streams of the records that are meant."""
     where, values = wanted.condition()
     cursor.execute(
         f'SELECT DISTINCT stream FROM "{schema}".held_record WHERE {where} ORDER BY 1', values
     )
     return [row[0] for row in cursor.fetchall()]
-
-
-def drop_all(
-    cursor: Cursor,
-    schema: str,
-    records: Sequence[HeldSummary],
-    *,
-    rest: bool,
-    made_by: str,
-    reason: str | None,
-) -> None:
-    """Store the decisions to give up these records. NotFoundError."""
-    for record in records:
-        held = find_held(cursor, schema, record.id)
-        scope: Literal["rest", "record"] = "rest" if rest and held.stream is not None else "record"
-        drop = Drop(scope, held.stream, value_hash(held.record.value), None)
-        store_drop(cursor, drop, made_by=made_by, reason=reason)
 
 
 def find_held(cursor: Cursor, schema: str, record_id: str) -> Held:
@@ -173,7 +157,7 @@ def count_parked(
 
     `streams`: only of these.
     """
-    of = "stream IS NOT NULL" if streams is None else "stream = ANY(%(streams)s)"
+    of = "true" if streams is None else "stream = ANY(%(streams)s)"
     cursor.execute(
         f'SELECT stream, count(*) FROM "{schema}".held_record WHERE held_as = %(parked)s AND {of}'
         " GROUP BY stream",
@@ -190,7 +174,7 @@ def interrupted_redrives(cursor: Cursor, schema: str) -> list[tuple[str, int, in
     cursor.execute(
         f"{_parked(schema)} SELECT DISTINCT ON (stream) topic, partition, log_offset, stream FROM"
         f' parked WHERE stream IN (SELECT stream FROM "{schema}".held_record WHERE held_as ='
-        " 'parked' AND stream IS NOT NULL GROUP BY stream HAVING bool_and(kind = 'behind'))"
+        " 'parked' GROUP BY stream HAVING bool_and(kind = 'behind'))"
         f" ORDER BY stream, {_ORDER}",
     )
     return [(topic, partition, offset, stream) for topic, partition, offset, stream in cursor]
@@ -232,6 +216,31 @@ def next_parked(
     return held_records(cursor)
 
 
+def parked_pages(
+    cursor: Cursor, schema: str, streams: Sequence[str], max_records: int
+) -> Generator[list[Held], None, None]:
+    """All parked records of these streams, some at a time: one at least, then up to MAX_BYTES.
+
+    As they are at the first: sorted once, whatever the transaction changes meanwhile.
+    """
+    with cursor.connection.cursor("parked_records") as ordered:
+        ordered.execute(
+            f"{_parked(schema, 'stream = ANY(%s)')} SELECT {HELD_COLUMNS} FROM parked WHERE stream"
+            f" = ANY(%s) ORDER BY {_ORDER}",
+            (list(streams), list(streams)),
+        )
+        page: list[Held] = []
+        num_bytes = 0
+        while some := held_records(ordered, min(FETCHED_RECORDS, max_records - len(page))):
+            page += some
+            num_bytes += sum(len(held.record.value) for held in some)
+            if len(page) == max_records or num_bytes >= MAX_BYTES:
+                yield page
+                page, num_bytes = [], 0
+        if page:
+            yield page
+
+
 def since_of_next(cursor: Cursor, schema: str, stream: str, num_before: int) -> datetime | None:
     """Since when the stream's next parked record after the first `num_before` is; None: none."""
     cursor.execute(
@@ -241,22 +250,6 @@ def since_of_next(cursor: Cursor, schema: str, stream: str, num_before: int) -> 
     )
     row = cursor.fetchone()
     return None if row is None else row[0]
-
-
-def next_nameless(
-    cursor: Cursor, schema: str, after: Coordinates | None, max_records: int
-) -> list[Held]:
-    """Parked records that name no stream, by coordinates, after the last one seen."""
-    cursor.execute(
-        f"SELECT {HELD_COLUMNS} FROM (SELECT *, sum(octet_length(value)) OVER (ORDER BY log_id,"
-        " topic, partition, log_offset) - octet_length(value) AS bytes_before FROM (SELECT * FROM"
-        f" \"{schema}\".held_record WHERE held_as = 'parked' AND stream IS NULL AND (log_id, topic,"
-        " partition, log_offset) > (%s, %s, %s, %s) ORDER BY log_id, topic, partition, log_offset"
-        " LIMIT %s) AS first) AS parked WHERE bytes_before < %s ORDER BY log_id, topic, partition,"
-        " log_offset",
-        (*(after or ("", "", -1, -1)), max_records, MAX_BYTES),
-    )
-    return held_records(cursor)
 
 
 def summary_of(record_id: str, held: Held) -> HeldSummary:
@@ -272,8 +265,8 @@ def summary_of(record_id: str, held: Held) -> HeldSummary:
         held.reason,
         held.stream,
         None if envelope is None else envelope.type,
-        None if envelope is None else envelope.epoch,
-        None if envelope is None else envelope.sequence,
+        None if envelope is None else envelope.epoch or None,
+        None if envelope is None else envelope.sequence or None,
         None if envelope is None else envelope.time,
         record.appended_at,
     )

@@ -356,7 +356,7 @@ class ProjectionLoop:
             except SupersededError as error:
                 logger.debug("%s; continuing from the tables' positions", error)
                 pipeline.abandon()
-                self._apply_next(schema)
+                self._apply_next(schema, lease)
                 lease.renew(at_once=True)
             catching_up.reached(run.committed.positions)
             # A batch that was only sent is no success: the database may refuse every commit.
@@ -371,7 +371,7 @@ class ProjectionLoop:
         pipeline.settle()
         catching_up.reached(run.committed.positions)
 
-    def _apply_next(self, schema: ProjectedSchema) -> None:
+    def _apply_next(self, schema: ProjectedSchema, lease: ProjectorLease) -> None:
         """Load the tables' state, and apply one batch before anybody can change it again."""
         schema.load_and_hold()
         self._check_version(schema)
@@ -381,7 +381,9 @@ class ProjectionLoop:
             check_last_records(load_last_records(cursor, schema.schema), self._reader)
         self._seek(schema)
         records = self._reader.poll(self._batch_records, POLL_S)
-        schema.apply([parse_record(record) for record in records], self._read_to(schema))
+        parsed_records = [parse_record(record) for record in records]
+        if schema.apply_first(parsed_records, self._read_to(schema), lease.renew):
+            self._seek(schema)
 
     def _read_to(self, schema: ProjectedSchema) -> Positions:
         """Positions of the reader that are ahead of what is folded."""

@@ -102,6 +102,16 @@ class Pipeline:
 
         `read_to`: as `ProjectedSchema.fold`.
         """
+        rest = self._send(parsed_records, read_to)
+        while rest:
+            rest = self._send(rest, read_to)
+
+    def _send(
+        self,
+        parsed_records: Sequence[ParsedRecord],
+        read_to: Mapping[TopicPartition, int] | None,
+    ) -> Sequence[ParsedRecord]:
+        """What is left to send."""
         try:
             prepared = self._schema.fold(parsed_records, self._lookups, read_to)
             if not self.settle():
@@ -109,10 +119,13 @@ class Pipeline:
                 prepared = self._schema.fold(parsed_records, self._lookups, read_to)
         except UnwritableError:
             self.settle()
-            self._schema.apply_in_parts(parsed_records)
-            return
+            self._schema.apply_in_parts(parsed_records, self._while_waiting)
+            return ()
         self._given_up = threading.Event()
         self._start(prepared, self._commit, prepared, self._given_up)
+        if prepared.decided:
+            self.settle()
+        return prepared.rest
 
     def _start(
         self, prepared: PreparedBatch, work: Callable[..., None], *arguments: object

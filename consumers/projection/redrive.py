@@ -1,8 +1,8 @@
-"""Operators' decisions about held records: try them again, give them up, take that back.
+"""Held records as an operator sees them: listed, shown, and the parked ones tried again.
 
-Each is one short transaction after the other, which running projectors notice. Trying again folds a
-stream's parked records as if they had just been read, some thousands at a time; until the last of
-them is tried the stream stays parked, so that an interrupted command can be started again.
+Trying again is one short transaction after the other, which running projectors notice; until the
+last record of a stream is tried it stays parked, so that an interrupted command can be started
+again. What operators drop is not decided here but in the log (`decisions`).
 """
 
 import time
@@ -16,38 +16,30 @@ from psycopg2.errors import LockNotAvailable
 from consumers.database.blockers import lock_holders
 from consumers.database.connection import Connection, Cursor
 from consumers.database.lease import end_sessions_of_dead_holder
-from consumers.errors import LimitExceededError, NotFoundError, UsageError
+from consumers.errors import LimitExceededError
 from consumers.fold.apply import Write
-from consumers.fold.fold import Fold
-from consumers.fold.held import Coordinates, Held, waiting_envelope
-from consumers.fold.operator_drops import Drop, load_drops, store_drop, value_hash
-from consumers.fold.parse import parse_record, stream_of_key
 from consumers.fold.projectors.registry import catalogue_hash
-from consumers.fold.stream import Stream
 from consumers.projection.held_filter import HeldFilter
 from consumers.projection.held_records import (
     PART_RECORDS,
+    HeldCount,
     HeldSummary,
     Place,
     count_held,
     count_parked,
     find_held,
     held_page,
-    next_nameless,
-    next_parked,
-    since_of_next,
+    streams_of,
     summary_of,
 )
 from consumers.projection.lock_watch import LockWatch
 from consumers.projection.positions import read_state
+from consumers.projection.retry import BATCH_RECORDS, Retried, retry_part
 from consumers.projection.savepoints import is_refused, write_singly
-from consumers.projection.stored import load_streams, lookups
-from consumers.projection.write import UnwritableError, batch_commands, execute
+from consumers.projection.write import UnwritableError
 
 __all__ = ["HeldSummary", "Operator", "Redriven"]
 
-BATCH_RECORDS = 1_000
-"""Per transaction: projectors are held up for some tenths of a second."""
 LIMIT_S = 30.0
 """How long another session's lock is waited for."""
 REBUILD_SESSION = "cua-project rebuild merge"
@@ -67,16 +59,7 @@ class Redriven(NamedTuple):
     """Records of these streams that are parked again."""
 
 
-class _Batch(NamedTuple):
-    """The result of one transaction."""
-
-    events: int
-    unfinished: list[str]
-    """Streams with parked records that were not tried yet."""
-    last: Coordinates | None = None
-
-
-Decision = Callable[[Cursor, Write | None], _Batch]
+Change = Callable[[Cursor, Write | None], Retried]
 
 
 def _nothing() -> None:
@@ -84,7 +67,7 @@ def _nothing() -> None:
 
 
 class Operator:
-    """Decisions about one schema's held records. Not thread-safe.
+    """One schema's held records. Not thread-safe.
 
     Raises LimitExceededError when another session's lock is not released in time and the connection
     has a lock_timeout. What is committed by then, or by an interruption, stays: try again.
@@ -126,10 +109,10 @@ class Operator:
                 return
             left = None if left is None else left - len(page)
 
-    def count_held(self, wanted: HeldFilter) -> int:
-        """How many records are held."""
+    def count_held(self, wanted: HeldFilter, condition: str = "true") -> HeldCount:
+        """How many records are meant, of how many streams."""
         with self.connection, self.connection.cursor() as cursor:
-            return count_held(cursor, self._schema, wanted).records
+            return count_held(cursor, self._schema, wanted, condition)
 
     def show(self, record_id: str) -> tuple[HeldSummary, bytes]:
         """A held record and its value. NotFoundError, UsageError."""
@@ -149,37 +132,24 @@ class Operator:
             while unfinished:
                 tried = unfinished
 
-                def decide(cursor: Cursor, write: Write | None, names: list[str] = tried) -> _Batch:
-                    return self._retry_streams(cursor, names, write)
+                def retry(cursor: Cursor, write: Write | None, names: list[str] = tried) -> Retried:
+                    return retry_part(
+                        cursor, self._schema, names, write, max_records=self._batch_records
+                    )
 
-                batch = self._decide(decide)
-                num_events += batch.events
-                unfinished = batch.unfinished
+                part = self._change(retry)
+                num_events += part.events
+                unfinished = part.unfinished
                 after_batch()
-        if streams is None:
-            num_events += self.redrive_nameless(after_batch)
         with self.connection, self.connection.cursor() as cursor:
             left = count_parked(cursor, self._schema, list(parked))
         return Redriven(len(parked), num_events, sum(left.values()))
 
-    def redrive_nameless(self, after_batch: Callable[[], None] = _nothing) -> int:
-        """A record that named no stream when it was read may name one to newer code."""
-        num_events, after = 0, None
-        while True:
-
-            def decide(
-                cursor: Cursor, write: Write | None, after: Coordinates | None = after
-            ) -> _Batch:
-                records = next_nameless(cursor, self._schema, after, self._batch_records)
-                batch = self._retry(cursor, records, {}, write)
-                last = records[-1].coordinates if records else None
-                return batch._replace(last=last)
-
-            batch = self._decide(decide)
-            num_events += batch.events
-            if (after := batch.last) is None:
-                return num_events
-            after_batch()
+    def redrive_matching(self, wanted: HeldFilter) -> Redriven:
+        """Try again the streams that have a parked record which is meant."""
+        with self.connection, self.connection.cursor() as cursor:
+            streams = streams_of(cursor, self._schema, wanted._replace(held_as="parked"))
+        return self.redrive(streams) if streams else Redriven(0, 0, 0)
 
     def redrive_if_newer(self, after_batch: Callable[[], None] = _nothing) -> bool:
         """Redrive if this code knows other events than the last; whether it did."""
@@ -193,141 +163,13 @@ class Operator:
             )
         return True
 
-    def drop_record(
-        self, record_id: str, *, rest: bool, made_by: str, reason: str | None
-    ) -> Redriven:
-        """Drop a parked record, or with `rest` its stream from it on, and redrive the stream.
-
-        NotFoundError, UsageError.
-        """
-        stream: str | None = None
-
-        def decide(cursor: Cursor, _: Write | None) -> _Batch:
-            nonlocal stream
-            held = find_held(cursor, self._schema, record_id)
-            stream = held.stream
-            if held.held_as != "parked":
-                message = (
-                    f"{record_id} is {held.held_as}, not parked; to give up the gap that a stream"
-                    " waits for, run `cua-project parked drop STREAM --gap`"
-                )
-                raise UsageError(message)
-            if rest and stream is None:
-                message = f"{record_id} names no stream, so it has no rest; drop it without --rest"
-                raise UsageError(message)
-            drop = Drop("rest" if rest else "record", stream, value_hash(held.record.value), None)
-            store_drop(cursor, drop, made_by=made_by, reason=reason)
-            return _Batch(0, [])
-
-        self._decide(decide)
-        if stream is None:
-            return Redriven(0, self.redrive_nameless(), 0)
-        return self.redrive([stream])
-
-    def drop_gap(self, stream_name: str, *, made_by: str, reason: str | None) -> Redriven:
-        """Give up the records that a stream waits for. NotFoundError, UsageError."""
-
-        def decide(cursor: Cursor, write: Write | None) -> _Batch:
-            names = [] if stream_of_key(stream_name) is None else [stream_name]
-            stream = load_streams(cursor, self._schema, names).get(stream_name)
-            if stream is not None and stream.parked_since is not None:
-                message = (
-                    f"{stream_name} is parked; redrive or drop its parked record first, then the"
-                    " gap"
-                )
-                raise UsageError(message)
-            if stream is None or not stream.waiting:
-                message = (
-                    f"{stream_name} waits for no gap; `cua-project parked list --as waiting` shows"
-                    " the streams that do"
-                )
-                raise NotFoundError(message)
-            first = min(
-                stream.waiting, key=lambda held: (waiting_envelope(held).point, held.record.offset)
-            )
-            drop = Drop("gap", stream_name, value_hash(first.record.value), stream.position.point)
-            store_drop(cursor, drop, made_by=made_by, reason=reason)
-            fold = self._fold(cursor, {stream_name: stream}, [stream_name], write)
-            num_events = fold.release(stream)
-            execute(cursor, batch_commands(self._schema, fold.batch))
-            return _Batch(num_events, [])
-
-        events = self._decide(decide).events
-        with self.connection, self.connection.cursor() as cursor:
-            left = count_parked(cursor, self._schema, [stream_name])
-            return Redriven(1, events, left.get(stream_name, 0))
-
-    def exclusively(self, change: Callable[[Cursor], None]) -> None:
-        """Change positions or streams in one transaction, which running projectors notice."""
-
-        def decide(cursor: Cursor, _: Write | None) -> _Batch:
-            change(cursor)
-            return _Batch(0, [])
-
-        self._decide(decide)
-
-    def _retry_streams(self, cursor: Cursor, names: list[str], write: Write | None) -> _Batch:
-        """Try the first parked records of these streams."""
-        records = next_parked(cursor, self._schema, names, self._batch_records)
-        if not records:
-            return _Batch(0, [])
-        tried = sorted({held.stream for held in records if held.stream is not None})
-        last = tried[-1]
-        num_of_last = sum(held.stream == last for held in records)
-        since = since_of_next(cursor, self._schema, last, num_of_last)
-        known = load_streams(cursor, self._schema, tried)
-        for name in tried:
-            known[name].parked_since = None
-
-        def put_aside() -> list[str]:
-            """Streams to go on with; what is left of the last one stays parked meanwhile."""
-            untried = [name for name in names if name > last]
-            if since is None or known[last].parked_since is not None:
-                return untried
-            if not known[last].abandoned:
-                known[last].parked_since = since
-            return [last, *untried]
-
-        return self._retry(cursor, records, known, write, put_aside)
-
-    def _retry(
-        self,
-        cursor: Cursor,
-        records: Sequence[Held],
-        known: dict[str, Stream],
-        write: Write | None,
-        put_aside: Callable[[], list[str]] = list,
-    ) -> _Batch:
-        # A record that named no stream when it was read may name one to newer code.
-        named = {parse_record(held.record).stream for held in records}
-        others = sorted(name for name in named if name is not None and name not in known)
-        known |= load_streams(cursor, self._schema, others)
-        fold = self._fold(cursor, known, [*known, *others], write)
-        num_events = fold.retry(records)
-        unfinished = put_aside()
-        execute(cursor, batch_commands(self._schema, fold.batch))
-        return _Batch(num_events, unfinished)
-
-    def _fold(
-        self, cursor: Cursor, streams: dict[str, Stream], names: Sequence[str], write: Write | None
-    ) -> Fold:
-        """`names`: of every stream that a record may be of."""
-        log_id = read_state(cursor, self._schema).log_id or ""
-        return Fold(
-            streams,
-            log_id=log_id,
-            drops=load_drops(cursor, names),
-            write=write,
-            lookups=lookups(cursor, self._schema),
-        )
-
-    def _decide(self, decision: Decision) -> _Batch:
-        """Decide in one transaction; a second time event by event if the database refuses a row."""
+    def _change(self, change: Change) -> Retried:
+        """In one transaction; a second time event by event if the database refuses a row."""
         began = time.monotonic()
         singly = False
         while True:
             try:
-                return self._locked(decision, singly=singly)
+                return self._locked(change, singly=singly)
             except LockNotAvailable:
                 if self._watch is None:
                     raise
@@ -361,11 +203,11 @@ class Operator:
         )
         raise LimitExceededError(message) from None
 
-    def _locked(self, decision: Decision, *, singly: bool) -> _Batch:
+    def _locked(self, change: Change, *, singly: bool) -> Retried:
         with self.connection, self.connection.cursor() as cursor:
             # Blocks the projectors' compare-and-set; the new build id makes them load again.
             cursor.execute(f'LOCK TABLE "{self._schema}".reader_position IN EXCLUSIVE MODE')
-            result = decision(cursor, write_singly(cursor, self._schema) if singly else None)
+            result = change(cursor, write_singly(cursor, self._schema) if singly else None)
             cursor.execute(f'UPDATE "{self._schema}".projection SET build_id = %s', (str(uuid4()),))
             return result
 

@@ -3,7 +3,7 @@
 Serves the live schema and those that a rebuild fills. Knows no loop and no lease.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import psycopg2
@@ -11,7 +11,6 @@ import psycopg2
 from consumers.database.connection import Connection, Cursor
 from consumers.fold.apply import Write
 from consumers.fold.fold import EVERYTHING, Fold, FoldedBatch, ReplayFilter, missing_streams
-from consumers.fold.operator_drops import Drops, load_drops
 from consumers.fold.order import PartitionProgress
 from consumers.fold.ownership import Lookups
 from consumers.fold.parse import ParsedRecord
@@ -24,6 +23,7 @@ from consumers.projection.positions import (
     load_positions,
     load_state,
 )
+from consumers.projection.retry import retry_decided
 from consumers.projection.savepoints import is_refused, write_singly
 from consumers.projection.stored import load_streams, lookups
 from consumers.projection.write import (
@@ -46,11 +46,21 @@ class PreparedBatch:
     """A batch that is ready to be committed; later batches do not change it."""
 
     parsed_records: Sequence[ParsedRecord]
+    rest: Sequence[ParsedRecord]
+    """Records behind it, which are to be folded once it is committed: a batch ends at a decision
+    that has a stream tried again."""
     base: Positions
     """Where its partitions must be."""
     partitions: Mapping[tuple[str, int], PartitionProgress]
     commands: Sequence[Command]
     num_events: int
+    decided: Sequence[str]
+    """Streams whose parked records an operator's decision has tried again, in its transaction. No
+    batch may be folded before this one is committed."""
+
+
+def _nothing() -> None:
+    pass
 
 
 @dataclass(slots=True)
@@ -87,7 +97,6 @@ class ProjectedSchema:
         self._steps: set[str] = set()
         """Made in the last batch, which may not be committed yet."""
         self._folded: Positions = {}
-        self._drops = Drops()
         self._replay_filter = replay_filter
 
     def load(self) -> None:
@@ -105,13 +114,7 @@ class ProjectedSchema:
             cursor.execute(f'LOCK TABLE "{self.schema}".reader_position IN ROW EXCLUSIVE MODE')
             self.state = load_state(cursor, self.schema)
             self.committed.positions = load_positions(cursor, self.schema)
-            self._drops = load_drops(cursor)
         self._forget()
-
-    @property
-    def drops(self) -> Drops:
-        """What operators gave up, as of the last `load`."""
-        return self._drops
 
     @property
     def folded(self) -> Positions:
@@ -127,17 +130,33 @@ class ProjectedSchema:
         self,
         parsed_records: Sequence[ParsedRecord],
         read_to: Mapping[TopicPartition, int] | None = None,
+        keep_going: Callable[[], object] = _nothing,
     ) -> None:
-        """Fold records and commit them with their positions. SupersededError."""
+        """Fold records and commit them with their positions. SupersededError.
+
+        `read_to`: as `fold`. `keep_going` is called between the parts of a long transaction.
+        """
+        rest = self.apply_first(parsed_records, read_to, keep_going)
+        while rest:
+            rest = self.apply_first(rest, read_to, keep_going)
+
+    def apply_first(
+        self,
+        parsed_records: Sequence[ParsedRecord],
+        read_to: Mapping[TopicPartition, int] | None = None,
+        keep_going: Callable[[], object] = _nothing,
+    ) -> Sequence[ParsedRecord]:
+        """As `apply`, up to where a batch ends; what is left to apply."""
         try:
             prepared = self.fold(parsed_records, self.connection, read_to)
-            self.commit(prepared)
+            self.commit(prepared, keep_going=keep_going)
         except (psycopg2.Error, UnwritableError) as error:
             if not is_refused(error):
                 raise
-            self.apply_in_parts(parsed_records)
-        else:
-            self.settle(prepared)
+            self.apply_in_parts(parsed_records, keep_going)
+            return ()
+        self.settle(prepared)
+        return prepared.rest
 
     def fold(
         self,
@@ -145,7 +164,9 @@ class ProjectedSchema:
         connection: Connection,
         read_to: Mapping[TopicPartition, int] | None = None,
     ) -> PreparedBatch:
-        """Fold records after everything that was folded before; `connection` loads streams.
+        """Fold records after everything that was folded before, but for `PreparedBatch.rest`.
+
+        `connection` loads streams.
 
         `read_to`: the next offsets to read, where the log holds no record between the last one and
         them (`LogReader.positions`).
@@ -167,25 +188,30 @@ class ProjectedSchema:
         fold = Fold(
             self._streams,
             log_id=self.log_id,
-            drops=self._drops,
             write=write,
             lookups=Lookups(asked.find_owned, lambda id_: id_ in self._steps or asked.is_step(id_)),
             replay_filter=self._replay_filter,
         )
         fold.take_all(parsed_records)
+        rest = parsed_records[fold.num_taken :]
         for at in list(fold.batch.partitions):
             # Records that a replay takes last move no position back.
             fold.stay_at(at, self._folded.get(TopicPartition(*at), 0))
-        for at, offset in (read_to or {}).items():
+        for at, offset in ({} if rest else read_to or {}).items():
             if offset > self._folded.get(at, 0):
                 fold.skip_to(at, offset)
-        prepared = self._prepare(parsed_records, fold.batch)
+        prepared = self._prepare(parsed_records[: fold.num_taken], rest, fold.batch)
         self._steps = set(fold.batch.rows.inserts.get("step", ()))
         for evaluation in sorted(fold.without_rows | fold.batch.rows.displaced):
             warn_without_rows(evaluation)
         return prepared
 
-    def _prepare(self, parsed_records: Sequence[ParsedRecord], batch: FoldedBatch) -> PreparedBatch:
+    def _prepare(
+        self,
+        parsed_records: Sequence[ParsedRecord],
+        rest: Sequence[ParsedRecord],
+        batch: FoldedBatch,
+    ) -> PreparedBatch:
         base = {
             TopicPartition(*at): self._folded.get(TopicPartition(*at), 0) for at in batch.partitions
         }
@@ -199,9 +225,18 @@ class ProjectedSchema:
             # Every batch before this one is committed when the next one is folded; this one may not
             # be, so its streams stay.
             self._streams = dict(batch.streams)
-        return PreparedBatch(parsed_records, base, batch.partitions, commands, batch.num_events)
+        decided = sorted(batch.decided)
+        return PreparedBatch(
+            *(parsed_records, rest, base, batch.partitions, commands, batch.num_events, decided)
+        )
 
-    def commit(self, prepared: PreparedBatch) -> None:
+    def commit(
+        self,
+        prepared: PreparedBatch,
+        *,
+        singly: bool = False,
+        keep_going: Callable[[], object] = _nothing,
+    ) -> None:
         """One transaction. psycopg2's errors and SupersededError roll it back."""
         with self.connection, self.connection.cursor() as cursor:
             advance(
@@ -213,14 +248,22 @@ class ProjectedSchema:
                 partitions=prepared.partitions,
             )
             execute(cursor, prepared.commands)
+            if prepared.decided:
+                write = write_singly(cursor, self.schema) if singly else None
+                names, replay_filter = prepared.decided, self._replay_filter
+                retry_decided(cursor, self.schema, names, write, replay_filter, keep_going)
 
     def settle(self, prepared: PreparedBatch) -> None:
         """Note that a batch is committed."""
         for at, progress in prepared.partitions.items():
             self.committed.positions[TopicPartition(*at)] = progress.next_offset
         self.committed.num_events += prepared.num_events
+        for name in prepared.decided:
+            self._streams.pop(name, None)
 
-    def apply_in_parts(self, parsed_records: Sequence[ParsedRecord]) -> None:
+    def apply_in_parts(
+        self, parsed_records: Sequence[ParsedRecord], keep_going: Callable[[], object] = _nothing
+    ) -> None:
         """Apply a batch of which the database refuses some record, so that only that one is parked.
 
         Whatever was folded after the batch must be folded again.
@@ -229,11 +272,19 @@ class ProjectedSchema:
         self._forget()
         if len(parsed_records) > MAX_SINGLY:
             middle = len(parsed_records) // 2
-            self.apply(parsed_records[:middle])
-            self.apply(parsed_records[middle:])
+            self.apply(parsed_records[:middle], keep_going=keep_going)
+            self.apply(parsed_records[middle:], keep_going=keep_going)
             return
+        rest = parsed_records
+        while rest:
+            rest = self._apply_few(rest, keep_going)
+
+    def _apply_few(
+        self, parsed_records: Sequence[ParsedRecord], keep_going: Callable[[], object]
+    ) -> Sequence[ParsedRecord]:
+        """What is left to apply."""
         try:
-            self._apply_singly(parsed_records)
+            return self._apply_singly(parsed_records, keep_going)
         except (psycopg2.Error, UnwritableError) as error:
             if not is_refused(error):
                 raise
@@ -241,17 +292,21 @@ class ProjectedSchema:
             # refused: the record is then held without its content.
             self.connection.rollback()
             self._forget()
-            if len(parsed_records) > 1:
-                for parsed in parsed_records:
-                    self.apply_in_parts([parsed])
-            else:
-                self._apply_singly([bare(parsed_records[0], f"cannot be stored: {error}")])
+            if len(parsed_records) == 1:
+                record = bare(parsed_records[0], f"cannot be stored: {error}")
+                return self._apply_singly([record], keep_going)
+            for parsed in parsed_records:
+                self.apply_in_parts([parsed], keep_going)
+            return ()
 
-    def _apply_singly(self, parsed_records: Sequence[ParsedRecord]) -> None:
+    def _apply_singly(
+        self, parsed_records: Sequence[ParsedRecord], keep_going: Callable[[], object]
+    ) -> Sequence[ParsedRecord]:
         with self.connection.cursor() as cursor:
             prepared = self._fold(parsed_records, cursor, write_singly(cursor, self.schema))
-        self.commit(prepared)
+        self.commit(prepared, singly=True, keep_going=keep_going)
         self.settle(prepared)
+        return prepared.rest
 
 
 def bare(parsed: ParsedRecord, problem: str) -> ParsedRecord:

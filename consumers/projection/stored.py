@@ -21,7 +21,7 @@ def load_streams(cursor: Cursor, schema: str, subjects: Sequence[str]) -> dict[s
     """The stored states of these streams, with their waiting records."""
     cursor.execute(
         "SELECT stream, epoch, sequence, source, ends, refused, statuses, parked_since, abandoned,"
-        f' num_waiting, last_event_at, partitions FROM "{schema}".stream_position'
+        f' drops, num_waiting, last_event_at, partitions FROM "{schema}".stream_position'
         " WHERE stream = ANY(%s)",
         (list(subjects),),
     )
@@ -34,6 +34,19 @@ def load_streams(cursor: Cursor, schema: str, subjects: Sequence[str]) -> dict[s
         name: stored_stream(row, waiting.get(name, ()))
         for row in rows
         for name in [str(row["stream"])]
+    }
+
+
+EFFECTIVE = frozenset({"passed", "abandoned"})
+"""Scopes of drops that have changed what is applied of a stream."""
+
+
+def load_dropped(cursor: Cursor, schema: str) -> dict[str, list[str]]:
+    """Stream -> hashes of the values that it passed over, or from which on it is abandoned."""
+    cursor.execute(f"SELECT stream, drops FROM \"{schema}\".stream_position WHERE drops <> '{{}}'")
+    return {
+        stream: [hash_ for hash_, scope in drops.items() if scope in EFFECTIVE]
+        for stream, drops in cursor.fetchall()
     }
 
 
@@ -81,30 +94,28 @@ def lookups(cursor: Cursor, schema: str) -> Lookups:
     return Lookups(partial(find_owned, cursor, schema), partial(is_step, cursor, schema))
 
 
-def load_held(
-    cursor: Cursor, schema: str, subjects: Sequence[str] | None, held_as: HeldAs
-) -> list[Held]:
-    """Held records of these streams, by offset; None: records that name no stream."""
-    if subjects is not None and not subjects:
+def load_held(cursor: Cursor, schema: str, subjects: Sequence[str], held_as: HeldAs) -> list[Held]:
+    """Held records of these streams, by offset."""
+    if not subjects:
         return []
     cursor.execute(
-        f'SELECT {HELD_COLUMNS} FROM "{schema}".held_record WHERE held_as = %s'
-        f" AND {'stream IS NULL' if subjects is None else 'stream = ANY(%s)'}"
+        f'SELECT {HELD_COLUMNS} FROM "{schema}".held_record WHERE held_as = %s AND stream = ANY(%s)'
         " ORDER BY topic, partition, log_offset",
-        (held_as,) if subjects is None else (held_as, list(subjects)),
+        (held_as, list(subjects)),
     )
     return held_records(cursor)
 
 
-def held_records(cursor: Cursor) -> list[Held]:
-    """The records of a query that selects HELD_COLUMNS."""
-    return [_held(row) for row in _rows(cursor)]
+def held_records(cursor: Cursor, limit: int | None = None) -> list[Held]:
+    """The records of a query that selects HELD_COLUMNS; with `limit` the next ones."""
+    return [_held(row) for row in _rows(cursor, limit)]
 
 
-def _rows(cursor: Cursor) -> list[dict[str, object]]:
+def _rows(cursor: Cursor, limit: int | None = None) -> list[dict[str, object]]:
+    found = cursor.fetchall() if limit is None else cursor.fetchmany(limit)
     assert cursor.description is not None  # noqa: S101  # a SELECT has columns
     names = [column.name for column in cursor.description]
-    return [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
+    return [dict(zip(names, values, strict=True)) for values in found]
 
 
 def _held(row: dict[str, object]) -> Held:

@@ -68,7 +68,7 @@ class LiveOrder:
         return taken
 
     def _needs(self, parsed: ParsedRecord, at: TopicPartition, until: Positions) -> Positions:
-        arrivals = self.arrivals.get(parsed.stream or "")
+        arrivals = self.arrivals.get(parsed.stream)
         needs: Positions = {}
         if arrivals is not None:
             for run in arrivals.runs[: arrivals.rank(*parsed.record[:3])]:

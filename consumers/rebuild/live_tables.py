@@ -1,7 +1,8 @@
 """The live tables at one moment: of which log they are, how much they have read, what they lack."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from consumers.database.connection import Cursor, connected
@@ -15,6 +16,7 @@ from consumers.projection.positions import (
     load_positions,
     read_state,
 )
+from consumers.projection.stored import load_dropped
 from consumers.rebuild.live_order import LiveOrder, read_live_order
 from consumers.tables import SCHEMA, STATE_TABLES
 
@@ -32,6 +34,8 @@ class LiveTables(NamedTuple):
     order: LiveOrder
     problems: list[Problem]
     """What they lack."""
+    dropped: Mapping[str, Collection[str]] = MappingProxyType({})
+    """What operators dropped that they have read (`stored.load_dropped`)."""
 
     @property
     def broken(self) -> frozenset[str | None]:
@@ -62,6 +66,7 @@ def load_live(cursor: Cursor) -> LiveTables:
         positions=load_positions(cursor, SCHEMA),
         last=load_last_records(cursor, SCHEMA),
         order=read_live_order(cursor, SCHEMA),
+        dropped=load_dropped(cursor, SCHEMA),
     )
 
 

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from consumers.database.connection import Cursor, connected
 from consumers.database.dependants import TABLE_NAMES
-from consumers.database.shape import find_problems
 from consumers.database.side_schemas import SideSchema
 from consumers.errors import CuaProjectError, NotFoundError
 from consumers.fold.fold import EVERYTHING, ReplayFilter
@@ -43,7 +42,7 @@ from consumers.rebuild.paused import patiently, while_paused
 from consumers.rebuild.preparation import lacking_operations, prepare_database, schema_lock
 from consumers.rebuild.replay import Replay, check_beginning
 from consumers.rebuild.side_schema import analyze, finish_tables, side_schema, write_views
-from consumers.tables import OPS_SCHEMA, SCHEMA, OperatorDrop
+from consumers.tables import SCHEMA
 from schemas.ids import training_id
 
 logger = logging.getLogger(__name__)
@@ -87,8 +86,6 @@ class UnfinishedRebuild:
 
     schema: str | None = None
     """Has what was replayed."""
-    drops: str = ""
-    """Hash of what operators had given up when the replay began."""
     missing: tuple[str, ...] = ()
     """What an attempt found missing, also where it has repaired that before the outage."""
 
@@ -180,16 +177,18 @@ class _Rebuild:
             from_shorter_log=self._from_shorter_log,
             adopt_log=self._adopt_log,
         )
-        if self._is_check and not (is_of and _has_drops(self._url)):
-            # Without positions or operators' decisions there is nothing to replay to.
+        if self._is_check and not is_of:
+            # Without positions there is nothing to replay to.
             return _without_rows(live, state.missing, time.monotonic() - began)
         with side_schema(self._url, PURPOSE, state.schema, keeps=keeps) as schema:
-            if state.schema is None:
-                state.drops = drops_hash(self._url)
             # A replay in the order in which the tables read split streams begins anew.
             state.schema = None if live.order else schema
-            with Replay(self._reader, self._url, schema, progress=self._progress) as replay:
-                found = self._compared(replay, schema, live, state.drops, is_of=is_of)
+            with Replay(
+                *(self._reader, self._url, schema),
+                replay_filter=ReplayFilter(dropped=live.dropped if is_of else {}),
+                progress=self._progress,
+            ) as replay:
+                found = self._compared(replay, schema, live, is_of=is_of)
                 differs = {*found.changed, *_lacking(live)}
                 return RebuildReport(
                     events=replay.num_events,
@@ -205,9 +204,7 @@ class _Rebuild:
                     positions=replay.positions,
                 )
 
-    def _compared(
-        self, replay: Replay, schema: str, live: LiveTables, drops: str, *, is_of: bool
-    ) -> _Found:
+    def _compared(self, replay: Replay, schema: str, live: LiveTables, *, is_of: bool) -> _Found:
         self._approach(replay, follows=is_of and (self._is_check or bool(live.positions)))
         with connected(self._url, "rebuild analyze") as connection, connection.cursor() as cursor:
             analyze(cursor, schema)
@@ -218,11 +215,10 @@ class _Rebuild:
         def work(cursor: Cursor) -> _Found:
             now = load_live(cursor)
             logs = {live.log_id, self._reader.log_id}
-            if now.log_id not in logs or drops_hash(self._url) != drops:
+            if now.log_id not in logs:
                 message = (
-                    "records were dropped or restored (`cua-project parked`), or the tables were"
-                    " given another log (`run --adopt-log`), during the replay; no row was changed."
-                    " Run the same command again"
+                    "the tables were given another log (`run --adopt-log`) during the replay; no"
+                    " row was changed. Run the same command again"
                 )
                 raise CuaProjectError(message)
             if is_of and replay.lag(now.positions):
@@ -282,13 +278,6 @@ def _without_rows(live: LiveTables, missing: Sequence[str], seconds: float) -> R
     )
 
 
-def _has_drops(url: str) -> bool:
-    with connected(url, "drops") as connection, connection, connection.cursor() as cursor:
-        problems = find_problems(cursor, [OPS_SCHEMA])
-        drops = {None, OperatorDrop.__tablename__}
-        return not any(problem.is_fatal and problem.table in drops for problem in problems)
-
-
 def _lacking(live: LiveTables) -> set[str]:
     """The tables that lack something; of a whole schema every table."""
     lacking = {problem.table for problem in live.problems}
@@ -299,18 +288,6 @@ def _warn(cursor: Cursor, schema: str, differs: Iterable[str]) -> None:
     logger.warning("tables that differ from the log: %s", ", ".join(differs))
     if (problem := describe_unordered(cursor, SCHEMA, cursor, schema)) is not None:
         logger.warning("%s", problem)
-
-
-def drops_hash(url: str) -> str:
-    """Of everything that operators gave up."""
-    with connected(url, "drops") as connection, connection, connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT coalesce(md5(string_agg(dropped::text, chr(10) ORDER BY id)), '') FROM"
-            f" {OPS_SCHEMA}.operator_drop AS dropped"
-        )
-        row = cursor.fetchone()
-        assert row is not None  # noqa: S101  # an aggregate has one row
-        return str(row[0])
 
 
 def build_into(
@@ -379,8 +356,6 @@ def _only_training(run_name: str, streams: set[str]) -> ReplayFilter:
     training = training_id(run_name)
 
     def is_wanted(parsed: ParsedRecord) -> bool:
-        if parsed.stream is None:
-            return False
         if parsed.envelope is not None and parsed.envelope.training_id == training:
             streams.add(parsed.stream)
         return parsed.envelope is None or parsed.stream in streams

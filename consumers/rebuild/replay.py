@@ -227,6 +227,7 @@ def misplaced(records: Iterable[LogRecord], reader: LogReader) -> str | None:
 def _home(key: str | None, topic: str, num_partitions: int) -> int:
     """The partition where a record of this topic with this key belongs, or ELSEWHERE."""
     # Without a key only the value names its stream: rare, and not worth several processes.
-    if key is None or not topic.endswith(TOPICS.get(key.partition("/")[0], "")):
+    kind = "" if key is None else key.partition("/")[0]
+    if key is None or kind not in TOPICS or not topic.endswith(TOPICS[kind]):
         return ELSEWHERE
     return partition_of(key, num_partitions)

@@ -27,12 +27,13 @@ from consumers.projection.positions import (
     load_positions,
     read_state,
 )
+from consumers.projection.stored import load_dropped
 from consumers.rebuild.hashing import NAMES, TableHash, hash_tables, row_hashes
 from consumers.rebuild.live_order import LiveOrder, describe_unordered, read_live_order
 from consumers.rebuild.replay import Replay, check_beginning
 from consumers.rebuild.side_schema import TEMPORARY, make_temporary_tables
 from consumers.status.gaps import NO_GAPS, WaitingStreams, load_waiting
-from consumers.tables import OPS_SCHEMA, PROJECTION_VERSION, SCHEMA, STATE_TABLES, OperatorDrop
+from consumers.tables import OPS_SCHEMA, PROJECTION_VERSION, SCHEMA, STATE_TABLES
 
 TEMPORARY_SETTINGS = {"temp_buffers": "64MB"}
 """Of the session whose temporary tables have the replay: no other has a cache for them."""
@@ -44,9 +45,7 @@ BY_CODE = ["unknown_schema", "invalid", "transition"]
 value of a field or another transition."""
 ALL_ROWS = "*"
 """The key of a difference that is about a whole table or column."""
-NEEDED = frozenset(str(table.__tablename__) for table in STATE_TABLES) | {
-    OperatorDrop.__tablename__
-}
+NEEDED = frozenset(str(table.__tablename__) for table in STATE_TABLES)
 """Tables without which no replay to the live positions is possible."""
 
 
@@ -126,13 +125,13 @@ def take_snapshot(connection: Connection) -> Snapshot:
             raise MismatchError(message)
         positions = load_positions(cursor, SCHEMA)
         last = load_last_records(cursor, SCHEMA)
-        replay_filter, redrivable = ReplayFilter(), list[str]()
+        parked, redrivable = frozenset[tuple[str, int, int]](), list[str]()
         if state.catalogue_hash != catalogue_hash():
-            replay_filter, redrivable = _parked_by_other_code(cursor)
+            parked, redrivable = _parked_by_other_code(cursor)
         if halves := interrupted_redrives(cursor, SCHEMA):
-            parked = replay_filter.parked | {(topic, at, offset) for topic, at, offset, _ in halves}
-            replay_filter = ReplayFilter(frozenset(parked))
+            parked |= {(topic, at, offset) for topic, at, offset, _ in halves}
             redrivable = sorted({*redrivable, *(half[3] for half in halves)})
+        replay_filter = ReplayFilter(parked, dropped=load_dropped(cursor, SCHEMA))
         whole = [name for name in NAMES if name not in broken]
         tables = hash_tables(cursor, SCHEMA, whole)
         order = read_live_order(cursor, SCHEMA)
@@ -142,16 +141,18 @@ def take_snapshot(connection: Connection) -> Snapshot:
         )
 
 
-def _parked_by_other_code(cursor: Cursor) -> tuple[ReplayFilter, list[str]]:
+def _parked_by_other_code(
+    cursor: Cursor,
+) -> tuple[frozenset[tuple[str, int, int]], list[str]]:
+    """Where records are that other code could not apply, and their streams."""
     cursor.execute(
         f"SELECT topic, partition, log_offset, stream FROM {SCHEMA}.held_record WHERE held_as ="
         " 'parked' AND kind = ANY(%s) ORDER BY stream",
         (BY_CODE,),
     )
     rows = cursor.fetchall()
-    return ReplayFilter(
-        frozenset((topic, partition, offset) for topic, partition, offset, _ in rows)
-    ), [row[3] for row in rows]
+    places = frozenset((topic, partition, offset) for topic, partition, offset, _ in rows)
+    return places, [row[3] for row in rows]
 
 
 def verify(reader: LogReader, url: str, *, progress: ReplayProgress | None = None) -> Verification:

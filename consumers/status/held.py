@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from consumers.database.connection import Cursor
-from consumers.tables import OPS_SCHEMA, SCHEMA
+from consumers.tables import SCHEMA
 
 
 class HeldCounts(NamedTuple):
@@ -21,14 +21,12 @@ class HeldCounts(NamedTuple):
 
 def count_held(cursor: Cursor) -> HeldCounts:
     """Records that are not in the rows."""
-    # An abandoned stream has a drop of its rest, of which there are few; its flag has no index.
     cursor.execute(
         f"SELECT (SELECT count(*) FROM {SCHEMA}.held_record WHERE held_as = 'parked'), "
         f"(SELECT coalesce(sum(num_duplicates), 0)::bigint FROM {SCHEMA}.reader_position), "
         f"(SELECT count(*) FROM {SCHEMA}.held_record WHERE held_as = 'refused'), "
         f"(SELECT count(*) FROM {SCHEMA}.stream_position WHERE num_waiting > 0), "
-        f"(SELECT count(*) FROM {SCHEMA}.stream_position WHERE abandoned AND stream IN (SELECT"
-        f" stream FROM {OPS_SCHEMA}.operator_drop WHERE scope = 'rest'))"
+        f"(SELECT count(DISTINCT stream) FROM {SCHEMA}.held_record WHERE held_as = 'abandoned')"
     )
     row = cursor.fetchone()
     assert row is not None  # noqa: S101  # a SELECT of scalars has one row

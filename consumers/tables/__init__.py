@@ -8,7 +8,7 @@ from consumers.tables.environment import Environment
 from consumers.tables.evaluation import Baseline, Eval
 from consumers.tables.group import Group
 from consumers.tables.history import StatusHistory
-from consumers.tables.operations import Lease, OperatorDrop
+from consumers.tables.operations import Lease
 from consumers.tables.projection import (
     HeldRecord,
     Projection,
@@ -60,7 +60,7 @@ STATE_TABLES: tuple[type[Base], ...] = (
 )
 """The projection's own, in the same schema."""
 
-OPS_TABLES: tuple[type[Base], ...] = (Lease, OperatorDrop)
+OPS_TABLES: tuple[type[Base], ...] = (Lease,)
 
 __all__ = [
     "OPS_SCHEMA",
@@ -83,7 +83,6 @@ __all__ = [
     "HeldRecord",
     "Lease",
     "Obs",
-    "OperatorDrop",
     "Projection",
     "ReaderPosition",
     "Rollout",

@@ -39,9 +39,9 @@ __all__ = [
 SCHEMA = "cua"
 """Everything that is a fold of the log."""
 OPS_SCHEMA = "cua_ops"
-"""Survives a rebuild: the lease, operators' drops, the migrations' revision."""
+"""Survives a rebuild: the lease, the migrations' revision."""
 
-PROJECTION_VERSION = 6
+PROJECTION_VERSION = 7
 """Incremented when the same log gives other rows; tables of another version must be rebuilt."""
 
 NAMING = {

@@ -1,13 +1,11 @@
-"""Leases and operators' drops, which no log gives back."""
+"""The projector's lease, which no log gives back."""
 
-from sqlalchemy import BigInteger, CheckConstraint, Identity, Index
 from sqlalchemy.orm import Mapped, mapped_column
 
 from consumers.tables.base import (
     OPS_SCHEMA,
     Base,
     Number,
-    OptNumber,
     OptString,
     OptTime,
     String,
@@ -41,37 +39,3 @@ class Lease(Base):
     """What it waited out last: an outage, another session's lock."""
     last_error_at: Mapped[OptTime]
     """When that was; NULL: never."""
-
-
-class OperatorDrop(Base):
-    """A record, the rest of a stream or a gap that an operator gave up; a rebuild honours it."""
-
-    __tablename__ = "operator_drop"
-    __table_args__ = (
-        CheckConstraint("scope IN ('record', 'rest', 'gap')", name="scope"),
-        Index(None, "value_sha256"),
-        {"schema": OPS_SCHEMA},
-    )
-
-    id: Mapped[int] = mapped_column(BigInteger, Identity(), primary_key=True)
-    """In the order of the decisions."""
-    scope: Mapped[String]
-    """record, rest (of the stream) or gap."""
-    stream: Mapped[OptString]
-    """NULL: the record names none."""
-    value_sha256: Mapped[String]
-    """Of the dropped record, the first of the dropped rest, or the first after the gap."""
-    from_epoch: Mapped[OptNumber]
-    """Only of a gap: the stream's position when it was given up."""
-    from_sequence: Mapped[OptNumber]
-    """Only of a gap, with from_epoch."""
-    made_at: Mapped[Time]
-    """By the database's clock."""
-    made_by: Mapped[String]
-    """User and host."""
-    reason: Mapped[OptString]
-    """As the operator gave it; NULL: none was given."""
-    undone_at: Mapped[OptTime]
-    """When it was taken back; it counts no longer."""
-    undone_by: Mapped[OptString]
-    """Who took it back: user and host; NULL: it was not taken back."""

@@ -32,7 +32,7 @@ class Projection(Base):
     one: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     """Always 1."""
     build_id: Mapped[UUID]
-    """Changes with every rebuild and operator decision, so that running projectors load again."""
+    """Changes with every rebuild and redrive, so that running projectors load again."""
     version: Mapped[Number]
     """`PROJECTION_VERSION` of the code that filled it."""
     catalogue_hash: Mapped[String]
@@ -92,6 +92,9 @@ class StreamState(Base):
     parked behind it."""
     abandoned: Mapped[bool]
     """An operator dropped the rest of the stream."""
+    drops: Mapped[Document]
+    """What operators dropped of it: hash of a record's value -> record or rest (of the
+    stream); once it was that record's turn, passed or abandoned."""
     num_waiting: Mapped[Number]
     """Records that wait for a gap to fill."""
     last_event_at: Mapped[OptTime]
@@ -103,11 +106,11 @@ class StreamState(Base):
 
 
 class HeldRecord(Base):
-    """A record that is not applied, kept whole: parked, waiting for a gap to fill, or refused."""
+    """A record that is not applied, kept whole: parked, waiting for a gap, refused or abandoned."""
 
     __tablename__ = "held_record"
     __table_args__ = (
-        CheckConstraint("held_as IN ('parked', 'waiting', 'refused')", name="held_as"),
+        CheckConstraint("held_as IN ('parked', 'waiting', 'refused', 'abandoned')", name="held_as"),
         Index(None, "stream"),
         Index(None, "held_as"),
     )
@@ -121,14 +124,14 @@ class HeldRecord(Base):
     log_offset: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     """Of its place in the log."""
     held_as: Mapped[String]
-    """parked, waiting, refused."""
+    """parked, waiting, refused, abandoned (an operator dropped the rest of its stream)."""
     kind: Mapped[String]
     """Why: unreadable, unknown_schema, invalid, transition, database, behind (parked); gap
-    (waiting); fenced (refused)."""
+    (waiting); fenced (refused); dropped, behind (abandoned)."""
     reason: Mapped[String]
     """For people: what is wrong with it."""
-    stream: Mapped[OptString]
-    """NULL: neither the value nor the key names one."""
+    stream: Mapped[String]
+    """`record/<uuid>`: neither the value nor the key names one."""
     type: Mapped[OptString]
     """The event's; NULL: it could not be read."""
     epoch: Mapped[OptNumber]

@@ -22,7 +22,6 @@ from consumers.trackers.measurements import (
 from consumers.trackers.tracker import TrackedRun, Tracker
 from schemas.catalogue import stream_kind
 from schemas.event import Event
-from schemas.operator_drops import Drops
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +49,6 @@ class Mirror:
         tracker: Tracker,
         logged: Logged,
         *,
-        drops: Drops,
         trainings: Collection[UUID] = (),
     ) -> None:
         """`topic`: of trainings; `trainings`: only these, or all."""
@@ -61,7 +59,7 @@ class Mirror:
         self._logged = logged
         self._trainings = frozenset(trainings)
         self._marks = tuple(str(training).encode() for training in trainings)
-        self._ordered = OrderedEvents(reader.log_id, drops)
+        self._ordered = OrderedEvents(reader.log_id)
         self._measurements: dict[UUID, TrainingMeasurements] = {}
         self._began: dict[str, TrackedRun] = {}
         self._open: set[str] = set()
@@ -105,8 +103,6 @@ class Mirror:
             if self._marks and not any(mark in record.value for mark in self._marks):
                 continue
             parsed = parse_record(record)
-            if parsed.stream is None:
-                continue
             for event in self._ordered.take(parsed):
                 for change in self._changes(event):
                     self._apply(change)

@@ -5,9 +5,6 @@ Knows nothing of partitions, sockets or files, which belong to the log.
 
 import logging
 import os
-import re
-import secrets
-import socket
 import threading
 import time
 from collections.abc import Callable
@@ -23,21 +20,12 @@ from producer.log.event_log import EventLog
 from producer.log.stream_history import StreamHistory
 from schemas.blobs import blob_ref
 from schemas.event import StreamPoint
+from schemas.ids import new_source
 from schemas.installation import Installation, read_installation
 
 logger = logging.getLogger(__name__)
 
 BUFFER_BYTES = 32 << 20
-
-
-def new_source(now: datetime) -> str:
-    """Make a new source name from letters, digits and `/._-`, so that it needs no escaping in JSON.
-
-    Host and pid are for human readers. Containers share them, so the time and 32 random bits make
-    the name unique.
-    """
-    host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname()) or "host"
-    return f"//{host}/{os.getpid()}/{now:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
 
 
 def now_utc() -> datetime:

@@ -24,7 +24,6 @@ from producer.log.shipper import Shipper
 from producer.log.spool import Spool
 from producer.log.stream_history import (
     StreamHistory,
-    known_drops,
     read_histories,
     read_streams_into,
 )
@@ -33,7 +32,6 @@ from producer.log.writer import LogWriter, TopicPartition
 from schemas.catalogue import TOPIC_NAMES, stream, topic_of
 from schemas.installation import Installation
 from schemas.kafka_log import MAX_EVENT_BYTES, MAX_MESSAGE_BYTES, largest_value, raise_limit
-from schemas.operator_drops import Drops
 
 if TYPE_CHECKING:
     from producer.log.kafka import KafkaLog
@@ -204,10 +202,6 @@ class EventLog:
     ) -> dict[str, StreamHistory]:
         """Several streams in one pass; an empty history for a stream without records."""
         return read_histories(self._installation, self.connect(timeout_s), subjects, since)
-
-    def operator_drops(self) -> Drops:
-        """What operators gave up in this home (`cua-project parked drop`). Raises MismatchError."""
-        return known_drops(self._installation)
 
     def read_on(
         self,

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from producer.errors import UnreachableError
+from producer.errors import MismatchError, UnreachableError
 from producer.log.kafka_client import (
     CONNECT_TIMEOUT_S,
     ConfigResource,
@@ -48,7 +48,7 @@ SAMPLE_BYTES = 64 << 10
 
 
 class KafkaLog:
-    """LogWriter on Kafka. Connects and creates missing topics when constructed.
+    """LogWriter on Kafka. Connects, and creates missing topics, when constructed.
 
     `append` returns once all in-sync replicas have acknowledged every record. After
     UnreachableError some records may be in the log. Send all of them again in order through a new
@@ -63,11 +63,13 @@ class KafkaLog:
         topics: Collection[str] | None = None,
         *,
         stop: threading.Event | None = None,
+        makes_topics: bool = True,
     ) -> None:
         """Connect. `topics` defaults to the installation's.
 
         Once `stop` is set, reading raises StopRequestedError. Appending ignores `stop`. Raises
-        UnreachableError if no broker responds, and UsageError for an unknown setting.
+        UnreachableError if no broker responds, UsageError for an unknown setting, and MismatchError
+        for a missing topic unless it `makes_topics`.
         """
         self._clients = KafkaClients(installation, stop)
         own = [installation.topic_prefix + name for name in TOPIC_NAMES]
@@ -77,6 +79,12 @@ class KafkaLog:
         with self._clients.admin() as admin:
             described = self._describe(admin)
             absent = [topic for topic in self._topics if described[topic]["error_code"]]
+            if absent and not makes_topics:
+                message = (
+                    f"Kafka at {self._clients.servers} has no topic {', '.join(absent)} that this"
+                    " user may see; look at KAFKA_BOOTSTRAP_SERVERS and CUA_TOPIC_PREFIX"
+                )
+                raise MismatchError(message)
             if absent:
                 create_topics(admin, absent, NUM_PARTITIONS, TOPIC_SETTINGS)
                 described = self._describe(admin)

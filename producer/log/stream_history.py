@@ -4,10 +4,11 @@ Uses the same ordering rules as the projector (`schemas.streams`), so that a res
 tables agree on which records count.
 """
 
-from collections.abc import Collection, Iterable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import closing, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
 from uuid import UUID
 
 from producer.errors import MismatchError
@@ -15,9 +16,9 @@ from producer.log.kafka_contact import open_kafka
 from producer.log.local import LocalRecords
 from producer.log.writer import StreamSource, TopicPartition
 from schemas.catalogue import entity_of, topic_of
-from schemas.event import Envelope, Event
+from schemas.decision import Drops, GapDropped, decide, value_hash
+from schemas.event import DECISION_TYPES, Envelope, Event, StreamPoint
 from schemas.installation import Installation
-from schemas.operator_drops import Drops, read_operator_drops, value_hash
 from schemas.streams import RecordOrder, StreamPosition
 from schemas.waiting import WaitingRecords
 from schemas.wire import (
@@ -27,6 +28,22 @@ from schemas.wire import (
     read_envelope,
     read_payload,
 )
+
+UNREAD = (UnreadableError, UnknownSchemaError, InvalidPayloadError)
+Dropped = Mapping[str, Drops]
+"""Stream -> what operators dropped of it."""
+
+
+class Decided(Protocol):
+    """Something read from the log, with operators' decisions in it."""
+
+    @property
+    def decisions(self) -> Dropped:
+        """Those met, of the streams about which there are any."""
+        ...
+
+
+History = TypeVar("History", bound=Decided)
 
 
 @dataclass(slots=True)
@@ -40,14 +57,18 @@ class StreamHistory:
     events: list[Event] = field(default_factory=list)
     waiting: WaitingRecords[Envelope] = field(default_factory=WaitingRecords)
     """Records after a gap."""
-    drops: Drops = field(default_factory=Drops, compare=False)
-    """Records that operators gave up. The tables leave them out, and so does this history."""
+    drops: Drops = field(default_factory=dict, compare=False)
+    """What operators gave up, by the decisions that an earlier reading met. The tables leave it
+    out, and so does this history. A decision comes after the records that it is about."""
+    decisions: Drops = field(default_factory=dict, compare=False)
+    """What operators gave up, by the decisions that this reading met."""
     is_abandoned: bool = False
     """Whether an operator gave up the rest of the stream, so that nothing appended to it counts."""
     is_position_only: bool = False
     """Whether only the position is read. Payloads are then not parsed, and a record that is not an
     event of the stream does not move the position."""
-    _waiting_values: dict[tuple[int, int, str], bytes] = field(default_factory=dict, compare=False)
+    _waiting_values: dict[UUID, bytes] = field(default_factory=dict, compare=False)
+    """Values by event ID, while something is given up."""
 
     def copy(self) -> "StreamHistory":
         """A copy that reads on without changing the original. The events are shared."""
@@ -57,6 +78,7 @@ class StreamHistory:
             statuses=dict(self.statuses),
             events=list(self.events),
             waiting=deepcopy(self.waiting),
+            decisions=dict(self.decisions),
             _waiting_values=dict(self._waiting_values),
         )
 
@@ -92,27 +114,42 @@ class StreamHistory:
 
         Raises InvalidPayloadError, UnknownSchemaError.
         """
-        self._read(envelope, value)
+        if envelope.is_decision:
+            # Of a position alone no record can take anything away.
+            with suppress(*(UNREAD if self.is_position_only else ())):
+                if not self._is_dropped(value):
+                    self._obey(envelope)
+        else:
+            self._read(envelope, value)
         while self.waiting and not self.is_abandoned:
-            released = self.waiting.pop_released(self.position) or self._after_given_up_gap()
+            released = self.waiting.pop_released(self.position)
             if released is None:
                 return
-            self._read(released, self._waiting_values.get(_place(released), b""))
+            self._read(released, self._waiting_values.pop(released.id, b""))
+
+    def skim(self, value: bytes) -> None:
+        """Behind a record that cannot be read: note decisions and nothing else."""
+        if DECISION_TYPES.encode() in value:
+            with suppress(*UNREAD):
+                envelope = read_envelope(value)
+                if envelope.is_decision and envelope.subject == self.subject:
+                    decide(self.decisions, read_payload(envelope))
+
+    def _obey(self, envelope: Envelope) -> None:
+        """Skip a gap that an operator dropped; note what else one dropped for the next reading."""
+        payload = read_payload(envelope)
+        decide(self.decisions, payload)
+        if isinstance(payload, GapDropped) and self.waiting and not self.is_abandoned:
+            before = StreamPoint(payload.from_epoch, payload.from_sequence)
+            if self.position.point == before:
+                self.position.skip_gap(min(self.waiting, key=lambda waiting: waiting.point))
 
     def _next(self, envelope: Envelope, value: bytes) -> None:
         if self._is_dropped(value):
             if not self.is_abandoned:
                 self.position.advance(envelope)
-        elif not self._is_in_given_up_gap(value):
+        else:
             self._apply(envelope)
-
-    def _is_in_given_up_gap(self, value: bytes) -> bool:
-        """Whether the record is in a gap that an operator gave up and that ends at another record.
-
-        The tables leave it out too.
-        """
-        values = self.drops.after_gap(self.subject, self.position.point)
-        return bool(values) and value_hash(value) not in values
 
     def _read(self, envelope: Envelope, value: bytes) -> None:
         if self.is_abandoned:
@@ -123,7 +160,7 @@ class StreamHistory:
             case RecordOrder.GAP:
                 self.waiting.add(envelope, envelope, self.position)
                 if self.drops:
-                    self._waiting_values[_place(envelope)] = value
+                    self._waiting_values[envelope.id] = value
             case RecordOrder.DUPLICATE:
                 pass
             case RecordOrder.FENCED:
@@ -131,22 +168,12 @@ class StreamHistory:
                     self.waiting.fence(envelope.epoch, envelope.source)
 
     def _is_dropped(self, value: bytes) -> bool:
-        """Whether an operator gave up this record, or the stream from it on."""
-        scope = self.drops.scope(self.subject, value)
+        """Whether an operator dropped this record, or the stream from it on."""
+        scope = self.drops.get(value_hash(value)) if self.drops else None
         if scope == "rest":
             self.is_abandoned = True
             self.waiting = WaitingRecords()
         return scope is not None
-
-    def _after_given_up_gap(self) -> Envelope | None:
-        """The waiting record after a gap that an operator gave up; the position skips the gap."""
-        values = self.drops.after_gap(self.subject, self.position.point)
-        if values:
-            for number, envelope in self.waiting.numbered():
-                if value_hash(self._waiting_values.get(_place(envelope), b"")) in values:
-                    self.position.skip_gap(envelope)
-                    return self.waiting.remove(number)
-        return None
 
     def _apply(self, envelope: Envelope) -> None:
         if self.is_position_only:
@@ -158,10 +185,6 @@ class StreamHistory:
         entity = entity_of(self.subject, payload)
         if entity is not None and payload.STATUS is not None:
             self.statuses[entity] = payload.STATUS
-
-
-def _place(envelope: Envelope) -> tuple[int, int, str]:
-    return envelope.epoch, envelope.sequence, envelope.source
 
 
 def read_streams_into(
@@ -177,30 +200,55 @@ def read_streams_into(
     that were read before are skipped as duplicates. Raises MismatchError for a record that this
     code cannot read, so that it cannot continue the stream.
     """
+    failed: dict[str, Exception] = {}
     for topic in sorted({topic_of(subject, topic_prefix) for subject in histories}):
         keys = [subject for subject in histories if topic_of(subject, topic_prefix) == topic]
         for key, value in log.read_streams(topic, keys, since):
             if key not in keys:
                 continue
+            if key in failed:
+                histories[key].skim(value)
+                continue
             try:
                 histories[key].read_value(value)
-            except (UnreadableError, UnknownSchemaError, InvalidPayloadError) as error:
-                message = (
-                    f"{key} cannot be continued: one of its records cannot be read ({error})."
-                    " Continue with the cua-train version that wrote it, or give the record up"
-                    " (`cua-project parked list` names it, `cua-project parked drop` gives it up)"
-                )
-                raise MismatchError(message) from error
+            except UNREAD as error:
+                failed[key] = error
+    for key, problem in failed.items():
+        message = (
+            f"{key} cannot be continued: one of its records cannot be read ({problem}). Continue"
+            " with the cua-train version that wrote it, or give the record up (`cua-project parked"
+            " list` names it, `cua-project parked drop` gives it up)"
+        )
+        raise MismatchError(message) from problem
 
 
-def known_drops(installation: Installation) -> Drops:
-    """What operators gave up in this home with `cua-project parked drop`. Raises MismatchError."""
-    path = installation.operator_drops_path
-    try:
-        return read_operator_drops(path)
-    except (ValueError, OSError) as error:
-        message = f"what operators gave up cannot be read from {path}: {error}"
-        raise MismatchError(message) from error
+def read_decided(new: Callable[[Dropped], History], read: Callable[[History], None]) -> History:
+    """Fill a new history with `read`, again until it knows all operators' decisions in the log.
+
+    Decisions are rare and come after the records that they are about. Raises MismatchError as
+    `read` does.
+    """
+    dropped: Dropped = {}
+    while True:
+        history, problem = new(dropped), None
+        try:
+            read(history)
+        except MismatchError as error:
+            problem = error
+        if history.decisions == dropped:
+            if problem is not None:
+                raise problem
+            return history
+        dropped = history.decisions
+
+
+class _Streams(dict[str, StreamHistory]):
+    """Several streams, by subject."""
+
+    @property
+    def decisions(self) -> Dropped:
+        """Decisions about each stream that has any."""
+        return {subject: one.decisions for subject, one in self.items() if one.decisions}
 
 
 def read_histories(
@@ -213,10 +261,19 @@ def read_histories(
 
     Raises as `read_streams_into`.
     """
-    drops = known_drops(installation)
-    histories = {subject: StreamHistory(subject, drops=drops) for subject in subjects}
-    read_streams_into(histories, log, since, topic_prefix=installation.topic_prefix)
-    return histories
+
+    def new(dropped: Dropped) -> _Streams:
+        return _Streams(
+            {
+                subject: StreamHistory(subject, drops=dropped.get(subject, {}))
+                for subject in subjects
+            }
+        )
+
+    def read(streams: _Streams) -> None:
+        read_streams_into(streams, log, since, topic_prefix=installation.topic_prefix)
+
+    return read_decided(new, read)
 
 
 def read_back(

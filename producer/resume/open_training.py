@@ -123,22 +123,20 @@ def open_training(
     takeover: bool = False,
     stop: threading.Event | None = None,
     before_claim: Callable[[ConfigT], Sequence[TaskStated] | None] = lambda _config: None,
-    fetch_drops: Callable[[], bool] = lambda: False,
     remake_state: Callable[[RecordedTraining, ConfigT], bool] = lambda _recorded, _config: False,
     keeps_unfinished: bool = True,
 ) -> OpenedTraining[ConfigT] | AlreadyComplete[ConfigT]:
     """Begin the training or resume it. The caller holds the lock of `run_folder`.
 
     `before_claim` loads what the configuration names and returns its tasks; a resumed training must
-    have the same ones (None: not compared). If it raises, the log is unchanged. `fetch_drops`: as
-    in `read_recorded_training`. `remake_state` rebuilds a lost state and returns whether it could.
-    `keeps_unfinished`: as in `plan_training`.
+    have the same ones (None: not compared). If it raises, the log is unchanged. `remake_state`
+    rebuilds a lost state and returns whether it could. `keeps_unfinished`: as in `plan_training`.
 
     Raises UsageError for settings or tasks other than the recorded ones, CuaTrainError if another
     process may be training it (unless `takeover`), UnreachableError if the log cannot be reached
     for `LOG_TIMEOUT_S`, and StopRequestedError if `stop` is set meanwhile.
     """
-    recorded = read_recorded_training(emitter, run_name, run_folder, stop, fetch_drops)
+    recorded = read_recorded_training(emitter, run_name, run_folder, stop)
     if recorded.stream.exists and not takeover:
         refuse_active_writer(
             run_name,
@@ -158,7 +156,7 @@ def open_training(
         and not overwrite
         and remake_state(recorded.read_whole(emitter.log), plan.config)
     ):
-        recorded = read_recorded_training(emitter, run_name, run_folder, stop, fetch_drops)
+        recorded = read_recorded_training(emitter, run_name, run_folder, stop)
         plan = plan_training(recorded, asked, run_folder, overwrite=overwrite)
         assert isinstance(plan, Plan)  # noqa: S101  # it was not complete before
     tasks = before_claim(plan.config)

@@ -6,13 +6,12 @@ state before it notices. The log rejects the rollouts and the step of such a pro
 """
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import UUID
 
 from producer.emit import Emitter
-from producer.errors import MismatchError
 from producer.log.event_log import EventLog
 from producer.log.stream_history import StreamHistory
 from producer.resume import resume_state
@@ -158,13 +157,8 @@ def read_recorded_training(
     run_name: str,
     run_folder: Path,
     stop: threading.Event | None = None,
-    fetch_drops: Callable[[], bool] = lambda: False,
 ) -> RecordedTraining:
-    """The recorded training: its own stream in full, other streams since the newest state.
-
-    `fetch_drops` fetches operators' decisions from other hosts and returns whether any is new; it
-    is called once, for a training that exists.
-    """
+    """The recorded training: its own stream in full, other streams since the newest state."""
     log = emitter.log
     log_id = log.log_id(LOG_TIMEOUT_S, stop)
     # Records that dead processes left in the spool belong to the history read now.
@@ -173,27 +167,15 @@ def read_recorded_training(
     log_ends = resume_state.bounds_to_json(log.lower_bounds())
     training_id = ids.training_id(run_name)
     log.check_not_held(stream_of("training", training_id))
-    has_fetched = False
     while True:
         newest = states[0].manifest if states else None
-        try:
-            history = read_training_history(
-                log,
-                training_id,
-                start=resume_state.bounds_from_json(newest.log_start) if newest else {},
-                since=resume_state.bounds_from_json(newest.since) if newest else {},
-            )
-        except MismatchError:
-            # It may concern a record that was given up on another host.
-            if has_fetched or not fetch_drops():
-                raise
-            has_fetched = True
-            continue
+        history = read_training_history(
+            log,
+            training_id,
+            start=resume_state.bounds_from_json(newest.log_start) if newest else {},
+            since=resume_state.bounds_from_json(newest.since) if newest else {},
+        )
         stream = history.own
-        if stream.exists and not has_fetched:
-            has_fetched = True
-            if fetch_drops():
-                continue
         counting = valid_states(states, stream, training_id)
         if counting[:1] == states[:1]:
             return RecordedTraining(run_name, history, counting, log_id, log_ends)

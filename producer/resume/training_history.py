@@ -8,19 +8,19 @@ the states on disk.
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
 from producer.errors import MismatchError
 from producer.log.event_log import EventLog
-from producer.log.stream_history import StreamHistory
+from producer.log.stream_history import Dropped, StreamHistory, read_decided
 from producer.log.writer import TopicPartition
 from schemas.base import Payload
 from schemas.catalogue import TOPIC_NAMES, TOPICS, stream, stream_kind, stream_owner
 from schemas.evaluation import EvaluationCreated, EvaluationFinished, evaluation_label
 from schemas.event import Envelope
 from schemas.group import GroupDropped
-from schemas.operator_drops import Drops
 from schemas.rollout import RolloutCreated, RolloutFinished
 from schemas.status import MACHINES
 from schemas.step import SamplesChosen, StepCreated
@@ -69,8 +69,8 @@ class TrainingHistory:
     """None for streams that belong to no training."""
     ends: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Offsets at or before every record that was not read; a missing partition means 0."""
-    drops: Drops = field(default_factory=Drops)
-    """Records and gaps of the log that operators gave up."""
+    drops: Dropped = field(default_factory=dict)
+    """What operators gave up, as in `StreamHistory.drops`."""
     _garbled: dict[str, StreamHistory] = field(default_factory=dict)
     """Streams of which only unreadable records have been seen."""
 
@@ -79,7 +79,7 @@ class TrainingHistory:
         subject = envelope.subject
         if subject not in self.streams:
             garbled = self._garbled.pop(subject, None)
-            self.streams[subject] = garbled or StreamHistory(subject, drops=self.drops)
+            self.streams[subject] = garbled or self._new(subject)
         self.streams[subject].read(envelope, value)
 
     def read_unreadable(self, key: str, value: bytes) -> None:
@@ -88,10 +88,17 @@ class TrainingHistory:
         Raises UnreadableError unless an operator gave the record up. The stream belongs to the
         training only once a valid event of it says so.
         """
-        known = self.streams.get(key) or self._garbled.setdefault(
-            key, StreamHistory(key, drops=self.drops)
-        )
+        known = self.streams.get(key) or self._garbled.setdefault(key, self._new(key))
         known.read_value(value)
+
+    def _new(self, subject: str) -> StreamHistory:
+        return StreamHistory(subject, drops=self.drops.get(subject, {}))
+
+    @property
+    def decisions(self) -> Dropped:
+        """What operators dropped, of the decisions met."""
+        histories = {**self._garbled, **self.streams}
+        return {subject: one.decisions for subject, one in histories.items() if one.decisions}
 
     def of(self, subject: str) -> StreamHistory:
         """The stream of `subject`; empty if the log has none."""
@@ -223,6 +230,18 @@ class TrainingHistory:
         return {item.group_id for item in self.own_payloads(GroupDropped)}
 
 
+def read_own_stream(
+    log: EventLog, training_id: UUID, start: Mapping[TopicPartition, int]
+) -> TrainingHistory:
+    """The training's own stream alone. Raises as `read_training_history`."""
+    new = partial(_new_history, log, training_id)
+    return read_decided(new, lambda history: _read_own(history, log, training_id, start))
+
+
+def _new_history(log: EventLog, training_id: UUID, dropped: Dropped) -> TrainingHistory:
+    return TrainingHistory(training_id=training_id, ends=log.lower_bounds(), drops=dropped)
+
+
 def read_training_history(
     log: EventLog,
     training_id: UUID,
@@ -232,42 +251,53 @@ def read_training_history(
 ) -> TrainingHistory:
     """Read the training's own stream from `start` and its other streams from `since`.
 
-    Raises MismatchError for a record that cannot be read.
+    Raises MismatchError for a record that cannot be read, and for a training whose creation an
+    operator gave up.
     """
-    history = read_own_stream(log, training_id, start)
+    new = partial(_new_history, log, training_id)
+
+    def read(history: TrainingHistory) -> None:
+        _read_training(history, log, training_id, start, since)
+
+    return read_decided(new, read)
+
+
+def _read_training(
+    history: TrainingHistory,
+    log: EventLog,
+    training_id: UUID,
+    start: Mapping[TopicPartition, int],
+    since: Mapping[TopicPartition, int],
+) -> None:
+    _read_own(history, log, training_id, start)
     own = stream("training", training_id)
     topic = TOPICS["training"]
     if own not in history.streams:
         # A training emits nothing before its claim was read back, so this one is new.
         log.check_whole([own])
-        return history
+        return
     for name in TOPIC_NAMES:
         records = log.read_training(name, training_id, start if name == topic else since)
         _read_into(history, training_id, ((key, value) for key, value in records if key != own))
     log.check_whole(history.streams)
-    return history
 
 
-def read_own_stream(
-    log: EventLog, training_id: UUID, start: Mapping[TopicPartition, int]
-) -> TrainingHistory:
-    """Read only the training's own stream.
-
-    Raises MismatchError for a record that cannot be read, and for a training whose creation an
-    operator gave up.
-    """
-    ends, drops = log.lower_bounds(), log.operator_drops()
-    history = TrainingHistory(training_id=training_id, ends=ends, drops=drops)
+def _read_own(
+    history: TrainingHistory,
+    log: EventLog,
+    training_id: UUID,
+    start: Mapping[TopicPartition, int],
+) -> None:
+    """Read only the training's own stream."""
     subject = stream("training", training_id)
     _read_into(history, training_id, log.read_stream(subject, start))
     if history.own.exists and not history.own_payloads(TrainingCreated):
         message = (
             f"{subject} cannot be continued: an operator gave up the record that creates it"
-            " (cua-project parked drop), so the tables take nothing more of it"
+            " (cua-project parked drop), so the tables take nothing more of it; choose another"
+            " --training-name"
         )
-        ways = ("take the drop back, then rebuild", "choose another --training-name")
-        raise MismatchError(message, ways=ways)
-    return history
+        raise MismatchError(message)
 
 
 def _read_into(
@@ -280,12 +310,16 @@ def _read_into(
     """
     own = stream("training", training_id)
     needle = str(training_id).encode()
-    unreadable: dict[str, UnreadableError] = {}
+    unreadable: dict[str, Exception] = {}
+    failed: dict[str, Exception] = {}
     for key, value in records:
         # The tables count any record with the key of a stream, even if it only parks that stream.
         is_of_training = key == own or key in history.streams
         # Most records of a shared log belong to other trainings: filter before parsing.
         if not is_of_training and needle not in value:
+            continue
+        if key in failed:
+            history.of(key).skim(value)
             continue
         try:
             envelope = _envelope(value)
@@ -296,8 +330,8 @@ def _read_into(
         except UnreadableError as error:
             unreadable.setdefault(key, error)
         except (UnknownSchemaError, InvalidPayloadError) as error:
-            raise _cannot_continue(key, error) from error
-    for key, reason in unreadable.items():
+            failed[key] = error
+    for key, reason in (failed | unreadable).items():
         if key == own or key in history.streams:
             raise _cannot_continue(key, reason) from reason
 

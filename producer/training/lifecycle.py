@@ -4,13 +4,11 @@ The caller decides what is trained and how a step is made. A state is on disk be
 its step are emitted: its manifest contains them, and a process that resumes emits them again.
 """
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Protocol
 
@@ -19,7 +17,6 @@ from producer.emit.heartbeat import heartbeat
 from producer.emit.ownership import ClaimLostError
 from producer.errors import LogBrokenError, StopRequestedError, TakenOverError
 from producer.resume import resume_state
-from producer.resume.foreign_drops import fetch_drops
 from producer.resume.open_training import AlreadyComplete, ConfigT, OpenedTraining, open_training
 from producer.resume.orphans import end_abandoned
 from producer.resume.resume_state import EvaluationSummary, Manifest
@@ -268,7 +265,6 @@ def own_training(
             clock=clock,
             takeover=takeover,
             stop=stop,
-            fetch_drops=partial(fetch_drops, installation, os.environ, stop),
             **opening,
         )
         link_run_folder(installation, name, folder)

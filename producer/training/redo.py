@@ -6,11 +6,9 @@ run's states and changes neither.
 """
 
 import logging
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,7 +22,6 @@ from producer.errors import MismatchError, NotFoundError, StopRequestedError, Us
 from producer.policy.learner import Learner
 from producer.policy.remote_checkpoint import SCHEME, RemoteCheckpoint, write_remote
 from producer.resume import resume_state
-from producer.resume.foreign_drops import fetch_drops
 from producer.resume.recorded_results import RecordedResult
 from producer.resume.recorded_training import RecordedStep, RecordedTraining, read_recorded_training
 from producer.resume.resume_state import EvaluationSummary, Manifest, SavedState
@@ -239,8 +236,7 @@ def redo(
     check_known(installation, training_name)
     run_folder = find_run_folder(installation, training_name)
     with Emitter.open(installation, stop=stop) as emitter:
-        fetch = partial(fetch_drops, installation, os.environ, stop)
-        recorded = read_recorded_training(emitter, training_name, run_folder, stop, fetch)
+        recorded = read_recorded_training(emitter, training_name, run_folder, stop)
         if not recorded.stream.exists:
             raise unknown_training(installation, training_name)
         lineage = recorded.lineage

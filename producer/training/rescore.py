@@ -4,7 +4,6 @@ The new scores are events on their own stream; the training's records are not ch
 """
 
 import logging
-import os
 import statistics
 import threading
 from collections.abc import Callable, Iterator
@@ -20,7 +19,6 @@ from producer.emit import Emitter
 from producer.emit.emitter import now_utc
 from producer.errors import NotFoundError, StopRequestedError
 from producer.log.stream_history import StreamHistory
-from producer.resume.foreign_drops import fetch_drops
 from producer.resume.training_history import TrainingHistory, read_training_history
 from producer.rewards import Reward, RewardError, outcome_of, score
 from producer.rollouts.episode import NUM_JUDGED_SCREENS
@@ -102,7 +100,6 @@ def rescore(
     check_known(installation, training_name)
     training_id = ids.training_id(training_name)
     with Emitter.open(installation, clock=clock, stop=stop) as emitter:
-        fetch_drops(installation, os.environ, stop)
         history = read_training_history(emitter.log, training_id, start={}, since={})
         if not history.own.exists:
             raise unknown_training(installation, training_name)

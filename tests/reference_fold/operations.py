@@ -7,24 +7,23 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
 
 from consumers.database.connection import connected
 from consumers.fold.parse import parse_record
 from consumers.log.reader import TopicPartition
 from consumers.projection.loop import ProjectionLoop
 from consumers.projection.positions import Positions, SupersededError
-from consumers.projection.redrive import Operator
+from consumers.projection.redrive import HeldSummary, Operator
 from consumers.projection.schema import ProjectedSchema
 from consumers.rebuild.parallel import divide
 from consumers.rebuild.rebuild import rebuild
 from consumers.rebuild.replay import Replay
 from schemas.catalogue import topic_of
 from tests.reference_fold.writers import LoggedEvent
+from tests.support import decisions
 from tests.support.held import list_held
 from tests.support.memory_log import MemoryLog, MemoryReader
 
-BY = {"made_by": "tester", "reason": "a property"}
 BATCHES = (1, 2, 7, 50, 400)
 
 
@@ -37,7 +36,6 @@ class Installation:
     left: list[LoggedEvent]
     """What is still to be appended, in order."""
     random: Random
-    num_drops: int = 0
     done: list[str] = field(default_factory=list)
     """Operations so far, for a test that fails."""
 
@@ -127,41 +125,38 @@ def come_back_late(home: Installation) -> None:
 
 def redrive(home: Installation) -> None:
     """The operator tries everything parked again."""
-    _operate(home, lambda operator: operator.redrive())
+    project(home)
+    with connected(home.url, "test") as connection:
+        Operator(connection, "cua").redrive()
 
 
 def drop_record(home: Installation) -> None:
     """The operator gives up a parked record, or its stream from there on."""
-
-    def decide(operator: Operator) -> None:
-        if parked := list_held(operator, "parked"):
-            rest = home.random.random() < 0.5
-            chosen = home.random.choice(
-                [item for item in parked if item.kind != "behind"] or parked
-            )
-            operator.drop_record(chosen.id, rest=rest and chosen.stream is not None, **BY)
-            home.num_drops += 1
-
-    _operate(home, decide)
+    culprits = [item for item in _held(home, "parked") if item.kind != "behind"]
+    if culprits:
+        rest = home.random.random() < 0.5
+        chosen = home.random.choice(culprits)
+        decisions.drop_record(home.log, home.url, chosen.id, rest=rest)
 
 
 def drop_gap(home: Installation) -> None:
     """The operator gives up what a stream waits for."""
-
-    def decide(operator: Operator) -> None:
-        parked = {item.stream for item in list_held(operator, "parked")}
-        waiting = {str(item.stream) for item in list_held(operator, "waiting")}
-        if streams := sorted(waiting - parked):
-            operator.drop_gap(home.random.choice(streams), **BY)
-            home.num_drops += 1
-
-    _operate(home, decide)
+    parked = {item.stream for item in _held(home, "parked")}
+    waiting = {item.stream for item in _held(home, "waiting")}
+    if streams := sorted(waiting - parked):
+        decisions.drop_gap(home.log, home.url, home.random.choice(streams))
 
 
-def _operate(home: Installation, decide: Callable[[Operator], Any]) -> None:
+def undo_drop(home: Installation) -> None:
+    """The operator takes up again what was given up."""
+    if streams := sorted({item.stream for item in _held(home, "abandoned")}):
+        decisions.undo_rest(home.log, home.url, home.random.choice(streams))
+
+
+def _held(home: Installation, held_as: str) -> list[HeldSummary]:
     project(home)
     with connected(home.url, "test") as connection:
-        decide(Operator(connection, "cua"))
+        return list_held(Operator(connection, "cua"), held_as)
 
 
 OPERATIONS: tuple[Callable[[Installation], None], ...] = (
@@ -173,4 +168,5 @@ OPERATIONS: tuple[Callable[[Installation], None], ...] = (
     redrive,
     drop_record,
     drop_gap,
+    undo_drop,
 )

@@ -7,13 +7,14 @@ reads raw JSON into plain dicts, one record at a time; no batches, no database, 
 import json
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
 from schemas import ids
 from tests.reference_fold.reference_basis import MadeAlreadyError
+from tests.reference_fold.reference_ownership import HOMES, ids_agree, presupposed
 from tests.reference_fold.reference_rows import ROWS
-from tests.reference_fold.reference_sql_rows import entry_hash
 from tests.reference_fold.reference_states import entity_of, transition
 
 Row = dict[str, Any]
@@ -47,6 +48,24 @@ TABLES = [
 ]  # easier to compare with tables.md
 
 
+def decision_in(value: bytes) -> dict[str, Any] | None:
+    """The operator's decision in a record, if it is one."""
+    try:
+        event = json.loads(value)
+        is_decision = event["type"] in DECISIONS
+    except (ValueError, KeyError, TypeError):
+        return None
+    return event if is_decision else None
+
+
+DECISIONS = [
+    f"cua.operator.{name}"
+    for name in ("record_dropped", "rest_dropped", "gap_dropped", "drop_undone")
+]
+Taken = tuple[int, bytes]
+"""A record's number in its stream, and its value."""
+
+
 class ParkedError(Exception):
     """The event cannot be applied; its stream stops here."""
 
@@ -59,41 +78,108 @@ class StreamFold:
         self.epoch, self.sequence, self.source = 0, 0, ""
         self.last_of: dict[int, int] = {}
         self.refused: set[tuple[int, str]] = set()
-        self.waiting: list[dict[str, Any]] = []
+        self.waiting: list[tuple[dict[str, Any], Taken]] = []
         self.statuses: dict[tuple[str, str], str] = {}
         """Of everything that the stream has made, ended or not."""
+        self.taken = 0
+        self.held: list[Taken] = []
+        """Parked, or given up with the rest of the stream."""
         self.is_parked = False
+        self.is_given_up = False
+        self.dropped: dict[str, str] = {}
+        """SHA-256 of a value -> record_dropped or rest_dropped."""
         self.duplicates = 0
         self.fenced = 0
-        self.parked = 0
+
+    @property
+    def parked(self) -> int:
+        """How many records are parked."""
+        return len(self.held) if self.is_parked else 0
 
     def take(self, value: bytes, tables: Tables) -> None:
         """The next record of the stream, as the log has it."""
-        if self.is_parked:
-            self.parked += 1
+        self.taken += 1
+        self._take((self.taken, value), tables)
+
+    def _take(self, taken: Taken, tables: Tables) -> None:
+        decision = decision_in(taken[1])
+        if decision is not None:
+            self._decide(decision, tables)
+        elif self.is_parked or self.is_given_up:
+            self.held.append(taken)
             return
-        try:
-            event = json.loads(value)
-            datetime.fromisoformat(event["time"])
-        except (ValueError, KeyError, TypeError):
-            self._park()
-            return
-        self._consider(event, tables)
+        else:
+            try:
+                event = json.loads(taken[1])
+                datetime.fromisoformat(event["time"])
+                is_event = not event["type"].startswith("cua.operator.")
+            except (ValueError, KeyError, TypeError):
+                is_event = False
+            if not is_event:
+                if not self._is_dropped(taken):
+                    self._park(taken)
+                return
+            self._consider(event, taken, tables)
         moved = True
-        while moved and not self.is_parked:
+        while moved and not self.is_parked and not self.is_given_up:
             moved = False
-            for event in sorted(
-                self.waiting, key=lambda waiting: (waiting["epoch"], waiting["sequence"])
+            for event, waiting in sorted(
+                self.waiting, key=lambda pair: (pair[0]["epoch"], pair[0]["sequence"])
             ):
                 if self._place(event) != "gap":
-                    self.waiting.remove(event)
-                    self._consider(event, tables)
+                    self.waiting.remove((event, waiting))
+                    self._consider(event, waiting, tables)
                     moved = True
                     break
 
-    def _park(self) -> None:
+    def _decide(self, decision: dict[str, Any], tables: Tables) -> None:
+        """An operator's decision. What it lets through is taken as if it came only now."""
+        what, data = decision["type"].removeprefix("cua.operator."), decision["data"]
+        if what == "gap_dropped":
+            before = (data["from_epoch"], data["from_sequence"])
+            if (self.epoch, self.sequence) == before and self.waiting:
+                first = min(
+                    (event for event, _ in self.waiting),
+                    key=lambda event: (event["epoch"], event["sequence"]),
+                )
+                self._go_before(first)
+            return
+        if what == "drop_undone":
+            if self.dropped.get(data["value_sha256"]) != "rest_dropped":
+                return
+            del self.dropped[data["value_sha256"]]
+            self.is_parked, self.is_given_up = self.is_parked or self.is_given_up, False
+        else:
+            self.dropped.setdefault(data["value_sha256"], what)
+        if self.is_parked:
+            self.is_parked, again, self.held = False, sorted(self.held), []
+            for taken in again:
+                self._take(taken, tables)
+
+    def _go_before(self, event: dict[str, Any]) -> None:
+        """As if everything before this event had been taken."""
+        continues = event.get("continues") if event["sequence"] == 1 else None
+        epoch, sequence = event["epoch"], event["sequence"] - 1
+        if continues:
+            epoch, sequence = (int(number) for number in continues.split("/"))
+        if epoch > self.epoch:
+            self.last_of[self.epoch] = self.sequence
+            self.epoch, self.source = epoch, event["source"] if epoch == event["epoch"] else ""
+        self.sequence = sequence
+
+    def _is_dropped(self, taken: Taken) -> bool:
+        what = self.dropped.get(sha256(taken[1]).hexdigest())
+        if what == "rest_dropped":
+            self.is_given_up = True
+            self._hold(taken)
+        return what is not None
+
+    def _park(self, taken: Taken) -> None:
         self.is_parked = True
-        self.parked += 1 + len(self.waiting)
+        self._hold(taken)
+
+    def _hold(self, taken: Taken) -> None:
+        self.held = [taken, *(waiting for _, waiting in self.waiting)]
         self.waiting.clear()
 
     def _place(self, event: dict[str, Any]) -> str:  # noqa: PLR0911  # one rule per line
@@ -126,21 +212,24 @@ class StreamFold:
             return "next"
         return "gap" if (old_epoch, old_sequence) > (self.epoch, self.sequence) else "fenced"
 
-    def _consider(self, event: dict[str, Any], tables: Tables) -> None:
+    def _consider(self, event: dict[str, Any], taken: Taken, tables: Tables) -> None:
         place = self._place(event)
         if place == "duplicate":
             self.duplicates += 1
         elif place == "gap":
-            self.waiting.append(event)
+            self.waiting.append((event, taken))
         elif place == "fenced":
             self.fenced += 1
             if event["sequence"] == 1 and event["epoch"] > self.epoch:
                 self.refused.add((event["epoch"], event["source"]))
         else:
             try:
-                self._apply(event, tables)
+                if not self._is_dropped(taken):
+                    self._apply(event, tables)
             except ParkedError:
-                self._park()
+                self._park(taken)
+                return
+            if self.is_given_up:
                 return
             if event["epoch"] > self.epoch:
                 self.last_of[self.epoch] = self.sequence
@@ -249,110 +338,6 @@ class StreamFold:
             "epoch": event["epoch"],
             "sequence": event["sequence"],
         }
-
-
-HOMES = {
-    "training": "training",
-    "step": "training",
-    "checkpoint": "training",
-    "task": "training evaluation",
-    "validator": "training evaluation",
-    "entry": "training evaluation",
-    "group": "training evaluation",
-    "evaluation": "evaluation",
-    "rollout": "rollout",
-    "session": "rollout",
-    "completion": "rollout",
-    "validation": "rollout scoring",
-    "environment": "environment",
-    "annotation": "annotation",
-    "scoring": "scoring",
-}
-"""Second word of an event type -> kinds of streams that may contain it."""
-
-
-def presupposed(  # noqa: PLR0911  # one case per event
-    type_: str, data: dict[str, Any], owner: str
-) -> list[tuple[str, str]]:
-    """What the stream itself must have made before it may say this: nobody speaks for others."""
-    match type_:
-        case "cua.step.progressed" | "cua.step.samples_chosen":
-            return [("step", data["step_id"])]
-        case "cua.group.progressed" | "cua.group.dropped":
-            return [("group", data["group_id"])]
-        case "cua.group.created":
-            return [(data["source_type"], data["source_id"])]
-        case "cua.training.step_superseded":
-            return [("step", data["step_id"]), *(("group", datum) for datum in data["group_ids"])]
-        case "cua.evaluation.superseded":
-            table = "baseline" if data["kind"] == "baseline" else "eval"
-            return [(table, owner), *(("group", datum) for datum in data["group_ids"])]
-        case "cua.checkpoint.saved":
-            step = data["step_id"]
-            return [("training", owner)] + ([("step", step)] if step else [])
-        case _:
-            return []
-
-
-def ids_agree(  # noqa: C901, PLR0912  # one case per event
-    type_: str, data: dict[str, Any], owner: str, subject: str, event_training: str | None
-) -> bool:
-    """Whether a new row's id is what its natural key gives."""
-    match type_:
-        case "cua.annotation.recorded":
-            pair = UUID(data["training_id"]), owner
-        case "cua.training.created":
-            pair = ids.training_id(data["run_name"]), owner
-        case "cua.rollout.created":
-            pair = ids.rollout_id(data["rollout_id"]), owner
-        case "cua.task.stated":
-            if not defined_as_stated(data):
-                return False
-            pair = ids.task_row_id(data["task_id"], data["definition_hash"]), data["id"]
-        case "cua.entry.stated":
-            if entry_hash(data["content"]) != data["content_hash"]:
-                return False
-            pair = ids.entry_row_id(UUID(data["task_id"]), data["content_hash"]), data["id"]
-        case "cua.step.created":
-            pair = ids.step_id(UUID(owner), data["generation"], data["step"]), data["step_id"]
-        case "cua.validation.recorded" if subject.startswith("rollout/"):
-            pair = UUID(owner), data["rollout_id"]
-        case "cua.validator.stated":
-            names = ("task_id", "validator_type", "validation_query", "validation_method", "config")
-            pair = ids.validator_row_id([data[name] for name in names]), data["id"]
-        case "cua.group.created":
-            pair = ids.group_id(UUID(data["source_id"]), data["group_num"]), data["group_id"]
-        case "cua.evaluation.created" | "cua.scoring.created" if event_training not in {
-            None,
-            data["training_id"],
-        }:
-            return False
-        case "cua.evaluation.created" if None in (data["training_id"], data["generation"]):
-            return True
-        case "cua.evaluation.created" if data["kind"] == "baseline":
-            training, generation = UUID(data["training_id"]), data["generation"]
-            pair = ids.baseline_id(training, generation, data.get("temperature")), owner
-        case "cua.evaluation.created" if data["kind"] == "scheduled":
-            training, generation = UUID(data["training_id"]), data["generation"]
-            expected = ids.eval_id(training, generation, data["step"], data.get("temperature"))
-            pair = expected, owner
-        case _:
-            return True
-    return str(pair[0]) == pair[1]
-
-
-def defined_as_stated(data: dict[str, Any]) -> bool:
-    """Whether a task's fields are those of the definition that its id hashes."""
-    definition = data.get("definition")
-    if definition is None:
-        return True
-    rest: dict[str, Any] = {"validation_type": "shell", "prerequisites": []}
-    if definition["validation_query"] is None:
-        rest["validation_type"] = None
-    fields = data.keys() - {"id", "definition_hash", "definition"}
-    return ids.content_hash(definition) == data["definition_hash"] and all(
-        (rest | definition).get(name, "nothing") == data[name] for name in fields
-    )
 
 
 def moment(text: str) -> datetime:

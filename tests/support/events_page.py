@@ -11,6 +11,7 @@ from consumers.fold.projectors.registry import HOMES
 from consumers.fold.rows import Insert, Operation, Update
 from schemas.base import Payload
 from schemas.catalogue import PAYLOADS
+from schemas.decision import DECISIONS
 from schemas.json_schemas import JsonSchema, read_schema, schema_versions
 from tests.reference_fold.histories import history
 from tests.support.memory_tables import effects
@@ -73,6 +74,7 @@ def _verb(operation: Operation) -> str:
 def _section(payload: type[Payload], schema: JsonSchema, done: dict[str, set[str]]) -> str:
     versions = schema_versions()[payload.TYPE]
     streams = ", ".join(f"`{kind}/<id>`" for kind in sorted(HOMES[payload]))
+    streams = "any, without `epoch` and `sequence`" if payload in DECISIONS else streams
     lines = [f"## {payload.TYPE}", "", str(schema["description"]), ""]
     older = ", ".join(map(str, versions[:-1]))
     lines.append(f"- version {payload.VERSION}" + (f"; still read: {older}" if older else ""))
@@ -87,7 +89,8 @@ def _section(payload: type[Payload], schema: JsonSchema, done: dict[str, set[str
         if table != "status_history"
     ]
     tables += ["adds to status_history"] if "status_history" in done else []
-    lines.append(f"- rows: {', '.join(tables)}")
+    rows = ", ".join(tables) or "none; it decides about records of its stream"
+    lines.append(f"- rows: {rows}")
     return "\n".join([*lines, "", *_fields(schema), ""])
 
 

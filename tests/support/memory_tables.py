@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from consumers.fold.fold import Fold
-from consumers.fold.operator_drops import Drops
 from consumers.fold.parse import parse_record
 from consumers.fold.rows import (
     Insert,
@@ -46,7 +45,7 @@ def effects(events: Iterable[LoggedEvent]) -> Iterator[Effect]:
         found: list[Operation] = []
         streams.setdefault(one.subject, new_stream(one.subject))
         record = LogRecord("memory", 0, offset, one.subject, one.value, APPENDED)
-        fold = Fold(streams, log_id="memory", drops=Drops(), write=found.extend)
+        fold = Fold(streams, log_id="memory", write=found.extend)
         fold.take_all([parse_record(record)])
         rows = tuple(each for each in found if not isinstance(each, RemoveEvaluation))
         yield Effect(json.loads(one.value)["type"], one.subject, rows)

@@ -10,7 +10,6 @@ from uuid import UUID
 from PIL import Image
 
 from consumers.fold.fold import Fold, FoldedBatch
-from consumers.fold.operator_drops import Drops
 from consumers.fold.parse import parse_record
 from consumers.fold.stream import Stream
 from schemas.base import Payload
@@ -60,7 +59,7 @@ class Folded(NamedTuple):
 def folded(at: Installation | None = None) -> Folded:
     """The whole log as the projector folds it, without a database."""
     streams: dict[str, Stream] = {}
-    fold = Fold(streams, log_id="log", drops=Drops())
+    fold = Fold(streams, log_id="log")
     batch = fold.take_all([parse_record(record) for record in read_all(at or installation())])
     return Folded(batch, streams)
 

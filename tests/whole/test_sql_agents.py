@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from consumers.fold.fold import Fold
-from consumers.fold.operator_drops import Drops
 from consumers.fold.parse import parse_record
 from consumers.fold.rows import Insert, Operation, Upsert
 from consumers.fold.stream import Stream, new_stream
@@ -35,7 +34,7 @@ def rows_of(installation: Installation) -> dict[str, list[dict[str, Any]]]:
     streams: dict[str, Stream] = {
         str(record.key): new_stream(str(record.key)) for record in records
     }
-    fold = Fold(streams, log_id="local", drops=Drops(), write=operations.extend)
+    fold = Fold(streams, log_id="local", write=operations.extend)
     batch = fold.take_all([parse_record(record) for record in records])
     assert [held.reason for held in batch.held.values()] == []
     rows: dict[str, list[dict[str, Any]]] = {}

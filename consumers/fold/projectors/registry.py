@@ -28,9 +28,10 @@ from consumers.fold.projectors.validation import ValidationProjector
 from consumers.tables import PROJECTION_VERSION
 from schemas.annotation import TrainingAnnotated
 from schemas.base import Payload
-from schemas.catalogue import PAYLOADS
+from schemas.catalogue import PAYLOADS, TOPICS
 from schemas.checkpoint import CheckpointSaved
 from schemas.completion import CompletionExecuted, CompletionStepsScored
+from schemas.decision import DECISIONS
 from schemas.entry import EntryStated
 from schemas.evaluation import BY_KIND, EvaluationSuperseded
 from schemas.group import GroupDropped
@@ -92,6 +93,7 @@ _HOMES: dict[str, frozenset[str]] = {
     "environment": frozenset({"environment"}),
     "annotation": frozenset({"annotation"}),
     "scoring": frozenset({"scoring"}),
+    "operator": frozenset(TOPICS),
 }
 """Second word of an event type -> kinds of streams that may contain it."""
 HOMES: dict[type[Payload], frozenset[str]] = {
@@ -99,9 +101,10 @@ HOMES: dict[type[Payload], frozenset[str]] = {
 }
 
 PROJECTORS: dict[type[Payload], Projector] = {
-    payload: _projector_of(payload) for payload in PAYLOADS
+    payload: _projector_of(payload) for payload in PAYLOADS if payload not in DECISIONS
 }
-"""Every payload's projector; a payload without one fails here, at import."""
+"""Every payload's projector; a payload without one fails here, at import. Decisions are about a
+stream's records (`fold.order`), and have no rows."""
 
 
 @cache

@@ -19,13 +19,12 @@ import pytest
 from consumers.cli import main
 from consumers.database.connection import connected
 from schemas.installation import read_installation
-from schemas.operator_drops import read_operator_drops
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
 from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.reference_fold.reference import fold
 from tests.support.logs import logged_events, write_local_log
 from tests.support.postgres import execute
-from tests.support.stopped_process import stopped_process
+from tests.support.read_only import heeding_rights, read_only
 
 pytestmark = pytest.mark.services
 RUN = (sys.executable, "-c", "from consumers.cli import main; main()", "run")
@@ -191,91 +190,129 @@ def test_parked_records_are_listed_shown_dropped_and_tried_again(call: Call) -> 
     assert call("parked", "drop", "cua.training/0@99999")[0] == 3
     assert call("parked", "drop", "nonsense")[0] == 2
     code, result, _ = call("parked", "drop", culprit["id"], "--reason", "a test", "--json")
-    assert (code, result) == (0, {"streams": 1, "events": len(held) - 1, "still_parked": 0})
+    assert (code, result["decisions"], result["streams"]) == (0, 1, 1)
+    assert call("run", "--once", "--json")[1]["events"] == 1
+    assert call("parked", "list", "--json")[1] == []
     assert call("verify", "--json")[0] == 0
+    (position,) = result["positions"]
+    decision = call("tail", "--type", "cua.operator.*", "--json")[1]
+    assert {name: decision[name] for name in position} == position
+    assert decision["subject"] == culprit["stream"]
+    assert decision["trainingid"] == culprit["stream"].partition("/")[2]
+    assert decision["data"]["reason"] == "a test"
+    assert "epoch" not in decision
 
 
-def test_an_abandoned_stream_is_listed_known_to_a_trainer_and_taken_up_again(call: Call) -> None:
+def test_an_abandoned_stream_is_listed_and_taken_up_again(call: Call) -> None:
     events = logged_events("a", shape=SMALL)
     index = next(number for number, one in enumerate(events) if b"heartbeat_sent" in one.value)
     stream, good = events[index]
     bad = good.replace(b'"epoch":', b'"epochs":')
     write_local_log(log_path(), [*events[:index], LoggedEvent(stream, bad), *events[index:]])
     call("run", "--once")
-    drops = read_installation(os.environ).operator_drops_path
-    culprit = call("parked", "list", "--json")[1][0]
+    before = call("parked", "list", "--json")[1]
+    culprit = before[0]
     assert culprit["id"] == f"{culprit['topic']}/{culprit['partition']}@{culprit['offset']}"
     assert culprit["since"] == culprit["appended_at"]
-    assert not drops.exists()
 
     assert call("parked", "drop", culprit["id"], "--rest", "--reason", "why", "--json")[0] == 0
+    call("run", "--once")
 
-    assert read_operator_drops(drops).scope(stream, bad) == "rest"
-    (entry,) = call("parked", "list", "--json")[1]
-    assert (entry["held_as"], entry["stream"], entry["reason"]) == ("abandoned", stream, "why")
-    assert None not in (entry["made_by"], entry["since"])
+    abandoned = call("parked", "list", "--json")[1]
+    assert [one["id"] for one in abandoned] == [one["id"] for one in before]
+    assert {one["held_as"] for one in abandoned} == {"abandoned"}
+    assert [one["kind"] for one in abandoned] == ["dropped"] + ["behind"] * (len(before) - 1)
     assert call("parked", "list", "--as", "parked", "--json")[1] == []
     assert call("verify", "--json")[0] == 0
 
-    code, result, _ = call("parked", "undrop", stream, "--json")
+    assert call("parked", "drop", "--undo", stream, "--json")[0] == 0
+    call("run", "--once")
 
     # It is as before the drop: parked at the record that cannot be read.
-    behind = sum(event.subject == stream for event in events[index:])
-    assert (code, result) == (0, {"streams": 1, "events": 0, "still_parked": 1 + behind})
-    assert read_operator_drops(drops).scope(stream, bad) is None
+    assert call("parked", "list", "--json")[1] == before
     assert call("verify", "--json")[0] == 0
-    again = call("parked", "list", "--json")[1]
-    assert [held["kind"] for held in again] == ["unreadable"] + ["behind"] * behind
-    assert call("parked", "drop", culprit["id"], "--json")[1]["still_parked"] == 0
+    assert call("parked", "drop", culprit["id"], "--json")[0] == 0
+    call("run", "--once")
+    assert call("parked", "list", "--json")[1] == []
     reference = fold((event.subject, event.value) for event in events)
     found = database_tables(os.environ["DATABASE_URL"])
     assert differences(plain_tables(reference.tables), found) == []
-    code, _, errors = call("parked", "undrop", stream)
+    code, _, errors = call("parked", "drop", "--undo", stream)
     assert (code, "is not abandoned" in errors) == (3, True)
 
 
-def test_the_copy_of_the_decisions_is_completed_by_the_next_command(call: Call) -> None:
+def test_a_record_that_names_no_stream_is_given_up(call: Call) -> None:
     events = logged_events("a", shape=SMALL)
     events.insert(3, LoggedEvent("rollout/x", b"noise"))
     write_local_log(log_path(), events)
     call("run", "--once")
+    (culprit,) = call("parked", "list", "--json")[1]
+    assert culprit["stream"].startswith("record/")
+
+    assert call("parked", "drop", culprit["id"], "--json")[0] == 0
+    call("run", "--once")
+
+    assert call("parked", "list", "--json")[1] == []
+    assert call("verify", "--json")[0] == 0
+
+
+def test_a_log_that_may_not_be_written_refuses_a_decision(call: Call) -> None:
+    events = logged_events("a", shape=SMALL)
+    write_local_log(log_path(), [*events[:3], LoggedEvent(events[3].subject, b"{")])
+    call("run", "--once")
     culprit = call("parked", "list", "--json")[1][0]
-    drops = read_installation(os.environ).operator_drops_path
-    drops.mkdir()
+    command = [sys.executable, "-m", "consumers", "parked", "drop", culprit["id"]]
+    with read_only(log_path().parent):
+        done = subprocess.run(
+            heeding_rights(command), capture_output=True, text=True, check=False, timeout=120
+        )
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the decision is not in the log: " in done.stderr
+    assert str(log_path()) in done.stderr
+    assert call("parked", "list", "--json")[1][0] == culprit
+
+
+def test_a_kafka_that_is_away_gets_no_decision(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = logged_events("a", shape=SMALL)
+    write_local_log(log_path(), [*events[:3], LoggedEvent(events[3].subject, b"{")])
+    call("run", "--once")
+    culprit = call("parked", "list", "--json")[1][0]
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:1")
 
     code, _, errors = call("parked", "drop", culprit["id"], "--json")
-    assert (code, "where a trainer reads it" in errors) == (1, True)
-    drops.rmdir()
-    drops.write_bytes(b'{"scope": "rec')
-    assert call("parked", "list", "--json")[0] == 0
 
-    assert read_operator_drops(drops).scope(None, b"noise") == "record"
-    size = drops.stat().st_size
-    assert call("parked", "list", "--json")[0] == 0
-    assert drops.stat().st_size == size
+    said = "some decisions may be in the log; run the same command again: "
+    assert (code, said in errors) == (5, True)
 
 
-def test_a_stopped_process_with_the_copy_of_the_decisions_holds_up_nobody(call: Call) -> None:
+def test_a_decision_goes_to_no_other_log_than_that_of_the_tables(
+    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     events = logged_events("a", shape=SMALL)
-    events.insert(3, LoggedEvent("rollout/x", b"noise"))
-    write_local_log(log_path(), events)
+    spoilt = [*events[:3], LoggedEvent(events[3].subject, b"{")]
+    write_local_log(log_path(), spoilt)
     call("run", "--once")
     culprit = call("parked", "list", "--json")[1][0]
-    drops = read_installation(os.environ).operator_drops_path
-    with stopped_process(drops, {}) as holder:
-        code, _, errors = call("parked", "drop", culprit["id"], "--json")
-        projected, _, warned = call("run", "--once")
+    monkeypatch.setenv("CUA_HOME", str(tmp_path / "other"))
+    for said in ("there is no log at ", "the tables were made from the log "):
+        code, _, errors = call("parked", "drop", culprit["id"])
+        assert (code, said in errors) == (4, True), errors
+        assert log_path().exists() == ("were made from" in said)
+        write_local_log(log_path(), spoilt)
+    assert call("tail", "-n", "1", "--json")[1]["type"] != "cua.operator.record_dropped"
 
-    assert (code, projected) == (1, 0)
-    named = f"process {holder.pid} ("
-    assert named in errors
-    assert named in warned
-    assert f"kill -CONT {holder.pid}" in errors
-    assert call("parked", "list", "--json")[0] == 0
-    assert read_operator_drops(drops).scope(None, b"noise") == "record"
-    with stopped_process(drops, {}):
-        # It has everything already: nobody needs the lock.
-        assert call("parked", "list", "--json")[::2] == (0, "")
+
+def test_a_decision_makes_no_topic(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = logged_events("a", shape=SMALL)
+    write_local_log(log_path(), [*events[:3], LoggedEvent(events[3].subject, b"{")])
+    call("run", "--once")
+    culprit = call("parked", "list", "--json")[1][0]
+    monkeypatch.setenv("CUA_TOPIC_PREFIX", "other.")
+
+    code, _, errors = call("parked", "drop", culprit["id"])
+
+    assert (code, "the log has no topic other." in errors) == (4, True), errors
 
 
 @pytest.mark.parametrize("first", ["training", "rollout"])

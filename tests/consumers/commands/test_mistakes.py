@@ -140,7 +140,7 @@ def test_a_role_without_rights_and_a_read_only_database_are_no_bugs(
     weak = f"{user.rpartition('//')[0]}//{name}:pw@{rest}"
     execute(migrated_url, f"CREATE ROLE {name} LOGIN PASSWORD 'pw'")
     try:
-        for command in (["parked", "sync"], ["status"], ["run"], ["migrate"]):
+        for command in (["parked", "list"], ["status"], ["run"], ["migrate"]):
             text = sentence(call(*command, DATABASE_URL=weak), 1)
             assert text.startswith("the database refuses this: permission denied for schema cua")
             assert "GRANT" in text

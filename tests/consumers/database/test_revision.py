@@ -14,19 +14,17 @@ from consumers.database.migrate import migrate, schema_differences
 from consumers.database.readiness import make_ready
 from consumers.database.revision import Age, look, read_revision
 from consumers.errors import CuaProjectError, MismatchError
-from consumers.projection.drops_file import fetch_drops
 from consumers.projection.loop import OutdatedTablesError, ProjectionLoop
 from consumers.rebuild.rebuild import rebuild
 from consumers.rebuild.verify import verify
 from consumers.tables import PROJECTION_VERSION
-from schemas.operator_drops import read_decisions
 from tests.reference_fold.histories import Shape
 from tests.support.command import Call, call
 from tests.support.forked_command import run_command
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryReader
 from tests.support.paths import ROOT
-from tests.support.postgres import execute
+from tests.support.postgres import execute, one
 
 __all__ = ["call"]
 
@@ -126,7 +124,7 @@ NEEDS_TABLES = (
     ("parked", "show", "cua.rollouts/3@1"),
     ("parked", "redrive"),
     ("parked", "drop", "cua.rollouts/3@1"),
-    ("parked", "undrop", "rollout/x"),
+    ("parked", "drop", "--undo", "rollout/x"),
     ("tasks",),
 )
 
@@ -250,50 +248,6 @@ def test_tables_of_release_2_are_upgraded_in_either_order(
         reader.close()
 
 
-@pytest.mark.parametrize("revision", ["0001", "0002", "0003", "0007"])
-def test_decisions_of_operators_are_read_from_an_older_database(
-    migrated_url: str, tmp_path: Path, revision: str
-) -> None:
-    """A trainer may be newer than the projector, too, and must not train on what was dropped."""
-    migrate(migrated_url, revision)
-    execute(
-        migrated_url,
-        "INSERT INTO cua_ops.operator_drop (scope, stream, value_sha256, made_at, made_by) VALUES"
-        " ('record', 'rollout/1', 'abc', now(), 'anna')",
-    )
-    path = tmp_path / "operator_drops.jsonl"
-
-    assert fetch_drops(migrated_url, path) == 1
-
-    (decision,) = read_decisions(path)
-    assert (decision.drop.stream, decision.is_undone, decision.made_by) == (
-        "rollout/1",
-        False,
-        "anna",
-    )
-
-
-@pytest.mark.parametrize(
-    ("loss", "said"),
-    [
-        ("DROP SCHEMA cua_ops CASCADE", "no revision in cua_ops.alembic_version"),
-        ("DROP TABLE cua_ops.operator_drop", "the table cua_ops.operator_drop is missing"),
-    ],
-)
-def test_a_database_that_lost_the_decisions_of_operators_is_not_taken_for_one_without(
-    migrated_url: str, tmp_path: Path, loss: str, said: str
-) -> None:
-    """`pg_restore -n cua` leaves one."""
-    execute(migrated_url, loss)
-
-    with pytest.raises(MismatchError, match=f"{said}.*`cua-project rebuild`"):
-        fetch_drops(migrated_url, tmp_path / "operator_drops.jsonl")
-
-
-def test_a_database_without_tables_has_no_decisions(database_url: str, tmp_path: Path) -> None:
-    assert fetch_drops(database_url, tmp_path / "operator_drops.jsonl") == 0
-
-
 def test_migrate_check_names_an_older_revision_of_equal_tables(migrated_url: str) -> None:
     execute(migrated_url, "UPDATE cua_ops.alembic_version SET version_num = '0002'")
 
@@ -351,3 +305,13 @@ def test_a_recorded_revision_that_fits_nothing_is_refused_and_changes_nothing(
     rebuild(MemoryReader(log), migrated_url)
     assert schema_differences(migrated_url) == []
     make_ready(migrated_url, embedded=False)
+
+
+def test_after_a_downgrade_older_code_asks_for_a_rebuild(migrated_url: str) -> None:
+    log = memory_log(logged_events("a", shape=Shape(steps=1, groups=1, group_size=1, turns=1)))
+    ProjectionLoop(MemoryReader(log), migrated_url).run_once()
+
+    migrate(migrated_url, "0010")
+
+    # The code of that revision has projection version 6.
+    assert one(migrated_url, "SELECT version FROM cua.projection") == 5

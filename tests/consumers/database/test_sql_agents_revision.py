@@ -57,14 +57,14 @@ def test_tables_of_revision_0007_become_those_of_0008_without_a_rebuild(
     append(log, earlier)
     project(log, migrated_url)
 
-    assert migrate(migrated_url, "0007") == ("0010", "0007")
+    assert migrate(migrated_url, "0007") == ("0011", "0007")
     with pytest.raises(CuaProjectError, match=r"is at revision 0007.*run `cua-project migrate`"):
         make_ready(migrated_url, embedded=False)
     assert migrate(migrated_url, "0008") == ("0007", "0008")
     assert one_value(migrated_url, "SELECT version FROM cua.projection") == 5
 
     # Revision 0009 fills its columns by a rebuild.
-    assert migrate(migrated_url) == ("0008", "0010")
+    assert migrate(migrated_url) == ("0008", "0011")
     assert schema_differences(migrated_url) == []
     append(log, events[len(earlier) :])
     rebuild(MemoryReader(log), migrated_url)

@@ -21,11 +21,13 @@ from PIL import Image
 from consumers.cli import cli
 from consumers.errors import CuaProjectError, NotFoundError, UsageError
 from consumers.home import open_installation
+from consumers.projection.decisions import Decision
+from consumers.shipping import append_decisions
 from producer.emit import Emitter
 from schemas.actions import Click
 from schemas.blobs import blob_path
+from schemas.decision import RestDropped, value_hash
 from schemas.ids import task_row_id
-from schemas.operator_drops import Decision, Drop, encode_decision, value_hash
 from schemas.rollout import (
     RolloutAgentInitialized,
     RolloutEnvironmentRequested,
@@ -304,19 +306,16 @@ def test_what_an_operator_gave_up_is_left_out_as_in_the_tables(
 ) -> None:
     assert shots
     installation = open_installation(os.environ)
-    with contextlib.closing(sqlite3.connect(installation.local_log_path)) as connection:
-        key = f"rollout/{ROLLOUT}"
-        query = "SELECT value FROM records WHERE key = ? ORDER BY position LIMIT 1"
-        (value,) = connection.execute(query, (key,)).fetchone()
-    given_up = Drop("rest", key, value_hash(value), None)
-    decision = Decision(given_up, False, at("13:00:00"), "me", None)
-    installation.operator_drops_path.write_bytes(encode_decision(decision))
+    key = f"rollout/{ROLLOUT}"
+    with contextlib.closing(sqlite3.connect(installation.local_log_path)) as connection, connection:
+        query = "SELECT position, value FROM records WHERE key = ? ORDER BY position LIMIT 1"
+        position, value = connection.execute(query, (key,)).fetchone()
+        spoilt = value.replace(b'"type":"cua.', b'"type":"later.')
+        connection.execute("UPDATE records SET value = ? WHERE position = ?", (spoilt, position))
+    given_up = RestDropped(value_sha256=value_hash(spoilt), made_by="me")
+    append_decisions([Decision(key, None, given_up)], None)
 
     assert (run(str(tmp_path / "dataset"))["rollouts"]) == 1
-
-    installation.operator_drops_path.write_bytes(b"not a decision\n")
-    with pytest.raises(CuaProjectError, match="is no decision"):
-        run(str(tmp_path / "other"))
 
 
 def test_half_a_log_is_an_error_and_an_archive_completes_it(

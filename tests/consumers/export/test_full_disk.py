@@ -18,7 +18,6 @@ from consumers.archive.write import archive
 from consumers.export.export import export
 from consumers.home import open_installation
 from consumers.log.open import open_reader
-from schemas.operator_drops import Drops
 
 installation = open_installation(os.environ)
 reader = open_reader(installation)
@@ -28,7 +27,7 @@ try:
     if sys.argv[1] == "archive":
         archive(reader, Path(sys.argv[2]))
     else:
-        export(reader, installation, Path(sys.argv[2]), with_images=False, drops=Drops())
+        export(reader, installation, Path(sys.argv[2]), with_images=False)
 except OSError:
     sys.exit(1)
 """

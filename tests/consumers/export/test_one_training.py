@@ -15,7 +15,6 @@ from producer.log.writer import Record
 from schemas.catalogue import topic_of
 from schemas.ids import training_id
 from schemas.local_index import BLOCK_OFFSETS
-from schemas.operator_drops import Drops
 from tests.reference_fold.histories import LoggedEvent, Shape, history, interleaved
 from tests.support.counting_reader import CountingReader
 from tests.support.reading import installation_at
@@ -39,7 +38,7 @@ def exported(folder: Path, out: Path, trainings: Sequence[UUID]) -> tuple[list[o
     installation = installation_at(folder)
     reader = CountingReader(installation.local_log_path, topic_prefix="cua.")
     with closing(reader):
-        export(reader, installation, out, trainings=trainings, with_images=False, drops=Drops())
+        export(reader, installation, out, trainings=trainings, with_images=False)
     tables = [pq.read_table(file).to_pylist() for file in sorted(out.rglob("*.parquet"))]
     return [row for table in tables for row in table], reader.num_records
 
@@ -60,6 +59,21 @@ def test_it_writes_the_same_from_a_log_with_and_without_an_index(tmp_path: Path)
             found.append(exported(home, tmp_path / f"out-{number}-{is_indexed}", chosen)[0])
         assert found[0] == found[1]
         assert bool(found[0]) == (names != ["nobody"])
+
+
+def test_a_rollout_ends_at_a_record_that_cannot_be_read_as_in_an_export_of_everything(
+    tmp_path: Path,
+) -> None:
+    made = list(history("anna", 1, SMALL))
+    rollout = next(item.subject for item in made if item.subject.startswith("rollout/"))
+    _, second, *_ = [number for number, item in enumerate(made) if item.subject == rollout]
+    made.insert(second, LoggedEvent(rollout, b"garbage"))
+    log_of(tmp_path / "home", made, is_indexed=True)
+
+    of_anna, _ = exported(tmp_path / "home", tmp_path / "anna", [training_id("anna")])
+    of_all, _ = exported(tmp_path / "home", tmp_path / "all", [])
+
+    assert of_anna == of_all != []
 
 
 def test_what_it_reads_does_not_grow_with_other_trainings(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import pytest
 
 from consumers.fold.fold import Fold
 from consumers.fold.held import Held
-from consumers.fold.operator_drops import Drops
 from consumers.fold.ownership import Lookups
 from consumers.fold.parse import parse_record
 from consumers.fold.stream import Stream, new_stream, stored_stream
@@ -39,7 +38,7 @@ def take_singly(facts: list[Payload], *, is_step: bool) -> list[Held]:
     for number, fact in enumerate(facts, start=1):
         streams: dict[str, Stream] = {SUBJECT: stream}
         lookups = Lookups(is_step=lambda _: is_step)
-        fold = Fold(streams, log_id="log", drops=Drops(), lookups=lookups)
+        fold = Fold(streams, log_id="log", lookups=lookups)
         value = encode(
             fact,
             id=ids.uuid7(BEGAN),

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consumers.fold.fold import Fold
-from consumers.fold.operator_drops import Drop, Drops, value_hash
 from consumers.fold.parse import parse_record
 from consumers.fold.projectors.registry import HOMES, PROJECTORS
 from consumers.fold.rows import Insert, Row, Rows, UnappliableError, Update, Upsert, row_id
@@ -19,7 +18,6 @@ from consumers.fold.transition import entity_key
 from consumers.log.reader import LogRecord
 from consumers.projection.copying import copy_text, json_text
 from schemas.catalogue import PAYLOADS, TOPICS, entity_of, stream_owner
-from schemas.event import StreamPoint
 from schemas.ids import natural_id
 from schemas.streams import RecordOrder, StreamPosition
 from schemas.wire import decode, read_envelope
@@ -55,12 +53,12 @@ def test_a_partitions_position_and_time_are_those_of_its_highest_offset() -> Non
     times = [NOW + timedelta(seconds=number) for number in range(4)]
     late = [parse_record(LogRecord("t", 0, item, None, b"", times[item])) for item in (3, 1)]
 
-    fold = Fold({}, log_id="log", drops=Drops())
+    fold = Fold({}, log_id="log")
     both = fold.take_all(late).partitions["t", 0]
     fold.stay_at(("t", 0), 2)
     assert (both.next_offset, both.appended_at) == (4, times[3])
 
-    fold = Fold({}, log_id="log", drops=Drops())
+    fold = Fold({}, log_id="log")
     alone = fold.take_all(late[1:]).partitions["t", 0]
     fold.stay_at(("t", 0), 4)
     assert (alone.next_offset, alone.appended_at) == (4, None)
@@ -177,7 +175,7 @@ def test_an_event_in_the_wrong_kind_of_stream_is_parked() -> None:
     subject = "rollout/00000000-0000-0000-0000-000000000001"
     moved = created.value.replace(created.subject.encode(), subject.encode())
 
-    fold = Fold({}, log_id="log", drops=Drops())
+    fold = Fold({}, log_id="log")
     batch = fold.take_all([parse_record(record(moved, subject))])
 
     (held,) = batch.held.values()
@@ -205,24 +203,9 @@ def test_an_integer_that_its_column_cannot_store_is_parked_however_records_are_b
     streams: dict[str, Stream] = {}
     held = []
     for start in range(0, len(parsed), size):
-        batch = Fold(streams, log_id="log", drops=Drops()).take_all(parsed[start : start + size])
+        batch = Fold(streams, log_id="log").take_all(parsed[start : start + size])
         held += [item.kind for item in batch.held.values()]
     assert held == ["database"] + ["behind"] * (len(values) - at - 1)
-
-
-def test_a_drop_names_a_record_by_stream_and_value() -> None:
-    drops = Drops(
-        [
-            Drop("record", "a", value_hash(b"1"), None),
-            Drop("gap", "a", value_hash(b"2"), StreamPoint(1, 3)),
-        ]
-    )
-
-    assert drops.scope("a", b"1") == "record"
-    assert drops.scope("b", b"1") is None
-    assert drops.scope("a", b"2") is None
-    assert drops.after_gap("a", StreamPoint(1, 3)) == {value_hash(b"2")}
-    assert drops.after_gap("a", StreamPoint(1, 2)) == set()
 
 
 def test_after_a_skipped_gap_the_first_record_behind_it_is_next() -> None:
@@ -264,7 +247,7 @@ def test_what_a_parked_record_holds_back_depends_on_no_order_of_arrival(
     events = logged_events("a")
     values = [event.value for event in events if event.subject == events[0].subject][:4]
     values[1] = json.dumps(json.loads(values[1]) | {"type": "cua.training.dreamt"}).encode()
-    fold = Fold({}, log_id="", drops=Drops())
+    fold = Fold({}, log_id="")
     fold.take_all(
         parse_record(record(values[number], events[0].subject, offset))
         for offset, number in enumerate(order)

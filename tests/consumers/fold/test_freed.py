@@ -11,7 +11,6 @@ import pytest
 
 from consumers.fold.fold import Fold
 from consumers.fold.held import Held
-from consumers.fold.operator_drops import Drops
 from consumers.fold.ownership import Lookups
 from consumers.fold.parse import parse_record
 from consumers.fold.rows import Rows
@@ -49,7 +48,7 @@ def test_a_batch_is_freed_without_the_garbage_collector() -> None:
     ]
     streams: dict[str, Stream] = {}
     lookups = Lookups(lambda _, __: {}, lambda _: False)
-    fold = Fold(streams, log_id="log", drops=Drops(), lookups=lookups)
+    fold = Fold(streams, log_id="log", lookups=lookups)
     fold.take_all(parsed)
     assert fold.batch.num_events
     assert fold.batch.held

@@ -5,7 +5,6 @@ import os
 from typing import NamedTuple
 
 from consumers.fold.fold import Fold, FoldedBatch
-from consumers.fold.operator_drops import Drops
 from consumers.fold.parse import ParsedRecord, parse_record
 from consumers.fold.stream import Stream
 from consumers.log.reader import LogRecord
@@ -35,7 +34,7 @@ def folded(log: FuzzedLog, size: int) -> Folded:
         for offset, one in enumerate(log.records)
     ]
     for start in range(0, len(parsed), size):
-        fold = Fold(streams, log_id="log", drops=Drops())
+        fold = Fold(streams, log_id="log")
         batches.append(fold.take_all(parsed[start : start + size]))
     return Folded(streams, batches)
 

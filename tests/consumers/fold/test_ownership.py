@@ -9,7 +9,6 @@ from pydantic import BaseModel
 
 from consumers.fold.fold import Fold
 from consumers.fold.held import Held
-from consumers.fold.operator_drops import Drops
 from consumers.fold.ownership import owned_entities
 from consumers.fold.parse import parse_record
 from consumers.fold.stream import Stream, new_stream
@@ -19,6 +18,7 @@ from producer.tasks.statements import task_facts
 from schemas import ids
 from schemas.base import Payload
 from schemas.catalogue import PAYLOADS
+from schemas.decision import nameless_stream
 from schemas.evaluation import EvaluationCreated
 from schemas.group import GroupCreated, SourceType
 from schemas.task import TaskStated, ValidatorStated
@@ -121,7 +121,7 @@ def test_ids_that_cannot_be_recomputed_are_looked_up(name: str) -> None:
 def take(*events: tuple[str, Payload], training: UUID | None = None) -> list[Held]:
     """What is held after these events, each stream in its first epoch."""
     streams: dict[str, Stream] = {}
-    fold = Fold(streams, log_id="log", drops=Drops())
+    fold = Fold(streams, log_id="log")
     sequences: dict[str, int] = {}
     for offset, (subject, payload) in enumerate(events):
         sequences[subject] = sequences.get(subject, 0) + 1
@@ -245,6 +245,6 @@ def test_one_stream_has_one_spelling() -> None:
         subject = f"training/{spelled}"
         value = json.dumps(event | {"subject": subject}).encode()
         parsed = parse_record(LogRecord("t", 0, 0, subject, value, BEGAN))
-        assert (parsed.stream, parsed.envelope) == (None, None)
+        assert (parsed.stream, parsed.envelope) == (nameless_stream(value), None)
         under_own_key = parse_record(LogRecord("t", 0, 0, event["subject"], value, BEGAN))
         assert (under_own_key.stream, under_own_key.envelope) == (event["subject"], None)

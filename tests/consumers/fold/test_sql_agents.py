@@ -9,7 +9,6 @@ import pytest
 
 from consumers.fold.fold import Fold
 from consumers.fold.held import Held
-from consumers.fold.operator_drops import Drops
 from consumers.fold.parse import parse_record
 from consumers.fold.stream import Stream
 from consumers.log.reader import LogRecord
@@ -42,7 +41,7 @@ TASK = replace(demo_tasks()[1], entry=ENTRY, validation_query=None, expected_res
 def held_after(*events: tuple[str, Payload]) -> list[Held]:
     """What is held, each stream in its first epoch, the events as bytes of a log."""
     streams: dict[str, Stream] = {}
-    fold = Fold(streams, log_id="log", drops=Drops())
+    fold = Fold(streams, log_id="log")
     sequences: dict[str, int] = {}
     for offset, (subject, payload) in enumerate(events):
         sequences[subject] = sequences.get(subject, 0) + 1

@@ -16,6 +16,7 @@ from consumers.log.reader import LogRecord, TopicPartition
 from producer.log.kafka import KafkaLog
 from producer.log.local import LocalLog
 from producer.log.writer import Record
+from schemas.decision import nameless_stream
 from schemas.ids import EPOCH_START
 from tests.support.kafka import KafkaService
 from tests.support.logs import logged_events
@@ -117,7 +118,7 @@ def test_an_event_under_a_key_that_is_no_text_is_held_alone() -> None:
     key = one.subject.encode() + b"\xff"
     record = LogRecord("t", 0, 0, key.decode(errors="backslashreplace"), one.value, EPOCH_START)
     parsed = parse_record(record)
-    assert (parsed.stream, parsed.envelope) == (None, None)
+    assert (parsed.stream, parsed.envelope) == (nameless_stream(one.value), None)
 
 
 @pytest.mark.parametrize("milliseconds", [None, -1, -(2**63), 0])

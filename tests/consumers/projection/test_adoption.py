@@ -15,9 +15,10 @@ from consumers.rebuild.rebuild import rebuild
 from consumers.rebuild.verify import verify
 from consumers.status import read_status
 from tests.consumers.projection.test_projection import assert_equal_to_reference
-from tests.consumers.projection.test_redrive import BY, CALM, project, unknown
+from tests.consumers.projection.test_redrive import CALM, project, unknown
 from tests.reference_fold.comparison import database_tables
 from tests.reference_fold.histories import LoggedEvent
+from tests.support.decisions import drop_gap, drop_record, undo_rest
 from tests.support.held import list_held
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
@@ -126,10 +127,11 @@ def test_parked_waiting_and_nameless_records_are_held_once_where_an_adopted_log_
     for held in after:
         assert at[held.topic, held.partition, held.offset] == operator.show(held.id)[1]
     culprit = next(held for held in after if held.kind == "unknown_schema")
-    operator.drop_record(culprit.id, rest=True, **BY)
+    drop_record(new, migrated_url, culprit.id, rest=True)
     new.append(late.subject, late.value, "cua.rollouts")
     project(new, migrated_url)
-    assert [held.kind for held in list_held(operator)] == ["unreadable"]
+    assert [held.kind for held in list_held(operator, "parked")] == ["unreadable"]
+    assert {held.stream for held in list_held(operator, "abandoned")} == {culprit.stream}
     connection.close()
     assert verify(MemoryReader(new), migrated_url).equal
 
@@ -143,21 +145,25 @@ def test_behind_a_gap_that_was_given_up_the_same_is_parked_live_and_in_an_adopte
     # Its third record is missing; the fourth, which the operator lets follow it, cannot be applied.
     spoilt = unknown(events, of_training[3])
     del spoilt[of_training[2]]
-    project(memory_log(spoilt, MemoryLog("old")), migrated_url)
+    old = memory_log(spoilt, MemoryLog("old"))
+    project(old, migrated_url)
     connection = connect(migrated_url, "test")
     operator = Operator(connection, "cua")
 
-    operator.drop_gap(own, **BY)
+    drop_gap(old, migrated_url, own)
+    project(old, migrated_url)
 
     live = Counter((held.held_as, held.kind) for held in list_held(operator))
     num_behind = len(of_training) - 4
     assert live == {("parked", "unknown_schema"): 1, ("parked", "behind"): num_behind}
-    new = memory_log(spoilt, MemoryLog("new", num_partitions=5))
+    decision = LoggedEvent(own, old.records[-1].value)
+    new = memory_log([*spoilt, decision], MemoryLog("new", num_partitions=5))
     ProjectionLoop(MemoryReader(new), migrated_url, adopt=True).run_once()
     assert Counter((held.held_as, held.kind) for held in list_held(operator)) == live
 
     culprit = next(held for held in list_held(operator) if held.kind == "unknown_schema")
-    operator.drop_record(culprit.id, rest=False, **BY)
+    drop_record(new, migrated_url, culprit.id)
+    project(new, migrated_url)
     connection.close()
     assert verify(MemoryReader(new), migrated_url).equal
 
@@ -169,3 +175,30 @@ def memory_log_with_noise(events: list[LoggedEvent], log: MemoryLog) -> MemoryLo
         else:
             log.append(None, event.value, "cua.rollouts", 0)
     return log
+
+
+def test_a_stream_that_was_abandoned_is_abandoned_in_an_adopted_log_and_taken_up_again_there(
+    migrated_url: str,
+) -> None:
+    events = logged_events("a", shape=CALM)
+    number = next(n for n, one in enumerate(events) if b"rollout.turn_taken" in one.value)
+    old = memory_log(unknown(events, number), MemoryLog("old"))
+    project(old, migrated_url)
+    connection = connect(migrated_url, "test")
+    operator = Operator(connection, "cua")
+    held = list_held(operator)
+    drop_record(old, migrated_url, held[0].id, rest=True)
+    project(old, migrated_url)
+    new = MemoryLog("new", num_partitions=7)
+    for record in old.records:
+        new.append(record.key, record.value, record.topic)
+
+    ProjectionLoop(MemoryReader(new), migrated_url, adopt=True).run_once()
+
+    assert [item.held_as for item in list_held(operator)] == ["abandoned"] * len(held)
+    assert verify(MemoryReader(new), migrated_url).equal
+    undo_rest(new, migrated_url, held[0].stream)
+    project(new, migrated_url)
+    assert [item.held_as for item in list_held(operator)] == ["parked"] * len(held)
+    connection.close()
+    assert verify(MemoryReader(new), migrated_url).equal

@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from consumers.database.connection import Connection, connected, join_group, session_group
-from consumers.errors import LimitExceededError, NotFoundError, UsageError
+from consumers.errors import LimitExceededError
 from consumers.projection.lock_watch import LockWatch
 from consumers.projection.loop import ProjectionLoop
 from consumers.projection.redrive import Operator
@@ -21,7 +21,6 @@ from tests.support.memory_log import MemoryLog, MemoryReader
 
 pytestmark = pytest.mark.services
 CALM = Shape(steps=1, groups=1, group_size=1, turns=3, has_trouble=False)
-BY = {"made_by": "tester", "reason": "a test"}
 
 
 @pytest.fixture
@@ -77,25 +76,6 @@ def test_everything_behind_a_parked_record_is_parked_in_order_and_other_streams_
     expect(
         migrated_url, before + [event for event in events if event.subject != events[index].subject]
     )
-
-
-def test_a_record_whose_value_and_key_name_no_stream_is_parked_alone(
-    migrated_url: str, operator: Operator
-) -> None:
-    events = logged_events("a", shape=CALM)
-    log = MemoryLog()
-    log.append(None, b"garbage", "cua.rollouts", 0)
-    memory_log(events, log)
-
-    project(log, migrated_url)
-
-    (held,) = list_held(operator)
-    assert (held.id, held.kind, held.stream) == ("cua.rollouts/0@0", "unreadable", None)
-    assert operator.show("cua.rollouts/0@0")[1] == b"garbage"
-    expect(migrated_url, events)
-    assert operator.drop_record("cua.rollouts/0@0", rest=False, **BY).still_parked == 0
-    assert list_held(operator) == []
-    assert verify(MemoryReader(log), migrated_url).equal
 
 
 def test_trying_again_with_the_same_code_parks_the_same(
@@ -158,89 +138,6 @@ def test_a_newer_projector_tries_again_what_an_older_one_did_not_know(
     assert verify(MemoryReader(log), migrated_url).redrivable == []
 
 
-@pytest.mark.parametrize("spoil", [garbled, unknown])
-def test_a_dropped_record_is_passed_over_or_leaves_a_gap_and_a_rebuild_does_the_same(
-    migrated_url: str, operator: Operator, spoil: object
-) -> None:
-    assert callable(spoil)
-    events = logged_events("a", shape=CALM)
-    index = index_of(events, "cua.training.heartbeat_sent")
-    log = memory_log(spoil(events, index))
-    project(log, migrated_url)
-    (culprit,) = [held for held in list_held(operator) if held.kind != "behind"]
-
-    operator.drop_record(culprit.id, rest=False, **BY)
-
-    if spoil is garbled:
-        # Nobody knows which place in the stream it had: what follows waits, until that is given up
-        # too.
-        assert {held.held_as for held in list_held(operator)} == {"waiting"}
-        operator.drop_gap(events[index].subject, **BY)
-    assert list_held(operator) == []
-    found = database_tables(migrated_url)
-    assert len(found["step"]) == 1
-    assert {row["status"] for row in found["training"].values()} == {"completed"}
-    assert [row.get("last_heartbeat") for row in found["training"].values()] == [None]
-    assert verify(MemoryReader(log), migrated_url).differences == []
-
-
-def test_the_rest_of_a_stream_can_be_given_up_for_good(
-    migrated_url: str, operator: Operator
-) -> None:
-    events = logged_events("a", shape=CALM)
-    index = index_of(events, "cua.rollout.turn_taken", 1)
-    log = memory_log(unknown(events, index))
-    project(log, migrated_url)
-
-    operator.drop_record(list_held(operator)[0].id, rest=True, **BY)
-    log.append(events[index].subject, events[index].value, "cua.rollouts")
-    project(log, migrated_url)
-
-    assert list_held(operator) == []
-    with connected(migrated_url, "test") as connection, connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT sequence FROM cua.stream_position WHERE stream = %s", (events[index].subject,)
-        )
-        assert cursor.fetchall() == [(json.loads(events[index].value)["sequence"] - 1,)]
-    expect(
-        migrated_url,
-        [event for event in events[:index] if event.subject == events[index].subject]
-        + [event for event in events if event.subject != events[index].subject],
-    )
-    assert verify(MemoryReader(log), migrated_url).equal
-
-
-def test_a_gap_is_given_up_where_it_stood_even_when_it_fills_later(
-    migrated_url: str, operator: Operator
-) -> None:
-    events = logged_events("a", shape=CALM)
-    first, second = (
-        index_of(events, "cua.training.started"),
-        index_of(events, "cua.training.heartbeat_sent"),
-    )
-    assert second == first + 1 or events[first].subject == events[second].subject
-    missing = [events[first], events[second]]
-    log = memory_log([event for event in events if event not in missing])
-    project(log, migrated_url)
-    log.append(events[first].subject, events[first].value, "cua.training")
-    project(log, migrated_url)
-    assert {held.held_as for held in list_held(operator)} == {"waiting"}
-
-    result = operator.drop_gap(events[second].subject, **BY)
-    log.append(events[second].subject, events[second].value, "cua.training")
-    project(log, migrated_url)
-
-    assert result.events > 0
-    assert list_held(operator) == []
-    assert [
-        row.get("last_heartbeat") for row in database_tables(migrated_url)["training"].values()
-    ] == [None]
-    assert [row["status"] for row in database_tables(migrated_url)["training"].values()] == [
-        "completed"
-    ]
-    assert verify(MemoryReader(log), migrated_url).differences == []
-
-
 def test_a_gap_that_fills_releases_what_waited(migrated_url: str, operator: Operator) -> None:
     events = logged_events("a", shape=CALM)
     index = index_of(events, "cua.training.started")
@@ -253,50 +150,6 @@ def test_a_gap_that_fills_releases_what_waited(migrated_url: str, operator: Oper
 
     assert list_held(operator) == []
     expect(migrated_url, events)
-
-
-def test_a_projector_notices_what_an_operator_decided_meanwhile(
-    migrated_url: str, operator: Operator
-) -> None:
-    events = logged_events("a", shape=CALM)
-    index = index_of(events, "cua.training.heartbeat_sent")
-    spoilt = unknown(events, index)
-    log = memory_log(spoilt[: index + 1])
-    project(log, migrated_url)
-    reader = MemoryReader(log)
-    from consumers.fold.parse import parse_record
-    from consumers.projection.positions import SupersededError
-    from consumers.projection.schema import ProjectedSchema
-
-    with connected(migrated_url, "projector") as working:
-        schema = ProjectedSchema(working, "cua", reader.log_id)
-        schema.load()
-        operator.drop_record(list_held(operator)[0].id, rest=False, **BY)
-        memory_log(spoilt[index + 1 :], log)
-        later = [parse_record(record) for record in log.records[index + 1 :]]
-
-        with pytest.raises(SupersededError, match="operator"):
-            schema.apply(later)
-        schema.load()
-        schema.apply(later)
-
-    assert list_held(operator) == []
-    assert verify(reader, migrated_url).equal
-
-
-def test_what_is_not_held_cannot_be_dropped(operator: Operator) -> None:
-    with pytest.raises(NotFoundError, match=r"no record is held at cua\.training/0@7"):
-        operator.drop_record("cua.training/0@7", rest=False, **BY)
-    with pytest.raises(UsageError, match="topic/partition@offset"):
-        operator.drop_record("7", rest=False, **BY)
-    for garbled in ("cua.training/\u0663@1", "\udcff/0@1", "a\nb/0@1"):
-        with pytest.raises(UsageError, match="topic/partition@offset"):
-            operator.drop_record(garbled, rest=False, **BY)
-    with pytest.raises(NotFoundError, match="no record is held"):
-        operator.show("cua.training/0@" + "9" * 200_000)
-    for name in ("training/x", "training/\udcff"):
-        with pytest.raises(NotFoundError, match="waits for no gap"):
-            operator.drop_gap(name, **BY)
 
 
 def test_a_long_stream_is_redriven_in_batches_and_goes_on_where_it_was_interrupted(
@@ -344,23 +197,6 @@ def test_a_long_stream_is_redriven_in_batches_and_goes_on_where_it_was_interrupt
     assert list_held(operator) == []
     expect(migrated_url, [*events, LoggedEvent(stream, last)])
     assert verify(MemoryReader(healed), migrated_url).equal
-
-
-def test_the_rest_of_a_long_stream_is_given_up_in_batches(
-    migrated_url: str, connection: Connection
-) -> None:
-    events = logged_events("a")
-    index = index_of(events, "cua.training.heartbeat_sent")
-    log = memory_log(unknown(events, index))
-    project(log, migrated_url)
-    operator = Operator(connection, "cua", batch_records=5)
-    held = list_held(operator)
-    assert len(held) > 20
-
-    assert operator.drop_record(held[0].id, rest=True, **BY) == (1, 0, 0)
-
-    assert list_held(operator) == []
-    assert verify(MemoryReader(log), migrated_url).equal
 
 
 def test_a_record_that_cannot_be_applied_stops_a_redrive_and_the_rest_is_left_alone(

@@ -15,15 +15,17 @@ from consumers.errors import MismatchError
 from consumers.fold.arrivals import MAX_RUNS, Arrivals, stored_arrivals
 from consumers.fold.fold import Fold
 from consumers.fold.held import Coordinates, Held
-from consumers.fold.operator_drops import Drop, Drops, value_hash
 from consumers.fold.ownership import Lookups
 from consumers.fold.parse import ParsedRecord, parse_record
 from consumers.fold.rows import Rows
 from consumers.fold.stream import Stream
 from consumers.log.reader import LogRecord, TopicPartition
+from consumers.projection.decisions import Decision
 from consumers.rebuild.live_order import LiveOrder
+from schemas.decision import RecordDropped, RestDropped, value_hash
 from tests.reference_fold.disturbances import DISTURBANCES, Disturbance, garble
 from tests.reference_fold.histories import Shape, history
+from tests.support.decisions import encoded
 from tests.support.memory_log import MemoryLog, MemoryReader
 from tests.support.profiles import examples
 
@@ -42,15 +44,15 @@ SHAPES = st.builds(
 class Tables:
     """What a projection without a database knows."""
 
-    drops: list[Drop] = field(default_factory=list)
+    memory: dict[str, list[Held]] = field(default_factory=dict)
     streams: dict[str, Stream] = field(default_factory=dict)
     rows: Rows = field(default_factory=Rows)
     held: dict[Coordinates, Held] = field(default_factory=dict)
 
     def fold(self) -> Fold:
-        drops, rows = Drops(self.drops), self.rows
+        rows, memory = self.rows, self.memory
         lookups = Lookups(is_step=lambda id_: id_ in rows.inserts.get("step", {}))
-        return Fold(self.streams, log_id="log", drops=drops, write=rows.add, lookups=lookups)
+        return Fold(self.streams, log_id="log", write=rows.add, lookups=lookups, memory=memory)
 
     def note(self, fold: Fold) -> None:
         for coordinates in fold.batch.released:
@@ -60,27 +62,6 @@ class Tables:
     def project(self, parsed_records: Iterable[ParsedRecord]) -> None:
         fold = self.fold()
         fold.take_all(parsed_records)
-        self.note(fold)
-
-    def drop(self, culprit: Held, *, is_rest: bool) -> None:
-        """As an operator does: give a parked record up, and try its stream again."""
-        assert culprit.stream is not None
-        stream = self.streams[culprit.stream]
-        value = value_hash(culprit.record.value)
-        self.drops.append(Drop("rest" if is_rest else "record", stream.subject, value, None))
-        parked = [
-            held
-            for held in self.held.values()
-            if held.stream == stream.subject and held.held_as == "parked"
-        ]
-        stream.parked_since = None
-        fold = self.fold()
-        fold.retry(
-            sorted(
-                parked,
-                key=lambda held: (stream.arrivals.rank(*held.record[:3]), held.record.offset),
-            )
-        )
         self.note(fold)
 
     def contents(self) -> tuple[object, ...]:
@@ -186,14 +167,20 @@ def check(
         culprits = [
             held
             for _, held in sorted(live.held.items())
-            if held.held_as == "parked" and held.kind != "behind" and held.stream is not None
+            if held.held_as == "parked" and held.kind != "behind"
         ]
         if culprits:
-            live.drop(random.choice(culprits), is_rest=random.random() < 0.4)
+            chosen = random.choice(culprits)
+            kind = RestDropped if random.random() < 0.4 else RecordDropped
+            payload = kind(value_sha256=value_hash(chosen.record.value), made_by="tester")
+            value = encoded(Decision(chosen.stream, None, payload))
+            # As the topic has grown, in any partition.
+            decision = log.append(chosen.stream, value, TOPIC, random.randrange(partitions))
+            live.project([parse_record(decision)])
 
     in_another = MemoryLog(num_partitions=partitions)
     in_another.records = scattered(log.records, random)
-    again = Tables(live.drops)
+    again = Tables()
     again.project(replayed(in_another, live_order(live), random.choice([1, 7, 1000])))
 
     assert again.contents() == live.contents()

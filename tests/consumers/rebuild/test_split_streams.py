@@ -29,6 +29,7 @@ from tests.reference_fold.disturbances import (
 )
 from tests.reference_fold.histories import LoggedEvent, Shape, history
 from tests.reference_fold.test_one_hash import empty
+from tests.support.decisions import drop_gap, drop_record
 from tests.support.held import list_held
 from tests.support.memory_log import MemoryLog, MemoryReader
 from tests.support.postgres import execute, one
@@ -36,7 +37,6 @@ from tests.support.profiles import examples_of_part, in_parts
 from tests.support.rebuilding import project
 
 pytestmark = pytest.mark.services
-BY = {"made_by": "tester", "reason": "a split stream"}
 SMALL = Shape(steps=1, groups=1, group_size=1, turns=2, has_trouble=False)
 
 
@@ -102,8 +102,8 @@ def given_up_gap(log: MemoryLog, events: list[LoggedEvent], url: str) -> None:
     key = events[0].subject
     log.append(key, events[7].value, partition=1)
     project(log, url)
-    with connected(url, "test") as connection:
-        Operator(connection, "cua").drop_gap(key, **BY)
+    drop_gap(log, url, key)
+    project(log, url)
     log.append(key, events[6].value, partition=0)
     project(log, url)
 
@@ -136,23 +136,24 @@ def foreign_claim(log: MemoryLog, events: list[LoggedEvent], url: str) -> None:
 def dropped_record(log: MemoryLog, events: list[LoggedEvent], url: str) -> None:
     """An operator gives the garbage up, and the stream goes on."""
     unreadable(log, events, url)
-    _drop(url, rest=False)
+    _drop(log, url, rest=False)
 
 
 def dropped_rest(log: MemoryLog, events: list[LoggedEvent], url: str) -> None:
     """An operator gives up the stream from the garbage on; more comes in either partition."""
     unreadable(log, events, url)
-    _drop(url, rest=True)
+    _drop(log, url, rest=True)
     for partition in (0, 1):
         log.append(events[6].subject, events[6].value, partition=partition)
     project(log, url)
 
 
-def _drop(url: str, *, rest: bool) -> None:
+def _drop(log: MemoryLog, url: str, *, rest: bool) -> None:
     with connected(url, "test") as connection:
-        operator = Operator(connection, "cua")
-        (culprit,) = [held for held in list_held(operator, "parked") if held.kind == "unreadable"]
-        operator.drop_record(culprit.id, rest=rest, **BY)
+        parked = list_held(Operator(connection, "cua"), "parked")
+    (culprit,) = [held for held in parked if held.kind == "unreadable"]
+    drop_record(log, url, culprit.id, rest=rest)
+    project(log, url)
 
 
 APPLIED: dict[Case, tuple[int, int]] = {
@@ -254,7 +255,7 @@ def test_streams_in_two_partitions_are_tried_again_in_the_order_in_which_they_we
     log.append(stream, b"\x00garbage", partition=0)
     log.append(stream, first, partition=0)
     ProjectionLoop(read_by_partition(log, 0), migrated_url).run_once()
-    _drop(migrated_url, rest=False)
+    _drop(log, migrated_url, rest=False)
 
     last = "SELECT last_event_at FROM cua.stream_position"
     assert one(migrated_url, last) == datetime(2026, 1, 2, 0, 0, 1, tzinfo=UTC)

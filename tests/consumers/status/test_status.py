@@ -233,6 +233,7 @@ def test_abandoned_streams_are_counted(call: Call) -> None:
     held = call("parked", "list", "--as", "parked", "--json").json
     first = min(held, key=lambda item: int(item["id"].rpartition("@")[2]))
     assert call("parked", "drop", first["id"], "--rest").code == 0
+    call("run", "--once")
     assert call("status", "--json").json["abandoned"] == 1
     assert "1 abandoned streams" in call("status").out
     assert call("status", "--check") == (0, "ok\n", "")

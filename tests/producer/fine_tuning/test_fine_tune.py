@@ -16,8 +16,6 @@ from transformers import (
     AutoTokenizer,
 )
 
-from consumers.database.connection import connected
-from consumers.fold.operator_drops import store_drop
 from producer.agents.text_to_sql.codec import TextToSqlCodec
 from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
 from producer.agents.text_to_sql.data.sound_questions import load_text_to_sql
@@ -32,9 +30,7 @@ from producer.supervised.step_scorer import StepScorer
 from producer.training.manual_evaluation import evaluate
 from producer.training.run import run
 from schemas.actions import Answer, Terminate
-from schemas.ids import training_id
 from schemas.installation import Installation
-from schemas.operator_drops import Drop, read_decisions, standing, value_hash
 from tests.support.reading import installation_at, read_all
 from tests.support.small_run import small, watching
 
@@ -100,18 +96,6 @@ def test_a_completed_training_prints_its_result_again(
     train(complete, {"training_name": "small"})
     restored = load_file(output / "model.safetensors")
     assert all(torch.equal(restored[name], one) for name, one in weights.items())
-
-
-@pytest.mark.services
-def test_what_an_operator_gave_up_elsewhere_is_fetched_when_it_goes_on(
-    complete: Installation, migrated_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drop = Drop("record", f"training/{training_id('small')}", value_hash(b"garbage"), None)
-    with connected(migrated_url, "test") as connection, connection, connection.cursor() as cursor:
-        store_drop(cursor, drop, made_by="another host", reason=None)
-    monkeypatch.setenv("DATABASE_URL", migrated_url)
-    train(complete, {"training_name": "small"})
-    assert standing(read_decisions(complete.operator_drops_path)).keys() == {drop}
 
 
 def test_an_adapter_is_loaded_by_peft_alone(

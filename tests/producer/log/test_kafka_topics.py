@@ -12,6 +12,7 @@ from consumers.log.open import open_reader
 from consumers.log.reader import LogRecord
 from producer.emit import Emitter
 from producer.errors import MismatchError
+from producer.log.append_decisions import append_decisions
 from producer.log.kafka import KafkaLog
 from producer.log.kafka_reading import assigned_partitions
 from producer.resume.training_history import read_training_history
@@ -240,6 +241,12 @@ def test_topics_that_exist_are_used_as_they_are(
     assert [place.partition for place in reader.partitions()] == [0, 1, 2, 0]
     assert sum(reader.end_offsets(reader.partitions()).values()) == 20
     reader.close()
+
+
+def test_who_appends_a_decision_makes_no_topic(home: Installation, admin: KafkaAdminClient) -> None:
+    with pytest.raises(MismatchError, match=f"has no topic {home.topic_prefix}"):
+        append_decisions(home, [])
+    assert not [name for name in admin.list_topics() if name.startswith(home.topic_prefix)]
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])

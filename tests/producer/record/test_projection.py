@@ -6,7 +6,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from consumers.export.export import export
-from consumers.fold.operator_drops import Drops
 from consumers.log.local import LocalLogReader
 from consumers.projection.loop import ProjectionLoop
 from consumers.rebuild.verify import verify
@@ -83,7 +82,7 @@ def test_a_recorded_training_is_projected_verified_and_exported(
     assert one(migrated_url, steps) == [0.5, 0.5, 0.25, 0.25]
     assert one(migrated_url, "SELECT count(*) FROM cua.turn") == 8
 
-    report = export(reader(), at, tmp_path / "out", drops=Drops())
+    report = export(reader(), at, tmp_path / "out")
     assert (report.rollouts, report.turns, report.missing_images) == (7, 8, 0)
     rollouts = pq.read_table(tmp_path / "out" / "rollouts").to_pylist()
     used = sorted(row["advantage"] for row in rollouts if row["used"])

@@ -1,40 +1,36 @@
 """What an operator gave up is left out by a trainer that continues, as by the tables."""
 
+import json
+import sqlite3
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from hashlib import sha256
-from pathlib import Path
 from uuid import UUID
 
 import pytest
 
+from consumers.fold.apply import Rejection
 from consumers.fold.fold import Fold, FoldedBatch
 from consumers.fold.order import Order, OrderRules, PartitionProgress
 from consumers.fold.parse import parse_record
-from consumers.log.reader import LogRecord
+from consumers.fold.stream import Stream
 from producer.emit import Emitter
 from producer.errors import MismatchError
-from producer.log.stream_history import StreamHistory, read_streams_into
+from producer.log.append_decisions import append_decisions
+from producer.log.stream_history import read_streams_into
 from producer.log.writer import Record
 from producer.resume.open_training import open_training
 from producer.resume.resume_state import find_states, update_manifest
 from producer.resume.training_history import read_training_history
 from producer.training.run import run, utc_now
+from schemas.base import Payload
+from schemas.decision import DropUndone, GapDropped, RecordDropped, RestDropped, value_hash
 from schemas.environment import EnvironmentCreationStarted, EnvironmentRequested
 from schemas.evaluation import EvaluationCreated, EvaluationStarted
-from schemas.event import StreamPoint
+from schemas.event import Envelope
 from schemas.ids import EPOCH_START, baseline_id, eval_id, training_id, uuid7
 from schemas.installation import Installation
-from schemas.operator_drops import (
-    Decision,
-    Drop,
-    Drops,
-    Scope,
-    encode_decision,
-    read_operator_drops,
-)
-from schemas.wire import encode
+from schemas.wire import UnknownSchemaError, encode, read_payload
 from tests.support.reading import read_all
 from tests.support.small_run import small
 
@@ -57,77 +53,105 @@ def value(sequence: int) -> bytes:
     )
 
 
-def drop(scope: Scope, content: bytes, point: StreamPoint | None = None) -> Drop:
-    return Drop(scope, SUBJECT, sha256(content).hexdigest(), point)
+def dropped(content: bytes) -> RecordDropped:
+    return RecordDropped(value_sha256=value_hash(content), made_by="a")
 
 
-VALUES = [value(1), value(2), b"garbage", value(3), value(5), value(6)]
-CASES = {
+def rest(content: bytes) -> RestDropped:
+    return RestDropped(value_sha256=value_hash(content), made_by="a")
+
+
+def gap(epoch: int, sequence: int) -> GapDropped:
+    return GapDropped(from_epoch=epoch, from_sequence=sequence, made_by="a")
+
+
+GARBAGE = b"garbage"
+LATER = value(6).replace(b"environment.creation_started", b"environment.later_fact")
+UNDONE = DropUndone(value_sha256=value_hash(GARBAGE), made_by="a")
+VALUES = [value(1), value(2), GARBAGE, value(3), value(5), LATER, value(7)]
+CASES: dict[str, list[Payload]] = {
     "nothing": [],
-    "the unreadable record": [drop("record", VALUES[2])],
-    "the gap too": [drop("record", VALUES[2]), drop("gap", VALUES[4], StreamPoint(1, 3))],
-    "a gap from elsewhere": [drop("record", VALUES[2]), drop("gap", VALUES[4], StreamPoint(1, 2))],
-    "a readable record": [drop("record", VALUES[1]), drop("record", VALUES[2])],
-    "the rest": [drop("rest", VALUES[1])],
-    "the rest after the gap": [
-        drop("record", VALUES[2]),
-        drop("gap", VALUES[4], StreamPoint(1, 3)),
-        drop("rest", VALUES[5]),
-    ],
+    "the unreadable record": [dropped(GARBAGE)],
+    "the gap too": [dropped(GARBAGE), gap(1, 3)],
+    "a gap from elsewhere": [dropped(GARBAGE), gap(1, 2)],
+    "everything": [dropped(GARBAGE), gap(1, 3), dropped(LATER)],
+    "everything in another order": [dropped(LATER), dropped(GARBAGE), gap(1, 3)],
+    "twice": [dropped(GARBAGE), dropped(GARBAGE), rest(GARBAGE), gap(1, 3), dropped(LATER)],
+    "the rest": [rest(GARBAGE)],
+    "the rest after the gap": [dropped(GARBAGE), gap(1, 3), rest(LATER)],
+    "the rest, taken back": [rest(GARBAGE), UNDONE],
+    "the rest, taken back and dropped": [rest(GARBAGE), UNDONE, dropped(GARBAGE)],
 }
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_a_trainer_and_the_tables_agree_on_where_a_stream_is(case: str) -> None:
-    drops = Drops(CASES[case])
-    order = Order({}, lambda _stream, _envelope: None, OrderRules("log", drops))
-    history = StreamHistory(SUBJECT, drops=drops)
-    stopped = False
-    for offset, content in enumerate(VALUES):
-        record = LogRecord("cua.rollouts", 0, offset, SUBJECT, content, NOW)
-        order.take(parse_record(record), PartitionProgress())
-        try:
-            history.read_value(content)
-        except Exception:  # noqa: BLE001  # the tables park the stream there
-            stopped = True
-            break
-    stream = order.streams[SUBJECT]
-    assert (stream.parked_since is not None) == stopped
-    assert history.is_abandoned == stream.abandoned
-    assert history.position.point == stream.position.point
-    assert [item.sequence for item in history.waiting] == [
-        held.envelope.sequence for held in stream.waiting if held.envelope
-    ]
-
-
-def give_up(installation: Installation, *drops: Drop) -> None:
-    path: Path = installation.operator_drops_path
-    path.parent.mkdir(parents=True, exist_ok=True)
+def give_up(installation: Installation, subject: str, *payloads: Payload) -> None:
+    """As `cua-project parked drop` does."""
     lines = [
-        encode_decision(Decision(item, is_undone=False, made_at=NOW, made_by="a", reason=None))
-        for item in drops
+        {
+            "subject": subject,
+            "trainingid": str(training_id("small")),
+            "type": payload.TYPE,
+            "data": payload.model_dump(),
+        }
+        for payload in payloads
     ]
-    path.write_bytes(b"".join(lines))
+    append_decisions(installation, map(json.dumps, lines))
 
 
-def test_the_file_of_the_home_is_read_with_every_stream(installation: Installation) -> None:
-    give_up(installation, drop("record", VALUES[2]))
+def reject_unknown(_: Stream, envelope: Envelope) -> Rejection | None:
+    try:
+        read_payload(envelope)
+    except UnknownSchemaError as error:
+        return Rejection("unknown_schema", str(error))
+    return None
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["filled never", "filled afterwards"])
+@pytest.mark.parametrize("case", CASES)
+def test_a_trainer_and_the_tables_agree_on_where_a_stream_is(
+    case: str, late: bool, installation: Installation
+) -> None:
     with Emitter.open(installation) as emitter:
-        emitter.log.local.append([Record("cua.rollouts", SUBJECT, item) for item in VALUES[:4]])
-        assert emitter.log.read_back(SUBJECT, {}).position.point == StreamPoint(1, 3)
-        installation.operator_drops_path.unlink()
-        with pytest.raises(MismatchError):
-            emitter.log.read_back(SUBJECT, {})
+        log = emitter.log.local
+        log.append([Record("cua.rollouts", SUBJECT, item) for item in VALUES])
+        give_up(installation, SUBJECT, *CASES[case])
+        log.append([Record("cua.rollouts", SUBJECT, value(4))] * late)
+        try:
+            history = emitter.log.read_back(SUBJECT, {})
+        except MismatchError:
+            history = None
+    order = Order({}, reject_unknown, OrderRules("log"), memory={})
+    for record in read_all(installation):
+        order.take(parse_record(record), PartitionProgress())
+    stream = order.streams[SUBJECT]
+    assert (stream.parked_since is not None) == (history is None)
+    if history is not None:
+        assert history.is_abandoned == stream.abandoned
+        assert history.position == stream.position
+        assert [item.sequence for item in history.waiting] == [
+            held.envelope.sequence for held in stream.waiting if held.envelope
+        ]
 
 
-def test_a_file_that_says_nothing_readable_stops_the_trainer(installation: Installation) -> None:
-    give_up(installation)
-    installation.operator_drops_path.write_bytes(b"garbage\n")
-    with (
-        Emitter.open(installation) as emitter,
-        pytest.raises(MismatchError, match=r"operator_drops\.jsonl"),
-    ):
-        emitter.log.read_back(SUBJECT, {})
+def test_a_gap_that_filled_before_it_was_given_up_is_none(installation: Installation) -> None:
+    with Emitter.open(installation) as emitter:
+        for sequence in (1, 3, 2):
+            emitter.log.local.append([Record("cua.rollouts", SUBJECT, value(sequence))])
+        give_up(installation, SUBJECT, gap(1, 1))
+        history = emitter.log.read_back(SUBJECT, {})
+    assert [event.envelope.sequence for event in history.events] == [1, 2, 3]
+
+
+def spoil(installation: Installation, subject: str, number: int) -> bytes:
+    """Make a record of the stream one that no version knows; its new value."""
+    connection = sqlite3.connect(installation.local_log_path)
+    places = "SELECT position, value FROM records WHERE key = ? ORDER BY position"
+    position, content = connection.execute(places, (subject,)).fetchall()[number]
+    spoilt: bytes = content.replace(b'"type":"cua.', b'"type":"later.')
+    with connection:
+        connection.execute("UPDATE records SET value = ? WHERE position = ?", (spoilt, position))
+    connection.close()
+    return spoilt
 
 
 def test_a_training_whose_rest_was_given_up_is_not_continued(installation: Installation) -> None:
@@ -137,7 +161,7 @@ def test_a_training_whose_rest_was_given_up_is_not_continued(installation: Insta
         log = emitter.log.local
         subject = f"training/{own}"
         records = [content for _, content in log.read_streams("cua.training", [subject], {})]
-        give_up(installation, Drop("rest", subject, sha256(records[-1]).hexdigest(), None))
+        give_up(installation, subject, rest(records[-1]))
         history = read_training_history(emitter.log, own, start={}, since={})
         assert history.own.is_abandoned
     with pytest.raises(MismatchError, match="--rest"):
@@ -152,7 +176,7 @@ def test_a_rollout_that_was_given_up_is_run_again(installation: Installation) ->
         history = read_training_history(emitter.log, own, start={}, since={})
         rollout = next(stream for stream in history.streams if stream.startswith("rollout/"))
         records = [content for _, content in log.read_streams("cua.rollouts", [rollout], {})]
-        give_up(installation, Drop("rest", rollout, sha256(records[-1]).hexdigest(), None))
+        give_up(installation, rollout, rest(records[-1]))
         history = read_training_history(emitter.log, own, start={}, since={})
         stream = history.of(rollout)
         assert stream.is_abandoned
@@ -170,14 +194,9 @@ def test_a_training_whose_creation_was_given_up_is_not_continued(
         log = emitter.log.local
         values = [content for _, content in log.read_streams("cua.training", [subject], {})]
     for given_up in (values[:1], values, [*values[:3], values[4]]):
-        drops = [Drop("record", subject, sha256(item).hexdigest(), None) for item in given_up]
-        give_up(installation, *drops)
+        give_up(installation, subject, *map(dropped, given_up))
         with pytest.raises(MismatchError, match="record that creates it"):
             run(small(num_steps=2), installation=installation)
-    rest = Drop("rest", subject, sha256(values[1]).hexdigest(), None)
-    give_up(installation, drops[0], rest)
-    with pytest.raises(MismatchError, match="record that creates it"):
-        run(small(num_steps=2), installation=installation)
 
 
 OTHERS_EVENT = encode(
@@ -208,7 +227,7 @@ def test_whatever_has_the_key_of_a_stream_parks_it_for_the_trainer_too(
         with pytest.raises(MismatchError, match="parked drop"):
             emitter.log.read_back(subject, {})
 
-        give_up(installation, Drop("rest", subject, sha256(content).hexdigest(), None))
+        give_up(installation, subject, rest(content))
         assert read().of(subject).is_abandoned
         assert emitter.log.read_back(subject, {}).is_abandoned
 
@@ -250,8 +269,7 @@ def begin_baseline_and_die(installation: Installation) -> tuple[str, list[bytes]
 
 
 def projected(installation: Installation) -> FoldedBatch:
-    drops = read_operator_drops(installation.operator_drops_path)
-    fold = Fold({}, log_id="log", drops=drops)
+    fold = Fold({}, log_id="log", memory={})
     return fold.take_all([parse_record(record) for record in read_all(installation)])
 
 
@@ -259,10 +277,8 @@ def test_an_evaluation_of_which_every_record_was_given_up_begins_anew(
     installation: Installation,
 ) -> None:
     subject, values = begin_baseline_and_die(installation)
-    give_up(
-        installation,
-        *(Drop("record", subject, sha256(item).hexdigest(), None) for item in values),
-    )
+    # What follows a creation that is given up cannot be applied either.
+    give_up(installation, subject, dropped(spoil(installation, subject, 0)), dropped(values[1]))
     summary = run(small(num_steps=1), installation=installation)
     assert (summary.status, summary.generation) == ("completed", 0)
     batch = projected(installation)
@@ -278,10 +294,7 @@ def test_a_training_goes_on_in_a_new_generation_where_an_evaluation_was_given_up
     folder = installation.runs_dir / "small"
     ((manifest, _), *_) = find_states(folder)
     subject = f"evaluation/{eval_id(own, 0, 1, 0.0)}"
-    with Emitter.open(installation) as emitter:
-        read = emitter.log.local.read_streams("cua.training", [subject], {})
-        *_, finished = (content for _, content in read)
-    give_up(installation, Drop("rest", subject, sha256(finished).hexdigest(), None))
+    give_up(installation, subject, rest(spoil(installation, subject, -1)))
     # As killed before the result was in the state.
     update_manifest(folder, replace(manifest, evaluations=manifest.evaluations[:1]))
 
@@ -289,7 +302,7 @@ def test_a_training_goes_on_in_a_new_generation_where_an_evaluation_was_given_up
 
     assert (summary.status, summary.steps, summary.generation) == ("completed", 2, 1)
     batch = projected(installation)
-    assert batch.held == {}
+    assert [held.held_as for held in batch.held.values()] == ["abandoned"]
     rows = batch.rows.inserts["eval"].values()
     assert sorted((row["generation"], row["step"], row["status"]) for row in rows) == [
         (0, 1, "running"),

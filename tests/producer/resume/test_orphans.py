@@ -30,10 +30,9 @@ from schemas import ids
 from schemas.catalogue import stream
 from schemas.evaluation import EvaluationCreated, EvaluationStarted
 from schemas.installation import Installation
-from schemas.operator_drops import Drop, value_hash
 from schemas.rollout import RolloutCreated
 from schemas.training import TrainingCreated
-from tests.producer.resume.test_given_up import give_up
+from tests.producer.resume.test_given_up import dropped, give_up, rest
 from tests.support.invariants import accepted
 from tests.support.kafka import KafkaService
 from tests.support.ports import free_port
@@ -241,7 +240,7 @@ def test_one_unreadable_stream_that_was_left_open_stops_nobody_else(
         assert "stays so" in caplog.text
         assert list(installation.open_dir.glob("*.open"))
 
-        give_up(installation, Drop("record", EVALUATION, value_hash(b"garbage"), None))
+        give_up(installation, EVALUATION, dropped(b"garbage"))
         assert end_abandoned(installation, emitter, utc_now) == 1
         assert list(installation.open_dir.iterdir()) == []
 
@@ -252,7 +251,7 @@ def test_of_an_evaluation_whose_rest_was_given_up_only_its_rollouts_are_ended(
     killed_evaluation(installation)
     with Emitter.open(installation) as emitter:
         last = values_of(emitter, EVALUATION)[-1]
-        give_up(installation, Drop("rest", EVALUATION, value_hash(last), None))
+        give_up(installation, EVALUATION, rest(last))
         assert end_abandoned(installation, emitter, utc_now) == 0
     assert [event["type"] for event in read_log()] == [
         "cua.evaluation.created",
@@ -269,7 +268,7 @@ def test_an_evaluation_whose_creation_was_given_up_has_nothing_to_end(
     killed_evaluation(installation)
     with Emitter.open(installation) as emitter:
         first = values_of(emitter, EVALUATION)[0]
-        give_up(installation, Drop("record", EVALUATION, value_hash(first), None))
+        give_up(installation, EVALUATION, dropped(first))
         assert end_abandoned(installation, emitter, utc_now) == 0
     assert list(installation.open_dir.iterdir()) == []
 

@@ -12,7 +12,6 @@ from producer.log.writer import TopicPartition
 from producer.resume.training_history import TrainingHistory, read_training_history
 from schemas import ids
 from schemas.event import StreamPoint
-from schemas.operator_drops import Drops
 from tests.reference_fold.histories import history
 from tests.reference_fold.writers import LoggedEvent
 
@@ -26,9 +25,6 @@ class ScriptedLog:
 
     def lower_bounds(self) -> dict[TopicPartition, int]:
         return {}
-
-    def operator_drops(self) -> Drops:
-        return Drops()
 
     def check_whole(self, subjects: Collection[str]) -> None:
         del subjects

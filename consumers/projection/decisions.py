@@ -1,0 +1,143 @@
+"""Operators' decisions about held records, before they are in the log: what is meant, and whether.
+
+Reads the tables and changes nothing. A decision takes effect where the log's readers meet it.
+"""
+
+from contextlib import suppress
+from typing import NamedTuple
+from uuid import UUID
+
+from consumers.database.connection import Cursor
+from consumers.errors import NotFoundError, UsageError
+from consumers.fold.held import Held
+from consumers.fold.parse import stream_of_key
+from consumers.projection.held_filter import HeldFilter
+from consumers.projection.held_records import PART_RECORDS, find_held, held_page
+from consumers.projection.stored import load_streams
+from consumers.tables import SCHEMA
+from schemas.base import Payload
+from schemas.catalogue import stream_kind, stream_owner
+from schemas.decision import DropUndone, GapDropped, RecordDropped, RestDropped, value_hash
+from schemas.wire import UnreadableError, read_envelope
+
+OWNERS = {
+    "rollout": f"SELECT training_id FROM {SCHEMA}.rollout WHERE id = %(owner)s",
+    "environment": f"SELECT training_id FROM {SCHEMA}.environment WHERE id = %(owner)s",
+    "scoring": f"SELECT training_id FROM {SCHEMA}.scoring WHERE id = %(owner)s",
+    "evaluation": (
+        f"SELECT training_id FROM {SCHEMA}.eval WHERE id = %(owner)s UNION ALL SELECT training_id"
+        f" FROM {SCHEMA}.baseline WHERE id = %(owner)s"
+    ),
+}
+"""Kind of stream -> the training of its owner's row."""
+BEHIND = "behind"
+"""The kind of records that only wait for the one before them."""
+CULPRITS = f"kind <> '{BEHIND}'"
+"""SQL that leaves them out."""
+
+
+class Decision(NamedTuple):
+    """A decision that is to be appended to the log."""
+
+    stream: str
+    training_id: UUID | None
+    """None: the stream's training is not known."""
+    payload: Payload
+
+
+def drop_record(
+    cursor: Cursor, record_id: str, *, rest: bool, made_by: str, reason: str | None
+) -> Decision:
+    """To drop a parked record, or with `rest` its stream from it on. NotFoundError, UsageError."""
+    held = find_held(cursor, SCHEMA, record_id)
+    if held.held_as != "parked":
+        message = (
+            f"{record_id} is {held.held_as}, not parked; to give up the gap that a stream waits"
+            " for, run `cua-project parked drop STREAM --gap`"
+        )
+        raise UsageError(message)
+    if held.kind == BEHIND:
+        message = (
+            f"{record_id} only waits behind a parked record of {held.stream}; drop that one, or run"
+            f" `cua-project parked redrive {held.stream}`"
+        )
+        raise UsageError(message)
+    return _drop(cursor, held, rest=rest, made_by=made_by, reason=reason)
+
+
+def drop_gap(cursor: Cursor, stream_name: str, *, made_by: str, reason: str | None) -> Decision:
+    """To give up the records that a stream waits for. NotFoundError, UsageError."""
+    names = [] if stream_of_key(stream_name) is None else [stream_name]
+    stream = load_streams(cursor, SCHEMA, names).get(stream_name)
+    if stream is not None and stream.parked_since is not None:
+        message = f"{stream_name} is parked; redrive or drop its parked record first, then the gap"
+        raise UsageError(message)
+    if stream is None or not stream.waiting:
+        message = (
+            f"{stream_name} waits for no gap; `cua-project parked list --as waiting` shows the"
+            " streams that do"
+        )
+        raise NotFoundError(message)
+    epoch, sequence = stream.position.point
+    payload = GapDropped(from_epoch=epoch, from_sequence=sequence, made_by=made_by, reason=reason)
+    return Decision(stream_name, training_of(cursor, stream_name), payload)
+
+
+def undo_rest(cursor: Cursor, stream_name: str, *, made_by: str, reason: str | None) -> Decision:
+    """To take back `drop --rest`, also one without effect. NotFoundError when there is none."""
+    names = [] if stream_of_key(stream_name) is None else [stream_name]
+    stream = load_streams(cursor, SCHEMA, names).get(stream_name)
+    dropped_as = {} if stream is None else {how: hash_ for hash_, how in stream.drops.items()}
+    dropped = dropped_as.get("abandoned") or dropped_as.get("rest")
+    if dropped is None:
+        message = (
+            f"{stream_name} is not abandoned, or its decision is not read yet; `cua-project parked"
+            " list --as abandoned` shows the streams that are"
+        )
+        raise NotFoundError(message)
+    payload = DropUndone(value_sha256=dropped, made_by=made_by, reason=reason)
+    return Decision(stream_name, training_of(cursor, stream_name), payload)
+
+
+def drop_matching(
+    cursor: Cursor, wanted: HeldFilter, *, rest: bool, made_by: str, reason: str | None
+) -> list[Decision]:
+    """To drop every parked record that is meant now; a stream's next one may park then."""
+    parked = wanted._replace(held_as="parked")
+    decisions, after = [], None
+    while True:
+        page, after = held_page(cursor, SCHEMA, parked, after, PART_RECORDS, condition=CULPRITS)
+        for item in page:
+            held = find_held(cursor, SCHEMA, item.id)
+            decisions.append(_drop(cursor, held, rest=rest, made_by=made_by, reason=reason))
+        if after is None:
+            return decisions
+
+
+def _drop(cursor: Cursor, held: Held, *, rest: bool, made_by: str, reason: str | None) -> Decision:
+    payload = (RestDropped if rest else RecordDropped)(
+        value_sha256=value_hash(held.record.value), made_by=made_by, reason=reason
+    )
+    return Decision(held.stream, training_of(cursor, held.stream), payload)
+
+
+def training_of(cursor: Cursor, stream: str) -> UUID | None:
+    """The training of a stream, as its records or its rows name it; None: it has none."""
+    kind, owner = stream_kind(stream), stream_owner(stream)
+    if kind in {"training", "annotation"}:
+        return owner
+    cursor.execute(
+        f"SELECT value FROM {SCHEMA}.held_record WHERE stream = %s AND type IS NOT NULL ORDER BY"
+        " appended_at LIMIT 1",
+        (stream,),
+    )
+    for (value,) in cursor.fetchall():
+        with suppress(UnreadableError):
+            training_id = read_envelope(bytes(value)).training_id
+            if training_id is not None:
+                return training_id
+    if kind in OWNERS:
+        cursor.execute(OWNERS[kind], {"owner": str(owner)})
+        for (training,) in cursor.fetchall():
+            return None if training is None else UUID(str(training))
+    return None
