@@ -182,7 +182,7 @@ def k2(logprobs_N: Tensor, reference_N: Tensor) -> Tensor:
 
 
 def k3(logprobs_N: Tensor, reference_N: Tensor) -> Tensor:
-    """Ratio q / p - log(q / p) - 1: unbiased and never negative."""
+    """Ratio q / p - log(q / p) - 1: never negative, and unbiased where nothing is clamped."""
     log_ratio_N = (reference_N - logprobs_N).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)
     return (torch.exp(log_ratio_N) - log_ratio_N - 1).clamp(-MAX_K3, MAX_K3)
 

@@ -97,7 +97,8 @@ class SampleRequest:
     max_tokens: int
     seed: int
     """Seeds all random numbers of this draw, >= 0; the log records it as `Sampling.seed`. The same
-    policy, request and seed give the same completion, whatever else is in the batch."""
+    policy, request and seed give the same completion; beside other requests up to rounding, which
+    may change a token where two are nearly as likely."""
     text: str | None = None
     """The environment's text for this turn, such as a query's result; None if there is none. On the
     first turn it follows the task's description."""

@@ -14,7 +14,7 @@ from schemas.base import Payload
 from schemas.session import SessionEnded
 
 MAX_SESSION_CHARS = 4000
-"""Maximum length of one session's text; longer ones are not kept."""
+"""Maximum length of one session's text. Longer ones are not kept."""
 
 
 def kept_sessions(
@@ -24,7 +24,8 @@ def kept_sessions(
     found = [
         text
         for result in results
-        if result.is_scored and result.success and len(text := _as_text(result)) < MAX_SESSION_CHARS
+        if result.is_scored and result.success
+        if len(text := _as_text(result)) <= MAX_SESSION_CHARS
     ]
     return (*sessions, *found)[-number:] if number else ()
 
