@@ -27,6 +27,7 @@ from producer.environments.wrapper import BlankedEnvironment
 from producer.task import Task
 from schemas.base import Payload
 from schemas.catalogue import PAYLOADS, TOPICS
+from schemas.decision import DECISIONS
 from schemas.upcasting import UPCASTERS
 from tests.producer.environments.test_environment_contract import (
     DATABASES,
@@ -75,20 +76,26 @@ WITHOUT_A_VALIDATOR = {
 """Tasks that ask for what no shell command reports: listed, never trained on."""
 
 
+def by_type(payload: type[Payload]) -> str:
+    return payload.TYPE
+
+
 def defined_payloads() -> list[type[Payload]]:
     """Payload classes of the modules of schemas that are imported, in the catalogue or not."""
-    found = [each for each in Payload.__subclasses__() if each.__module__.startswith("schemas.")]
-    return sorted(found, key=lambda payload: payload.TYPE)
+
+    def below(base: type[Payload]) -> Iterator[type[Payload]]:
+        for each in base.__subclasses__():
+            if each.__module__.startswith("schemas."):
+                yield from [each] * ("TYPE" in vars(each))
+                yield from below(each)
+
+    return sorted(below(Payload), key=by_type)
 
 
 def modules(folder: str) -> Iterator[ModuleType]:
     """The modules directly in a package of ours."""
     for path in sorted((ROOT / folder).glob("*.py")):
         yield import_module(".".join((*Path(folder).parts, path.stem)))
-
-
-def by_type(payload: type[Payload]) -> str:
-    return payload.TYPE
 
 
 @pytest.fixture(scope="module")
@@ -111,20 +118,24 @@ def test_an_event_is_in_every_place_that_an_event_needs(
     golden = [f"{kind}.v{version}.json" for version in versions]
     places = {
         "PAYLOADS in schemas/catalogue.py": payload in PAYLOADS,
-        "PROJECTORS in consumers/fold/projectors/registry.py": payload in PROJECTORS,
-        "HOMES in consumers/fold/projectors/registry.py": HOMES.get(payload, {""}) <= set(TOPICS),
         f"tests/data/events: {', '.join(golden)}": all(
             (GOLDEN_EVENTS / name).is_file() for name in golden
         ),
         "UPCASTERS in schemas/upcasting.py for every older version": all(
             (kind, version) in UPCASTERS for version in versions[:-1]
         ),
+    }
+    in_tables = {
+        "PROJECTORS in consumers/fold/projectors/registry.py": payload in PROJECTORS,
+        "HOMES in consumers/fold/projectors/registry.py": HOMES.get(payload, {""}) <= set(TOPICS),
         "ROWS in tests/reference_fold/reference_rows.py": kind in ROWS,
         "STATUSES in tests/reference_fold/reference_states.py": (
             payload.STATUS is None or STATUSES.get(kind) == payload.STATUS
         ),
         "a history of tests/reference_fold/histories.py that emits it": kind in types_in_histories,
     }
+    if payload not in DECISIONS:  # they change streams, not rows
+        places |= in_tables
     missing = [place for place, is_there in places.items() if not is_there]
     assert not missing, f"{payload.__name__} is missing in:\n" + "\n".join(missing)
 

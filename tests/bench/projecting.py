@@ -1,6 +1,6 @@
-"""The cost of turning a recorded log into tables (live, from each log.
+"""The cost of turning a recorded log into tables, live from each log and rebuilt.
 
-Rebuilt), beside COPY of the very same rows.
+Measured beside COPY of the very same rows.
 """
 
 import contextlib

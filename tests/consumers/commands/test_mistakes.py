@@ -274,7 +274,7 @@ def test_an_empty_database_is_migrated_and_a_foreign_one_is_not_touched(
         (
             ["tail", "--stream", "xyzzy"],
             3,
-            "Streams are training, evaluation, annotation, rollout, environment, scoring, each /ID",
+            "Streams are training, evaluation, annotation, rollout, environment, scoring, record",
         ),
         (["tail", "--offset", "99999999d"], 2, "--offset '99999999d' is not an offset; use start"),
         (["tail", "--offset", "@9999-12-31:9999d"], 2, "is not an offset; use start"),

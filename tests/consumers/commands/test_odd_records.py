@@ -112,7 +112,8 @@ def test_odd_records_are_parked_one_by_one_and_shown_everywhere(
 
     assert report["events"] == len(whole) + len(applied)
     held = json.loads(call("parked", "list", "--json"))
-    assert {item["stream"] for item in held} == {item.key for item in parked.values()} | {None}
+    streams = {item["stream"] for item in held if not item["stream"].startswith("record/")}
+    assert streams == {item.key for item in parked.values()}
     assert len(held) == 2 * len(parked) + len(applied)
     for item in held:
         call("parked", "show", item["id"])
@@ -131,8 +132,10 @@ def test_times_at_the_edges_are_read_whatever_the_servers_time_zone(migrated_url
         (name,) = cursor.fetchone() or ("",)
         cursor.execute(f"ALTER DATABASE \"{name}\" SET timezone = 'America/New_York'")
         cursor.execute(
-            "INSERT INTO cua.stream_position VALUES ('training/a', 1, 1, '', '{}', '[]', '{}',"
-            " '0001-01-01T00:00:00Z', false, 0, '9999-12-31T23:59:59Z')"
+            "INSERT INTO cua.stream_position (stream, epoch, sequence, source, ends, refused,"
+            " statuses, parked_since, abandoned, num_waiting, last_event_at, drops) VALUES"
+            " ('training/a', 1, 1, '', '{}', '[]', '{}', '0001-01-01T00:00:00Z', false, 0,"
+            " '9999-12-31T23:59:59Z', '{}')"
         )
         connection.commit()
     engine = database_engine(migrated_url)

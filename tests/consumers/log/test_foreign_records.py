@@ -30,7 +30,10 @@ def check(records: list[LogRecord]) -> None:
     """Keys name a stream only if they are one; values that are no event are unreadable."""
     parsed = [parse_record(record) for record in records]
     assert [item.envelope for item in parsed] == [None] * len(parsed)
-    assert [item.stream for item in parsed if item.stream] == [STREAM]
+    assert [item.stream for item in parsed] == [
+        STREAM if key == STREAM.encode() else nameless_stream(record.value)
+        for key, record in zip(KEYS, records, strict=True)
+    ]
     for record in records:
         assert type(record.value) is bytes
 

@@ -129,6 +129,7 @@ def monitor(
             "refused": [],
             "statuses": {},
             "abandoned": False,
+            "drops": {},
             "num_waiting": 0,
             "source": "//h/1/1",
         }

@@ -46,6 +46,7 @@ def parked(stream: str) -> StreamState:
         statuses={},
         parked_since=at(3),
         abandoned=False,
+        drops={},
         num_waiting=0,
     )
 

@@ -28,9 +28,10 @@ def insert_parked(cursor: Cursor, streams: Sequence[str], named: UUID | None = N
     """Parked streams, one a second, each with a record that may name a training."""
     value = json.dumps({"trainingid": None if named is None else str(named)}).encode()
     cursor.execute(
-        "INSERT INTO cua.stream_position SELECT stream, 0, 0, '', '{}', '[]', '{}',"
+        "INSERT INTO cua.stream_position (stream, epoch, sequence, source, ends, refused, statuses,"
+        " parked_since, abandoned, num_waiting, drops) SELECT stream, 0, 0, '', '{}', '[]', '{}',"
         " (SELECT coalesce(max(parked_since), '2026-01-01Z') FROM cua.stream_position)"
-        " + number * interval '1 second', false, 0 FROM unnest(%s) WITH ORDINALITY AS one"
+        " + number * interval '1 second', false, 0, '{}' FROM unnest(%s) WITH ORDINALITY AS one"
         " (stream, number)",
         (list(streams),),
     )
