@@ -294,10 +294,9 @@ def _read_own(
     if history.own.exists and not history.own_payloads(TrainingCreated):
         message = (
             f"{subject} cannot be continued: an operator gave up the record that creates it"
-            " (cua-project parked drop), so the tables take nothing more of it; choose another"
-            " --training-name"
+            " (cua-project parked drop), so the tables take nothing more of it"
         )
-        raise MismatchError(message)
+        raise MismatchError(message, ways=("choose another --training-name",))
 
 
 def _read_into(

@@ -257,6 +257,7 @@ def test_of_an_evaluation_whose_rest_was_given_up_only_its_rollouts_are_ended(
         "cua.evaluation.created",
         "cua.evaluation.started",
         "cua.rollout.created",
+        "cua.operator.rest_dropped",
         "cua.rollout.cancelled",
     ]
     assert list(installation.open_dir.iterdir()) == []
