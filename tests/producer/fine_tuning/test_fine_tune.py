@@ -1,6 +1,7 @@
 """A supervised training is a training like the others: its events, its result, its refusals."""
 
 import json
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -276,7 +277,10 @@ def test_an_unknown_name_without_a_policy_is_not_found(complete: Installation) -
     [
         ({"model_name": None}, "model_name: "),
         ({"data_path": ["absent.json"]}, "absent.json cannot be read"),
-        ({"max_length": 3}, "max_length: all 21 examples are longer"),
+        (
+            {"max_length": 3},
+            r"max_length: all 21 examples are longer than 3 tokens; the shortest has \d+; raise it",
+        ),
         ({"device": "cuda:9"}, "device: cuda:9 is not on this machine"),
         ({"device": "gpu"}, "device: unsupported device 'gpu'; use auto"),
         (
@@ -310,6 +314,19 @@ def test_what_is_refused_leaves_nothing(
     with pytest.raises(CuaTrainError, match=message):
         train(installation, {**given, **changes})
     assert not installation.home.exists()
+
+
+def test_examples_longer_than_the_policys_context_are_not_a_matter_of_max_length(
+    installation: Installation, given: dict[str, Any], policy: Path, tmp_path: Path
+) -> None:
+    short = shutil.copytree(policy, tmp_path / "short")
+    config = json.loads((short / "config.json").read_text())
+    (short / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 5}))
+    with pytest.raises(UsageError) as refused:
+        train(installation, {**given, "model_name": str(short)})
+    assert "all 21 examples are longer than 5 tokens" in refused.value.message
+    assert "context has no more; use shorter examples or another policy" in refused.value.message
+    assert "raise" not in refused.value.message
 
 
 def test_what_needs_episodes_or_an_adapter_names_the_result_instead(
