@@ -136,11 +136,13 @@ def open_trainee(config: FineTuningConfig, examples: Examples) -> Trainee:
     opened = _open_network(config)
     tokenizer, network = opened.tokenizer, opened.network
     max_length = _longest(config, network)
-    kept = _encode(tokenizer, config, examples.training, max_length)
-    if examples.training and not kept:
-        message = f"max_length: all {len(examples.training)} examples are longer; raise it"
-        raise UsageError(message)
-    held_out = _encode(tokenizer, config, examples.held_out, max_length)
+    encoded = _encode(tokenizer, config, examples.training)
+    kept = [item for length, item in encoded if length <= max_length]
+    if encoded and not kept:
+        shortest = min(length for length, _ in encoded)
+        raise UsageError(_all_too_long(config, len(encoded), max_length, shortest))
+    encoded_held_out = _encode(tokenizer, config, examples.held_out)
+    held_out = [item for length, item in encoded_held_out if length <= max_length]
     config = config.model_copy(
         update={
             "data_sha256": examples.sha256,
@@ -257,9 +259,8 @@ def _encode(
     tokenizer: Any,  # noqa: ANN401  # transformers
     config: FineTuningConfig,
     examples: Sequence[Conversation | LabelledSteps | Pair],
-    max_length: int,
-) -> list[Item]:
-    """Encode the examples that have at most `max_length` tokens."""
+) -> list[tuple[int, Item]]:
+    """Encode the examples, each with its length in tokens; of a pair, the longer answer's."""
 
     def conversation(given: Conversation) -> tuple[tuple[int, ...], tuple[bool, ...]]:
         template = config.use_chat_template
@@ -271,7 +272,7 @@ def _encode(
         text = f"{given}{tokenizer.eos_token}"
         return tuple(tokenizer.encode(text, add_special_tokens=False))
 
-    kept: list[Item] = []
+    encoded: list[tuple[int, Item]] = []
     for example in examples:
         item: Item
         match example:
@@ -284,9 +285,8 @@ def _encode(
             case Pair(chosen, rejected):
                 item = TokenPair(answer(chosen), answer(rejected))
                 length = max(len(item.chosen), len(item.rejected))
-        if length <= max_length:
-            kept.append(item)
-    return kept
+        encoded.append((length, item))
+    return encoded
 
 
 def _prompts(examples: Sequence[Any]) -> list[Sequence[int]]:
@@ -320,3 +320,12 @@ def _longest(config: FineTuningConfig, network: LoadedNetwork) -> int:
     """Maximum tokens of an example: `max_length`, but no more than the policy's context."""
     context = getattr(network.config, "max_position_embeddings", None)
     return config.max_length if context is None else min(config.max_length, int(context))
+
+
+def _all_too_long(config: FineTuningConfig, number: int, max_length: int, shortest: int) -> str:
+    found = (
+        f"all {number} examples are longer than {max_length} tokens; the shortest has {shortest}"
+    )
+    if max_length < config.max_length:
+        return f"{found}. The policy's context has no more; use shorter examples or another policy"
+    return f"max_length: {found}; raise it"
