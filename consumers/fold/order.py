@@ -13,6 +13,7 @@ from consumers.fold.apply import Rejection
 from consumers.fold.held import Coordinates, Held, HeldAs, Kind, waiting_envelope
 from consumers.fold.parse import MAX_PROBLEM_CHARS, ParsedRecord, parse_record
 from consumers.fold.stream import Stream, new_stream
+from schemas.base import Payload
 from schemas.decision import DropUndone, GapDropped, decide, value_hash
 from schemas.event import Envelope, StreamPoint
 from schemas.streams import RecordOrder
@@ -21,6 +22,7 @@ from schemas.wire import InvalidPayloadError, UnknownSchemaError, read_payload
 
 BEHIND = "behind a parked record of its stream"
 DROPPED = "an operator dropped the rest of the stream (cua-project parked drop --rest)"
+PARKED_THERE = Rejection("unknown_schema", "parked in the tables that this is compared with")
 Apply = Callable[[Stream, Envelope], Rejection | None]
 
 
@@ -75,7 +77,9 @@ class Order:
         if stream is None:
             stream = self.streams[subject] = new_stream(subject)
         self.changed[subject] = stream
-        if parsed.envelope is not None and parsed.envelope.is_decision:
+        is_decision = parsed.envelope is not None and parsed.envelope.is_decision
+        # Behind a decision that was not carried out yet, the next one waits for that.
+        if parsed.envelope is not None and is_decision and subject not in self.decided:
             self._obey(stream, parsed, parsed.envelope, progress)
         else:
             self._decide(stream, parsed, progress)
@@ -86,15 +90,12 @@ class Order:
         self, stream: Stream, parsed: ParsedRecord, envelope: Envelope, progress: PartitionProgress
     ) -> None:
         """An operator's decision; what has no effect (any more) is counted as a duplicate."""
-        try:
-            payload = read_payload(envelope)
-        except (UnknownSchemaError, InvalidPayloadError) as error:
-            is_unknown = isinstance(error, UnknownSchemaError)
+        payload = self._read_decision(parsed, envelope)
+        if isinstance(payload, Rejection):
             if stream.abandoned or stream.parked_since is not None:
                 self._decide(stream, parsed, progress)
             elif not self._drop(stream, parsed):
-                kind: Kind = "unknown_schema" if is_unknown else "invalid"
-                self._park(stream, parsed, Rejection(kind, str(error)))
+                self._park(stream, parsed, payload)
             return
         if isinstance(payload, GapDropped):
             is_new = self._skip_gap(stream, payload)
@@ -109,6 +110,16 @@ class Order:
         if stream.parked_since is not None:
             self.decided.add(stream.subject)
             self._try_again(stream, progress)
+
+    def _read_decision(self, parsed: ParsedRecord, envelope: Envelope) -> Payload | Rejection:
+        if self._is_parked_there(parsed):
+            return PARKED_THERE
+        try:
+            return read_payload(envelope)
+        except UnknownSchemaError as error:
+            return Rejection("unknown_schema", str(error))
+        except InvalidPayloadError as error:
+            return Rejection("invalid", str(error))
 
     def _try_again(self, stream: Stream, progress: PartitionProgress) -> None:
         """Take what is in memory of the stream as if it came only now."""
@@ -164,9 +175,7 @@ class Order:
                 stream.position.advance(envelope)
             return
         if self._is_parked_there(parsed):
-            rejection: Rejection | None = Rejection(
-                "unknown_schema", "parked in the tables that this is compared with"
-            )
+            rejection: Rejection | None = PARKED_THERE
         else:
             rejection = self.apply(stream, envelope)
         if rejection is not None:
@@ -227,10 +236,11 @@ class Order:
     def _hold_waiting(self, stream: Stream, held_as: HeldAs) -> None:
         """As if they came only now, so that what is held depends on no order of arrival."""
         waiting, stream.waiting = stream.waiting, WaitingRecords()
+        reason = DROPPED if held_as == "abandoned" else BEHIND
         for behind in waiting:
             self.unhold(behind)
             later = ParsedRecord(behind.record, stream.subject, behind.envelope, "")
-            self._hold(later, held_as, "behind", BEHIND)
+            self._hold(later, held_as, "behind", reason)
 
     def _hold(self, parsed: ParsedRecord, held_as: HeldAs, kind: Kind, reason: str) -> Held:
         record, subject, envelope, _ = parsed

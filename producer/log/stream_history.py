@@ -67,6 +67,8 @@ class StreamHistory:
     is_position_only: bool = False
     """Whether only the position is read. Payloads are then not parsed, and a record that is not an
     event of the stream does not move the position."""
+    _left_out: set[str] = field(default_factory=set, compare=False)
+    """Hashes of the dropped records that this reading met."""
     _waiting_values: dict[UUID, bytes] = field(default_factory=dict, compare=False)
     """Values by event ID, while something is given up."""
 
@@ -79,6 +81,7 @@ class StreamHistory:
             events=list(self.events),
             waiting=deepcopy(self.waiting),
             decisions=dict(self.decisions),
+            _left_out=set(self._left_out),
             _waiting_values=dict(self._waiting_values),
         )
 
@@ -115,8 +118,8 @@ class StreamHistory:
         Raises InvalidPayloadError, UnknownSchemaError.
         """
         if envelope.is_decision:
-            # Of a position alone no record can take anything away.
-            with suppress(*(UNREAD if self.is_position_only else ())):
+            # It cannot change a position alone, nor what is read of a stream that is given up.
+            with suppress(*(UNREAD if self.is_position_only or self.is_abandoned else ())):
                 if not self._is_dropped(value):
                     self._obey(envelope)
         else:
@@ -129,7 +132,7 @@ class StreamHistory:
 
     def skim(self, value: bytes) -> None:
         """Behind a record that cannot be read: note decisions and nothing else."""
-        if DECISION_TYPES.encode() in value:
+        if DECISION_TYPES.encode() in value and value_hash(value) not in self.drops:
             with suppress(*UNREAD):
                 envelope = read_envelope(value)
                 if envelope.is_decision and envelope.subject == self.subject:
@@ -139,10 +142,19 @@ class StreamHistory:
         """Skip a gap that an operator dropped; note what else one dropped for the next reading."""
         payload = read_payload(envelope)
         decide(self.decisions, payload)
-        if isinstance(payload, GapDropped) and self.waiting and not self.is_abandoned:
+        if isinstance(payload, GapDropped) and self.waiting and not self._was_held_up:
             before = StreamPoint(payload.from_epoch, payload.from_sequence)
             if self.position.point == before:
                 self.position.skip_gap(min(self.waiting, key=lambda waiting: waiting.point))
+
+    @property
+    def _was_held_up(self) -> bool:
+        """Whether the stream was parked or given up when the tables read this far.
+
+        A record that this reading leaves out parked the stream until the decision to drop it.
+        """
+        undecided = (self.decisions.get(value) != "record" for value in self._left_out)
+        return self.is_abandoned or any(undecided)
 
     def _next(self, envelope: Envelope, value: bytes) -> None:
         if self._is_dropped(value):
@@ -169,7 +181,12 @@ class StreamHistory:
 
     def _is_dropped(self, value: bytes) -> bool:
         """Whether an operator dropped this record, or the stream from it on."""
-        scope = self.drops.get(value_hash(value)) if self.drops else None
+        if not self.drops:
+            return False
+        hashed = value_hash(value)
+        scope = self.drops.get(hashed)
+        if scope is not None:
+            self._left_out.add(hashed)
         if scope == "rest":
             self.is_abandoned = True
             self.waiting = WaitingRecords()
