@@ -225,13 +225,14 @@ def test_an_index_whose_certificate_is_not_trusted_is_told_with_5(
     checkout: Checkout, untrusted: str, is_uv_there: bool
 ) -> None:
     index = {"UV_OFFLINE": "0", "UV_FIND_LINKS": "", "UV_DEFAULT_INDEX": untrusted}
-    index |= {"UV_HTTP_RETRIES": "0", "NO_PROXY": "localhost"}
+    index |= {"UV_HTTP_RETRIES": "0", "NO_PROXY": "localhost", "SSL_CERT_FILE": ""}
     if not is_uv_there:
         index |= {"PIP_NO_INDEX": "0", "PIP_FIND_LINKS": "", "PIP_INDEX_URL": untrusted}
         index |= {"PIP_RETRIES": "1"}
     done = checkout.install(**index)
     assert done.returncode == 5, done.stderr
     assert "SSL_CERT_FILE and PIP_CERT" in done.stderr.splitlines()[-1]
+    assert ("trying again with the certificates that this system" in done.stderr) == is_uv_there
     assert not checkout.is_complete
 
 
