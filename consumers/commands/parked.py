@@ -29,6 +29,7 @@ logger = logging.getLogger(__name__)
 
 LISTED = 100
 """Records of a list, unless more are asked for."""
+MAX_REASON_CHARS = 1_000
 
 
 @contextmanager
@@ -129,14 +130,20 @@ def list_command(
 @click.argument("record", metavar="RECORD")
 @click.option("--json", "as_json", is_flag=True, help="Print one object, the value as text.")
 def show(record: str, *, as_json: bool) -> None:
-    """Show one held RECORD (topic/partition@offset) with its value."""
+    """Show one held RECORD (topic/partition@offset) with its value.
+
+    Decisions name a record by `value_sha256`: `cua-project tail --type 'cua.operator.*'`.
+    """
+    from schemas.decision import value_hash
+
     with _operator() as operator:
         summary, value = operator.show(record)
     text = value.decode(errors="replace")
+    facts = held_json(summary) | {"value_sha256": value_hash(value)}
     if as_json:
-        click.echo(json.dumps(held_json(summary) | {"value": text}))
+        click.echo(json.dumps(facts | {"value": text}))
         return
-    for name, content in held_json(summary).items():
+    for name, content in facts.items():
         click.echo(sanitize(f"{name}: {content}"))
     click.echo("\n".join(map(sanitize, text.splitlines())) if is_terminal() else text)
 
@@ -184,7 +191,11 @@ def redrive(
 @click.option("--rest", is_flag=True, help="Give up RECORD and everything after it in its stream.")
 @click.option("--gap", is_flag=True, help="Give up the missing records that STREAM waits for.")
 @click.option("--undo", is_flag=True, help="Take back --rest: try what STREAM holds again.")
-@click.option("--reason", metavar="TEXT", help="Recorded with the decision.")
+@click.option(
+    "--reason",
+    metavar="TEXT",
+    help=f"Recorded with the decision; at most {MAX_REASON_CHARS:,} characters.",
+)
 @click.option("--dry-run", is_flag=True, help="Only count what a filter means.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before giving up what a filter means.")
 @click.option(
@@ -218,6 +229,12 @@ def drop(
         cua-project parked drop --training demo --kind invalid --yes
     """
     wanted = take_filter(options)
+    if reason is not None and len(reason) > MAX_REASON_CHARS:
+        message = (
+            f"--reason has {len(reason):,} characters; give at most {MAX_REASON_CHARS:,}, for"
+            " example where the whole story is"
+        )
+        raise UsageError(message)
     _check_drop(what, wanted, rest=rest, gap=gap, undo=undo, dry_run=dry_run, yes=yes)
     from consumers.projection import decisions
     from consumers.projection.positions import read_state

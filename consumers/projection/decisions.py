@@ -11,6 +11,7 @@ from consumers.database.connection import Cursor
 from consumers.errors import NotFoundError, UsageError
 from consumers.fold.held import Held
 from consumers.fold.parse import stream_of_key
+from consumers.fold.stream import Stream
 from consumers.projection.held_filter import HeldFilter
 from consumers.projection.held_records import PART_RECORDS, find_held, held_page
 from consumers.projection.stored import load_streams
@@ -67,8 +68,7 @@ def drop_record(
 
 def drop_gap(cursor: Cursor, stream_name: str, *, made_by: str, reason: str | None) -> Decision:
     """To give up the records that a stream waits for. NotFoundError, UsageError."""
-    names = [] if stream_of_key(stream_name) is None else [stream_name]
-    stream = load_streams(cursor, SCHEMA, names).get(stream_name)
+    stream = _load(cursor, stream_name)
     if stream is not None and stream.parked_since is not None:
         message = f"{stream_name} is parked; redrive or drop its parked record first, then the gap"
         raise UsageError(message)
@@ -85,8 +85,7 @@ def drop_gap(cursor: Cursor, stream_name: str, *, made_by: str, reason: str | No
 
 def undo_rest(cursor: Cursor, stream_name: str, *, made_by: str, reason: str | None) -> Decision:
     """To take back `drop --rest`, also one without effect. NotFoundError when there is none."""
-    names = [] if stream_of_key(stream_name) is None else [stream_name]
-    stream = load_streams(cursor, SCHEMA, names).get(stream_name)
+    stream = _load(cursor, stream_name)
     dropped_as = {} if stream is None else {how: hash_ for hash_, how in stream.drops.items()}
     dropped = dropped_as.get("abandoned") or dropped_as.get("rest")
     if dropped is None:
@@ -97,6 +96,17 @@ def undo_rest(cursor: Cursor, stream_name: str, *, made_by: str, reason: str | N
         raise NotFoundError(message)
     payload = DropUndone(value_sha256=dropped, made_by=made_by, reason=reason)
     return Decision(stream_name, training_of(cursor, stream_name), payload)
+
+
+def _load(cursor: Cursor, stream_name: str) -> Stream | None:
+    """None: the tables do not have it. UsageError for what names no stream."""
+    if stream_of_key(stream_name) is None:
+        message = (
+            f"{stream_name!r} is not a stream, such as rollout/<uuid>; `cua-project parked list`"
+            " shows each record's"
+        )
+        raise UsageError(message)
+    return load_streams(cursor, SCHEMA, [stream_name]).get(stream_name)
 
 
 def drop_matching(

@@ -3,6 +3,7 @@
 Their JSON, their exit codes, and that a killed projector leaves nothing half done.
 """
 
+import hashlib
 import json
 import os
 import signal
@@ -182,10 +183,14 @@ def test_parked_records_are_listed_shown_dropped_and_tried_again(call: Call) -> 
     )
     code, shown, _ = call("parked", "show", culprit["id"], "--json")
     assert (code, json.loads(shown["value"])["type"]) == (0, "cua.training.dreamt")
+    hashed = hashlib.sha256(events[index].value).hexdigest()
+    assert shown["value_sha256"] == hashed
     code, result, _ = call("parked", "redrive", "--json")
     assert (code, result) == (0, {"streams": 1, "events": 0, "still_parked": len(held)})
     assert call("parked", "drop", "cua.training/0@99999")[0] == 3
     assert call("parked", "drop", "nonsense")[0] == 2
+    code, _, errors = call("parked", "drop", culprit["id"], "--reason", "x" * 1_001)
+    assert (code, "--reason has 1,001 characters; give at most 1,000" in errors) == (2, True)
     code, result, _ = call("parked", "drop", culprit["id"], "--reason", "a test", "--json")
     assert (code, result["decisions"], result["streams"]) == (0, 1, 1)
     assert call("run", "--once", "--json")[1]["events"] == 1
@@ -196,7 +201,7 @@ def test_parked_records_are_listed_shown_dropped_and_tried_again(call: Call) -> 
     assert {name: decision[name] for name in position} == position
     assert decision["subject"] == culprit["stream"]
     assert decision["trainingid"] == culprit["stream"].partition("/")[2]
-    assert decision["data"]["reason"] == "a test"
+    assert (decision["data"]["reason"], decision["data"]["value_sha256"]) == ("a test", hashed)
     assert "epoch" not in decision
 
 

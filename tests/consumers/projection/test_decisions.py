@@ -1,6 +1,7 @@
 """Operators' decisions are events: read in order, by projectors and rebuilds alike."""
 
 import json
+from uuid import UUID
 
 import pytest
 
@@ -278,8 +279,10 @@ def test_what_is_not_held_cannot_be_dropped(migrated_url: str, operator: Operato
     with pytest.raises(NotFoundError, match="no record is held"):
         operator.show("cua.training/0@" + "9" * 200_000)
     for name in ("training/x", "training/\udcff"):
-        with pytest.raises(NotFoundError, match="waits for no gap"):
+        with pytest.raises(UsageError, match="is not a stream, such as rollout/<uuid>"):
             drop_gap(log, migrated_url, name)
+    with pytest.raises(NotFoundError, match="waits for no gap"):
+        drop_gap(log, migrated_url, f"rollout/{UUID(int=7)}")
     assert log.records == []
 
 
