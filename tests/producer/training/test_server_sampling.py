@@ -151,6 +151,7 @@ def test_a_killed_trainer_continues_on_its_servers_and_its_tables_are_equal(
     settings |= {"--group-size": "2", "--groups-per-batch": "1", "--max-turns": "2"}
     settings |= {"--max-tokens": "6", "--eval-every": "0", "--lora-rank": "2"}
     settings["--tasks"] = '{"source_type": "ids", "task_ids": ["train_01_open_settings"]}'
+    settings["--eval-episodes"] = "2"
     words = ["run", "--training-name", "killed", "--no-monitor", "--skip-baseline"]
     words += [word for pair in settings.items() for word in pair]
     run_until_killed(("emit", "cua.step.training_started", "2"), words)
