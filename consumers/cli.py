@@ -35,6 +35,8 @@ logger = logging.getLogger(__name__)
 COMMANDS: dict[str, str] = {
     "up": "consumers.commands.up",
     "status": "consumers.commands.status",
+    "show": "consumers.commands.show",
+    "report": "consumers.commands.report",
     "tail": "consumers.commands.tail",
     "monitor": "consumers.commands.monitor",
     "database": "consumers.commands.database",
@@ -189,7 +191,8 @@ def _add_logging_options(command: click.Command) -> None:
 )
 @click.version_option(None, "-V", "--version", package_name=DISTRIBUTION)
 @click.command_panel(
-    "Look at trainings", commands=["up", "status", "tail", "monitor", "database", "psql", "schema"]
+    "Look at trainings",
+    commands=[*("up", "status", "show", "report", "tail", "monitor", "database", "psql", "schema")],
 )
 @click.command_panel(
     "Maintain the tables",

@@ -202,6 +202,7 @@ NAMES_ITS_AGENT = {
     "producer/commands/sql.py": "`cua-train sql` is about text-to-SQL",
     "producer/commands/sql_rl_settings.py": "the same",
     "producer/commands/tasks.py": "`cua-train tasks` lists the phone's demo tasks",
+    "producer/commands/tasks_sheet.py": "`cua-train tasks sheet` draws the simulated phone",
     "producer/config/tasks.py": "a type of device, `box_type`, has the name of its agent",
     "producer/fine_tuning": "the training stages of `cua-train sql`",
     "producer/tasks/custom.py": "a custom task's `validation_query` is one of the phone's",

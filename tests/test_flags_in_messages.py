@@ -34,6 +34,7 @@ ONLY_OF: dict[str, tuple[str, ...]] = {
     "consumers/garbage/blobs.py": ("gc",),
     "consumers/garbage/references.py": ("gc",),
     "consumers/metrics/serve.py": ("run", "up"),
+    "consumers/monitor/access.py": ("monitor", "up"),
     "consumers/monitor/start.py": ("monitor", "up"),
     "consumers/projection/redrive.py": ("parked drop",),
     "consumers/rebuild/built.py": ("rebuild",),

@@ -5,16 +5,19 @@ import contextlib
 import json
 import os
 import signal
+from pathlib import Path
 
 import rich_click as click
 
-from consumers.commands.monitor_options import monitor_options
+from consumers.commands.monitor_options import listening, monitor_options
 
 
 @click.command()
 @monitor_options
 @click.option("--json", "as_json", is_flag=True, help='Print {"url"} as the first line.')
-def command(*, port: int | None, host: str, refresh_s: int, as_json: bool) -> None:
+def command(
+    *, port: int | None, host: str, refresh_s: int, token_file: Path | None, as_json: bool
+) -> None:
     """Show trainings, steps and rollouts with their screenshots in a browser.
 
     Shows the tables as they are; `cua-project run` or `cua-project up` keeps them up to date.
@@ -23,19 +26,20 @@ def command(*, port: int | None, host: str, refresh_s: int, as_json: bool) -> No
     Examples:
         cua-project monitor
         cua-project monitor --port 9000
-        cua-project monitor --host 0.0.0.0 --refresh 10
+        cua-project monitor --host 0.0.0.0 --token-file token --refresh 10
     """
     from consumers.database.location import resolve_database
     from consumers.database.revision import look
     from consumers.errors import UnreachableError
     from consumers.home import open_installation
-    from consumers.monitor.start import Listening, open_monitor
+    from consumers.monitor.start import open_monitor
 
+    at = listening(port, host, refresh_s, token_file)
     installation = open_installation(os.environ)
     # An outage is shown by the pages, and may be over at the next one.
     with contextlib.suppress(UnreachableError):
         look(resolve_database(os.environ, installation)).refuse(mends=True)
-    server = open_monitor(os.environ, installation, Listening(port, host, refresh_s))
+    server = open_monitor(os.environ, installation, at)
     click.echo(json.dumps({"url": server.url}) if as_json else server.url)
     for number in (signal.SIGTERM, signal.SIGINT):
         # shutdown() waits for serve_forever, which runs in this thread.

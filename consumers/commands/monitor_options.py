@@ -1,13 +1,17 @@
 """The options of commands that serve the monitor."""
 
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
+if TYPE_CHECKING:
+    from consumers.monitor.start import Listening
+
 
 def monitor_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --port, --host and --refresh."""
+    """Add --port, --host, --token-file and --refresh."""
     for option in (
         click.option(
             "--refresh",
@@ -19,11 +23,17 @@ def monitor_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="How often the page of something unfinished reloads itself.",
         ),
         click.option(
+            "--token-file",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Answer only requests that have the token in this file, which only you may read.",
+        ),
+        click.option(
             "--host",
             metavar="ADDRESS",
             default="127.0.0.1",
             show_default=True,
-            help="Where the monitor listens. There is no password: who reaches another address"
+            help="Where the monitor listens. Without --token-file, who reaches another address"
             " reads everything.",
         ),
         click.option(
@@ -35,3 +45,12 @@ def monitor_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ):
         command = option(command)
     return command
+
+
+def listening(port: int | None, host: str, refresh_s: int, token_file: Path | None) -> "Listening":
+    """What the options say. NotFoundError and UsageError for the token file."""
+    from consumers.monitor.access import read_access
+    from consumers.monitor.start import Listening
+
+    access = None if token_file is None else read_access(token_file)
+    return Listening(port, host, refresh_s, access)

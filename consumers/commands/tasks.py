@@ -47,12 +47,13 @@ def command(
         cua-project tasks --training first --difficulty easy
         cua-project tasks --json | jq -r '.[].task_id'
     """
+    from consumers.commands.named_training import named_training
     from consumers.queries import get_session, list_tasks
     from consumers.queries.session import open_database
 
     open_database()
     with get_session() as session:
-        wanted = None if training is None else _training_id(session, training)
+        wanted = None if training is None else named_training(session, training).id
         newest: dict[str, Task] = {}
         found = list_tasks(session, category=category, difficulty=difficulty, training=wanted)
         for task in found:
@@ -78,21 +79,6 @@ def command(
                 for task in newest.values()
             ],
         )
-
-
-def _training_id(session: "Session", name: str) -> UUID:
-    from consumers.errors import NotFoundError
-    from consumers.queries import get_training_by_run_name
-    from consumers.tail.trainings import normalize_name
-
-    training = get_training_by_run_name(session, normalize_name(name))
-    if training is None:
-        message = (
-            f"the tables have no training {name!r}; `cua-project status` lists them, and"
-            " `cua-project run --once` records what the log has"
-        )
-        raise NotFoundError(message)
-    return training.id
 
 
 def _entries(session: "Session", tasks: Sequence["Task"]) -> dict[UUID, object]:

@@ -2,11 +2,12 @@
 
 import json
 import os
+from pathlib import Path
 
 import rich_click as click
 
 from consumers.commands.metrics_options import metrics_options
-from consumers.commands.monitor_options import monitor_options
+from consumers.commands.monitor_options import listening, monitor_options
 from consumers.shutdown import shutdown_on_signals
 
 
@@ -30,6 +31,7 @@ def command(
     port: int | None,
     host: str,
     refresh_s: int,
+    token_file: Path | None,
     metrics_port: int | None,
     metrics_host: str,
     as_json: bool,
@@ -49,8 +51,9 @@ def command(
     shutdown = shutdown_on_signals()
     from consumers.home import open_installation
     from consumers.metrics.serve import serving
-    from consumers.monitor.start import Listening
     from consumers.up import Addresses, OneMachine
+
+    at = listening(port, host, refresh_s, token_file)
 
     def announce(addresses: Addresses) -> None:
         if as_json:
@@ -61,7 +64,7 @@ def command(
     machine = OneMachine(os.environ, open_installation(os.environ))
     with serving(machine.metrics, metrics_port, metrics_host):
         machine.run(
-            Listening(port, host, refresh_s),
+            at,
             shutdown,
             announce,
             lambda: while_pid is None or os.getppid() == while_pid,

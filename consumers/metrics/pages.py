@@ -4,7 +4,7 @@ from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
 from consumers.metrics.collector import registry_of
 from consumers.metrics.probe import Probe
-from consumers.monitor.pages import Answer
+from consumers.monitor.answer import Answer
 from consumers.monitor.server import Pages
 from consumers.projection.activity import Activity
 

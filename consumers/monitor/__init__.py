@@ -1,1 +1,1 @@
-"""The monitor: read-only pages over the tables, rendered on the server, without scripts."""
+"""The monitor: read-only pages over the tables without scripts, and the same facts as JSON."""

@@ -7,6 +7,7 @@ import re
 import struct
 from collections import OrderedDict
 from threading import Lock
+from typing import Protocol
 
 from consumers.blobs import read_blob
 from consumers.errors import CuaProjectError
@@ -21,6 +22,14 @@ KEPT_SIZES = 4096
 
 class NoScreenshotError(Exception):
     """The name is invalid, or the store has no readable PNG of that name."""
+
+
+class Screenshots(Protocol):
+    """What a page needs to draw a screenshot; its address is `/blob/DIGEST`."""
+
+    def size_px(self, digest: str) -> tuple[int, int]:
+        """(width, height), asked once for each drawing. NoScreenshotError: it is left out."""
+        ...
 
 
 class ScreenshotStore:

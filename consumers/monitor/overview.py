@@ -35,7 +35,7 @@ def overview_page(session: Session, now: datetime, *, is_whole: bool = False) ->
         list_annotation.training_id: list_annotation.display_name
         for list_annotation in list_annotations(session, shown)
     }
-    num_parked, parked = _parked(session, shown)
+    num_parked, parked = parked_since(session, shown)
     rows = [
         _row(
             training,
@@ -147,7 +147,7 @@ def _waiting_note(session: Session, now: datetime) -> Node:
     )
 
 
-def _parked(session: Session, trainings: Sequence[UUID]) -> tuple[int, dict[str, datetime]]:
+def parked_since(session: Session, trainings: Sequence[UUID]) -> tuple[int, dict[str, datetime]]:
     """How many streams are parked, and since when those of these trainings themselves."""
     is_parked = StreamState.parked_since.is_not(None)
     number = session.scalar(select(func.count()).where(is_parked).select_from(StreamState))

@@ -7,7 +7,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, selectinload
 
 from consumers.monitor import layout
-from consumers.monitor.blobs import ScreenshotStore
+from consumers.monitor.blobs import Screenshots
 from consumers.monitor.completion import completion_section, session_section
 from consumers.monitor.entry import entry_section
 from consumers.monitor.grid import grid, trail
@@ -29,17 +29,12 @@ from consumers.queries import (
 from consumers.tables import Baseline, Entry, Eval, Rollout, Step, Turn, Validation
 
 
-def rollout_page(
-    session: Session, rollout_id: UUID, store: ScreenshotStore
-) -> layout.Document | None:
+def rollout_page(session: Session, rollout_id: UUID, store: Screenshots) -> layout.Document | None:
     """The page; None if the rollout does not exist."""
     rollout = session.get(Rollout, rollout_id)
     if rollout is None:
         return None
-    load = (selectinload(Turn.actions), selectinload(Turn.observations))
-    turns = session.scalars(
-        select(Turn).where(Turn.rollout_id == rollout.id).order_by(Turn.turn).options(*load)
-    ).all()
+    turns = turns_of(session, rollout.id)
     task = get_task(session, rollout.task_id)
     siblings = list_rollouts_by_group(session, rollout.group_id)
     environment = get_environment_by_rollout(session, rollout.id)
@@ -76,14 +71,12 @@ def rollout_page(
 
 
 def _what_happened(
-    session: Session, rollout: Rollout, turns: Sequence[Turn], store: ScreenshotStore
+    session: Session, rollout: Rollout, turns: Sequence[Turn], store: Screenshots
 ) -> list[Node]:
     """The turns; for an SQL agent their result first, and the entry next to them."""
     ended = get_session_by_rollout(session, rollout.id)
     done = get_completion_by_rollout(session, rollout.id)
-    entry = _entry_of(
-        session, rollout, ended.entry_id if ended else done.entry_id if done else None
-    )
+    entry = entry_of(session, rollout)
     shown: list[Node] = [
         session_section(ended) if ended else None,
         completion_section(session, done) if done else None,
@@ -101,10 +94,21 @@ def _what_happened(
     return [tag("div", tag("div", *shown), entry_section(entry), class_="beside")]
 
 
-def _entry_of(session: Session, rollout: Rollout, entry_id: UUID | None) -> Entry | None:
+def turns_of(session: Session, rollout_id: UUID) -> Sequence[Turn]:
+    """Turns in order, with their actions and observations."""
+    load = (selectinload(Turn.actions), selectinload(Turn.observations))
+    return session.scalars(
+        select(Turn).where(Turn.rollout_id == rollout_id).order_by(Turn.turn).options(*load)
+    ).all()
+
+
+def entry_of(session: Session, rollout: Rollout) -> Entry | None:
     """The entry that the rollout recorded; until it has ended, the task's newest."""
-    if entry_id is not None:
-        return get_entry(session, entry_id)
+    ended = get_session_by_rollout(session, rollout.id)
+    done = get_completion_by_rollout(session, rollout.id)
+    ran = ended or done
+    if ran is not None:
+        return get_entry(session, ran.entry_id)
     entries = list_entries_by_task(session, rollout.task_id)
     return entries[-1] if entries else None
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from consumers.monitor.blobs import NoScreenshotError, ScreenshotStore
+from consumers.monitor.blobs import NoScreenshotError, Screenshots
 from consumers.monitor.html import Html, Node, tag
 
 BLOB_PREFIX = "blob:sha256:"
@@ -11,7 +11,7 @@ SCROLL_PX = 60
 
 
 def screen(
-    store: ScreenshotStore, uri: str | None, actions: Sequence[object] = (), caption: str = ""
+    store: Screenshots, uri: str | None, actions: Sequence[object] = (), caption: str = ""
 ) -> Html:
     """The screenshot `uri`, or a sentence in its place if the store does not have it."""
     digest = (uri or "").removeprefix(BLOB_PREFIX)

@@ -8,15 +8,19 @@ import logging
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Protocol
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
-from consumers.monitor.pages import Answer
+from consumers.monitor.access import Access
+from consumers.monitor.answer import API, NO_STORE, Answer, failure
+from consumers.monitor.feed import ChangeFeed, TooManyClientsError
+from consumers.monitor.table_reader import UnreadableError
 
 logger = logging.getLogger(__name__)
 
 ADDRESS = "127.0.0.1"
 DEFAULT_PORT = 8321
 REQUEST_TIMEOUT_S = 30
+EVENTS = "/events"
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost"})
 HEADERS: Mapping[str, str] = {
     # No script, frame, form or foreign resource: a policy's output is harmless even unescaped.
@@ -46,12 +50,31 @@ class MonitorServer(ThreadingHTTPServer):
     # SO_REUSEPORT would let two monitors share a port; SO_REUSEADDR alone only skips TIME_WAIT.
     allow_reuse_port = False
 
-    def __init__(self, port: int, pages: Pages, address: str = ADDRESS) -> None:
-        """`port` 0: a free one. OSError when the port is taken or the address is not ours."""
+    def __init__(
+        self,
+        port: int,
+        pages: Pages,
+        address: str = ADDRESS,
+        feed: ChangeFeed | None = None,
+        access: Access | None = None,
+    ) -> None:
+        """`port` 0: a free one. OSError when the port is taken or the address is not ours.
+
+        `feed`: what `/events` sends; it is closed with the server. `access`: who may
+        ask; None: everybody who reaches the address.
+        """
         self.pages = pages
+        self.feed = feed
+        self.access = access
         self.is_loopback = address in LOOPBACK_NAMES
         self._host = address
         super().__init__((address, port), _Handler)
+
+    def server_close(self) -> None:
+        """Stop listening, and end the streams."""
+        if self.feed is not None:
+            self.feed.close()
+        super().server_close()
 
     @property
     def url(self) -> str:
@@ -71,20 +94,49 @@ class _Handler(BaseHTTPRequestHandler):
         self._respond(with_content=False)
 
     def _respond(self, *, with_content: bool) -> None:
-        answer = self._answer()
-        self.send_response(answer.code)
-        for name, value in {
-            **HEADERS,
-            "Cache-Control": answer.cache,
-            "Content-Type": answer.content_type,
-        }.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(answer.content)))
-        self.end_headers()
+        answer = self._refusal()
+        if answer is None and urlsplit(self.path).path == EVENTS and self.server.feed is not None:
+            answer = self._follow(self.server.feed, with_content=with_content)
+            if answer is None:
+                return
+        answer = answer or self._answer()
+        self._begin(
+            answer.code,
+            {
+                "Cache-Control": answer.cache,
+                "Content-Type": answer.content_type,
+                **answer.headers,
+                "Content-Length": str(len(answer.content)),
+            },
+        )
         if with_content:
             self.wfile.write(answer.content)
 
-    def _answer(self) -> Answer:
+    def _begin(self, code: int, headers: Mapping[str, str]) -> None:
+        self.send_response(code)
+        for name, value in {**HEADERS, **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _follow(self, feed: ChangeFeed, *, with_content: bool) -> Answer | None:
+        """Stream changes until the client or the server goes; an Answer where that cannot begin."""
+        self.close_connection = True  # where the stream ends is where the connection does
+        try:
+            with feed.opened(self.headers.get("Last-Event-ID")) as events:
+                headers = {"Cache-Control": NO_STORE, "Content-Type": "text/event-stream"}
+                self._begin(200, {**headers, "Connection": "close"})
+                for event in events if with_content else ():
+                    self.wfile.write(event)
+        except TooManyClientsError:
+            message = "too many clients follow this monitor; try again later"
+            return failure(503, message, {"Retry-After": "10"})
+        except UnreadableError as error:
+            return failure(503, f"{error.title}: {error}")
+        except OSError:  # the client went away, or did not read for REQUEST_TIMEOUT_S
+            pass
+        return None
+
+    def _refusal(self) -> Answer | None:
         # DNS rebinding: another origin can make its own name resolve to loopback. The Host header
         # then has that name.
         name = urlsplit(f"//{self.headers.get('Host', '')}").hostname
@@ -94,15 +146,37 @@ class _Handler(BaseHTTPRequestHandler):
                 "text/plain; charset=utf-8",
                 b"This server answers only requests made to localhost or 127.0.0.1.\n",
             )
+        return None if self.server.access is None else self._without_token(self.server.access)
+
+    def _without_token(self, access: Access) -> Answer | None:
+        """The answer to a request without the token, or with it in the address; None: go on."""
+        url, port = urlsplit(self.path), self.server.server_port
+        given = next((item[6:] for item in url.query.split("&") if item[:6] == "token="), None)
+        if given is not None and access.is_token(unquote(given)):
+            # One leading slash, and no backslash: a browser takes two for another host.
+            location = "/" + quote(url.path.lstrip("/"), safe="/%")
+            headers = {"Location": location, "Set-Cookie": access.cookie(port)}
+            return Answer(303, "text/plain; charset=utf-8", b"", headers=headers)
+        authorization, cookies = self.headers.get("Authorization"), self.headers.get("Cookie")
+        if given is None and access.admits(authorization, cookies, port):
+            return None
+        return failure(
+            401,
+            "this monitor needs its token: in a header `Authorization: Bearer TOKEN`, or once in a"
+            " browser as /?token=TOKEN",
+            {"WWW-Authenticate": "Bearer"},
+        )
+
+    def _answer(self) -> Answer:
+        path = urlsplit(self.path).path
         try:
-            return self.server.pages.answer(urlsplit(self.path).path)
+            return self.server.pages.answer(path)
         except Exception:  # the boundary of one request: logged, and the server goes on
-            logger.exception("cannot render %s", self.path)
-            return Answer(
-                500,
-                "text/plain; charset=utf-8",
-                b"Internal error; the terminal that runs the monitor shows the traceback.\n",
-            )
+            logger.exception("cannot render %s", path)
+            message = "Internal error; the terminal that runs the monitor shows the traceback."
+            if path.startswith(API):
+                return failure(500, message)
+            return Answer(500, "text/plain; charset=utf-8", f"{message}\n".encode())
 
     def version_string(self) -> str:
         return "cua-project"

@@ -54,15 +54,20 @@ def evaluation_skills(session: Session, evaluation_id: UUID) -> Node:
     return [tag("h2", "Success by skill"), table]
 
 
-def sessions_section(session: Session, training_id: UUID) -> Node:
-    """How sessions ended, against what they came to; nothing where there are none."""
+def session_counts(session: Session, training_id: UUID) -> dict[tuple[str, str], int]:
+    """(how sessions ended, what they came to) -> sessions of the training."""
     query = (
         select(AgentSession.session_status, AgentSession.outcome, func.count())
         .join(Rollout, Rollout.id == AgentSession.id)
         .where(Rollout.training_id == training_id)
         .group_by(AgentSession.session_status, AgentSession.outcome)
     )
-    counts = {(status, came_to): number for status, came_to, number in session.execute(query)}
+    return {(status, came_to): number for status, came_to, number in session.execute(query)}
+
+
+def sessions_section(session: Session, training_id: UUID) -> Node:
+    """How sessions ended, against what they came to; nothing where there are none."""
+    counts = session_counts(session, training_id)
     if not counts:
         return None
     outcomes = sorted({came_to for _, came_to in counts})

@@ -10,7 +10,9 @@ from sqlalchemy import Engine
 
 from consumers.database.location import configured_url, database_engine, resolve_database
 from consumers.errors import UsageError
+from consumers.monitor.access import Access
 from consumers.monitor.blobs import ScreenshotStore
+from consumers.monitor.feed import table_feed
 from consumers.monitor.layout import REFRESH_S
 from consumers.monitor.pages import Pages
 from consumers.monitor.server import ADDRESS, DEFAULT_PORT, MonitorServer
@@ -18,6 +20,10 @@ from consumers.monitor.server import Pages as Served
 from schemas.installation import Installation
 
 logger = logging.getLogger(__name__)
+
+
+OPEN_TO_ALL = "no --token-file: who can reach %s can read every training"
+WITHOUT_TLS = "no TLS: who can read the traffic of %s can read the token"
 
 
 class Listening(NamedTuple):
@@ -28,6 +34,8 @@ class Listening(NamedTuple):
     host: str = ADDRESS
     refresh_s: int = REFRESH_S
     """After which a page of something unfinished reloads itself."""
+    access: Access | None = None
+    """None: whoever reaches the address may read."""
 
 
 def open_monitor(
@@ -47,18 +55,17 @@ def open_monitor(
         return database_engine(resolve_database(environ, installation))
 
     store, host = ScreenshotStore(installation), listening.host
-    pages: Served = Pages(open_engine, store, lambda: datetime.now(UTC), listening.refresh_s)
-    if add_pages is not None:
-        pages = add_pages(pages)
+    own = Pages(open_engine, store, lambda: datetime.now(UTC), listening.refresh_s)
+    pages: Served = own if add_pages is None else add_pages(own)
     last: OSError | None = None
     for port in (DEFAULT_PORT, 0) if listening.port is None else (listening.port,):
         try:
-            server = MonitorServer(port, pages, host)
+            server = MonitorServer(port, pages, host, table_feed(own.tables), listening.access)
         except OSError as error:
             last = error
             continue
         if not server.is_loopback:
-            logger.warning("no password: who can reach %s can read every training", host)
+            logger.warning(WITHOUT_TLS if listening.access else OPEN_TO_ALL, host)
         return server
     assert last is not None  # noqa: S101  # at least one port was tried
     if last.errno in {EADDRINUSE, EACCES}:

@@ -25,8 +25,13 @@ from consumers.tables import Baseline, Eval, Scoring, Step, Training
 from schemas.evaluation_text import temperature_text
 
 
-def training_page(session: Session, training_id: UUID, now: datetime) -> layout.Document | None:
-    """The page; None if the training does not exist."""
+def training_page(
+    session: Session, training_id: UUID, now: datetime, most_steps: int | None = None
+) -> layout.Document | None:
+    """The page; None if the training does not exist.
+
+    `most_steps`: of more steps the table has the last, and the curves every second, third ...
+    """
     training = get_training(session, training_id)
     if training is None:
         return None
@@ -38,7 +43,7 @@ def training_page(session: Session, training_id: UUID, now: datetime) -> layout.
         _facts(training, now),
         _leaked(count_leaked_devices(session, training.id)),
         tag("p", training.error_message, class_="warning") if training.error_message else None,
-        tag("div", *_charts(steps, [*baselines, *evals]), class_="charts"),
+        tag("div", *_charts(_thinned(steps, most_steps), [*baselines, *evals]), class_="charts"),
         tag("h2", "Evaluations"),
         [measured.gain_text(gain) for gain in gains_by_temperature([*baselines, *evals])],
         _evaluations(baselines, evals),
@@ -46,11 +51,24 @@ def training_page(session: Session, training_id: UUID, now: datetime) -> layout.
         sessions_section(session, training.id),
         _scored_again(list_scorings_by_training(session, training.id)),
         tag("h2", "Steps"),
-        _steps(steps),
+        _left_out(len(steps), most_steps),
+        _steps(steps if most_steps is None else steps[-most_steps:]),
         tag("h2", "Status history"),
         layout.history(get_status_history(session, "training", training.id)),
         live=training.status in layout.UNFINISHED,
     )
+
+
+def _thinned(steps: Sequence[Step], most: int | None) -> Sequence[Step]:
+    if most is None or len(steps) <= most:
+        return steps
+    return steps[:: -(-len(steps) // most)]
+
+
+def _left_out(number: int, most: int | None) -> Node:
+    if most is None or number <= most:
+        return None
+    return tag("p", f"The last {most:,} of {number:,} steps.", class_="faint")
 
 
 def _facts(training: Training, now: datetime) -> Node:

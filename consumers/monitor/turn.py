@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from consumers.monitor import layout
-from consumers.monitor.blobs import ScreenshotStore
+from consumers.monitor.blobs import Screenshots
 from consumers.monitor.html import Html, Node, tag
 from consumers.monitor.plain_text import excerpt
 from consumers.monitor.screen import screen
@@ -15,7 +15,7 @@ LONGEST_VALUE = 400
 """Longest argument shown, in characters; the log has all of it."""
 
 
-def turn_section(turn: Turn, store: ScreenshotStore) -> Html:
+def turn_section(turn: Turn, store: Screenshots) -> Html:
     """The turn next to its screenshot, or as text where the environment has no screen."""
     by_type = {observation.obs_type: observation for observation in turn.observations}
     before, text = by_type.get("screenshot_before"), by_type.get("text")
@@ -46,7 +46,7 @@ def turn_section(turn: Turn, store: ScreenshotStore) -> Html:
     )
 
 
-def last_screen(turns: Sequence[Turn], store: ScreenshotStore) -> Node:
+def last_screen(turns: Sequence[Turn], store: Screenshots) -> Node:
     """The screen after the last turn; nothing where there is none."""
     if not turns:
         return None

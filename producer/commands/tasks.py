@@ -14,6 +14,7 @@ from producer.agents import AGENTS
 from producer.agents.android.demo_tasks import demo_tasks
 from producer.agents.android.queries import describe_queries
 from producer.commands.options import COUNT, FILE, examples, option, switch, with_json
+from producer.commands.tasks_sheet import sheet
 from producer.console import print_report, progress_bar
 from producer.errors import MismatchError, NotFoundError, did_you_mean
 from producer.task import Task
@@ -32,7 +33,10 @@ DEMO_SOURCES = {
 
 @click.group()
 def command() -> None:
-    """List, show and check tasks; compare two sets of tasks; list the device queries."""
+    """List, show and check tasks; draw them; compare two sets of tasks; list the device queries."""
+
+
+command.add_command(sheet)
 
 
 @command.command(

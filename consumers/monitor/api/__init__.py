@@ -1,0 +1,1 @@
+"""The monitor's JSON: the facts of its pages, for programs."""

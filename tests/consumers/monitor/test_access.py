@@ -1,0 +1,172 @@
+"""The monitor's token: what is refused without it, and that it is shown nowhere."""
+
+import http.client
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from consumers.errors import NotFoundError, UsageError
+from consumers.monitor.access import Access, read_access
+from consumers.monitor.answer import Answer
+from consumers.monitor.feed import ChangeFeed
+from consumers.monitor.server import MonitorServer
+
+TOKEN = "d1ce+5f/secret=="  # noqa: S105  # of this test
+QUOTED = "d1ce%2B5f%2Fsecret%3D%3D"
+PATHS = (
+    "/",
+    "/style.css",
+    "/api/trainings",
+    "/events",
+    "/nothing",
+    "/metrics",
+    "/blob/" + "0" * 64,
+)
+
+
+class Echo:
+    """Answers with the path; fails where it is told to."""
+
+    def answer(self, path: str) -> Answer:
+        if path == "/broken":
+            raise ValueError(path)
+        return Answer(200, "text/plain", path.encode())
+
+
+@pytest.fixture
+def server() -> Iterator[MonitorServer]:
+    feed = ChangeFeed(dict)
+    with MonitorServer(0, Echo(), feed=feed, access=Access(TOKEN)) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def ask(server: MonitorServer, path: str, **headers: str) -> tuple[int, dict[str, str], str]:
+    with closing(http.client.HTTPConnection("127.0.0.1", server.server_port)) as connection:
+        connection.request("GET", path, headers=headers)
+        with connection.getresponse() as response:
+            begin = response.readline() if path == "/events" else response.read()
+            return response.status, dict(response.getheaders()), begin.decode()
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_path_needs_the_token(server: MonitorServer, path: str) -> None:
+    for headers in (
+        {},
+        {"Authorization": f"Bearer {TOKEN}x"},
+        {"Authorization": f"Basic {TOKEN}"},
+        {"Authorization": "Bearer "},
+        {"Authorization": "Bearer \xe9"},
+        {"Cookie": f"cua_monitor_{server.server_port}={TOKEN}"},
+        {"Cookie": f"cua_monitor_{server.server_port}="},
+        {"Cookie": "\xe9; =;;"},
+    ):
+        code, answered, text = ask(server, path, **headers)
+        assert (code, answered["WWW-Authenticate"]) == (401, "Bearer"), headers
+        assert TOKEN not in text
+    assert ask(server, path, Authorization=f"Bearer {TOKEN}")[0] == 200
+    assert ask(server, path, Authorization=f"bearer {TOKEN}")[0] == 200
+
+
+def test_a_browser_gives_it_once_for_a_cookie_that_is_not_the_token(server: MonitorServer) -> None:
+    code, headers, text = ask(server, f"/step/1?token={QUOTED}")
+    assert (code, headers["Location"], text) == (303, "/step/1", "")
+    name, *flags = headers["Set-Cookie"].split("; ")
+    assert sorted(flags) == ["HttpOnly", "Path=/", "SameSite=Strict"]
+    assert "secret" not in name
+    assert ask(server, "/step/1", Cookie=f"other=1; {name}")[2] == "/step/1"
+    assert ask(server, f"/?token={TOKEN}")[0] == 303, "a browser leaves + and / as they are"
+
+
+def test_a_wrong_token_in_the_address_is_refused(server: MonitorServer) -> None:
+    cookie = ask(server, f"/?token={QUOTED}")[1]["Set-Cookie"].partition(";")[0]
+    for query in ("token=", "token=x", f"token={QUOTED}x", f"token=x&token={QUOTED}"):
+        code, headers, _ = ask(server, f"/?{query}", Cookie=cookie)
+        assert (code, headers.get("Set-Cookie")) == (401, None), query
+
+
+@pytest.mark.parametrize("path", ["//evil.example/", "////evil.example/", "/\\evil.example/"])
+def test_the_redirect_leads_to_no_other_host(server: MonitorServer, path: str) -> None:
+    location = ask(server, f"{path}?token={QUOTED}")[1]["Location"]
+    assert location[0] == "/"
+    assert location[1:2] not in {"/", "\\"}
+
+
+def test_a_failure_is_logged_without_the_address_s_query(
+    server: MonitorServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    code, _, text = ask(server, "/broken?x=secret", Authorization=f"Bearer {TOKEN}")
+    assert code == 500
+    assert "cannot render /broken" in caplog.text
+    assert "secret" not in caplog.text + text
+
+
+def token_file(tmp_path: Path, content: str, mode: int = 0o600) -> Path:
+    path = tmp_path / "token"
+    path.write_text(content)
+    path.chmod(mode)
+    return path
+
+
+def test_a_file_has_the_token_on_one_line(tmp_path: Path) -> None:
+    access = read_access(token_file(tmp_path, f"  {TOKEN}\r\n"))
+    assert access.is_token(TOKEN)
+    assert not access.is_token(f"{TOKEN}\n")
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660, 0o602])
+def test_a_file_that_others_can_use_is_refused(tmp_path: Path, mode: int) -> None:
+    with pytest.raises(UsageError, match=rf"others can read .* \(its mode is {mode:o}\)"):
+        read_access(token_file(tmp_path, TOKEN, mode))
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "is empty"),
+        (" \n\n", "is empty"),
+        ("two words", "one line of printable ASCII"),
+        ("one\ntwo\n", "one line of printable ASCII"),
+        ("schlüssel", "one line of printable ASCII"),
+        ("a" * 5000, "one line of printable ASCII"),
+    ],
+)
+def test_a_file_without_a_token_is_refused(tmp_path: Path, content: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        read_access(token_file(tmp_path, content))
+
+
+def test_no_file_is_not_found_and_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="there is no token file"):
+        read_access(tmp_path / "nothing")
+    with pytest.raises(UsageError, match="cannot be read: Is a directory"):
+        read_access(tmp_path)
+
+
+@pytest.mark.parametrize("command", ["monitor", "up"])
+@pytest.mark.parametrize(("content", "code"), [("", 2), (None, 3)])
+def test_a_mistake_ends_the_command_before_it_starts_anything(
+    tmp_path: Path, command: str, content: str | None, code: int
+) -> None:
+    path = tmp_path / "nothing" if content is None else token_file(tmp_path, content)
+    done = subprocess.run(
+        [sys.executable, "-m", "consumers", command, "--port", "0", "--token-file", str(path)],
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (code, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: the" if code == 2 else "error: there is no token file")
