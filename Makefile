@@ -22,7 +22,7 @@ test: install ## every test, real PostgreSQL and Kafka included
 test-fast: install ## the tests that start no server
 	@cd "$(ROOT)" && "$(BIN)/python" -m pytest $(WORKERS) -m "not services and not slow"
 
-test-servers: install ## a training sampled by a real vLLM, installed into .services (6 GB) the first time; some ten minutes
+test-servers: install ## trainings by a real vLLM and by SkyRL's Tinker server, installed into .services (12 GB) the first time; some fifteen minutes
 	@cd "$(ROOT)" && CUA_TEST_SERVERS=1 "$(BIN)/python" -m pytest -v -rP tests/servers
 
 test-long: install ## a thousand examples of every property of the fold and the projection; LONG="-k part-7" for one part

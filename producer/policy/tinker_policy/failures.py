@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.client import PAYMENT_REQUIRED
 from typing import Final
 
 import httpx
@@ -56,11 +57,6 @@ _KINDS: Final = (
         "Tinker cannot {what}: it does not exist there ({detail})",
     ),
     _Kind(
-        (tinker.BillingError,),
-        CuaTrainError,
-        "Tinker cannot {what}: {detail}; settle the account's billing",
-    ),
-    _Kind(
         (tinker.BadRequestError, tinker.UnprocessableEntityError),
         UsageError,
         "Tinker refuses to {what}: {detail}",
@@ -76,6 +72,12 @@ _KINDS: Final = (
         "Tinker could not {what}: {detail}",
     ),
     _Kind(
+        (AssertionError,),
+        CuaTrainError,
+        f"Tinker could not {{what}}: its answer is not of the SDK's release, {tinker.__version__}"
+        " ({detail}); install the release of tinker that the server asks for",
+    ),
+    _Kind(
         UNREACHABLE,
         UnreachableError,
         f"Tinker could not {{what}}: {{detail}}; check the network and {URL_VARIABLE}",
@@ -89,6 +91,8 @@ def error_of(failure: BaseException, what: str, key: str) -> CuaTrainError:
     detail = _detail(failure, key)
     if getattr(failure, "category", None) is RequestErrorCategory.User:
         return UsageError(f"Tinker refuses to {what}: {detail}")
+    if isinstance(failure, tinker.APIStatusError) and failure.status_code == PAYMENT_REQUIRED:
+        return CuaTrainError(f"Tinker cannot {what}: {detail}; settle the account's billing")
     for kind in _KINDS:
         if isinstance(failure, kind.raised):
             return kind.error(kind.text.format(what=what, detail=detail))

@@ -33,6 +33,8 @@ from producer.policy.tinker_policy.update import model_input, policy_gradient
 
 STATE_TTL_S: Final = 30 * 24 * 3600
 """How long Tinker keeps a resume state; resume before it expires. Checkpoints do not expire."""
+SEEDS: Final = 2**31
+"""Number of seeds that every server of the protocol takes; SkyRL's are of 32 bits, signed."""
 
 
 class TinkerPolicy:
@@ -175,15 +177,13 @@ class TinkerPolicy:
 
     def _published(self) -> tinker.SamplingClient:
         if self._sampler is None:
-            with failing_to("publish the weights", self._service.key):
-                publishing = self._client.save_weights_and_get_sampling_client()
-                self._sampler = self._service.wait(publishing, "publish the weights")
+            self._sampler = self._service.publish(self._client)
         return self._sampler
 
     def _parameters(self, request: SampleRequest) -> tinker.SamplingParams:
         return tinker.SamplingParams(
             max_tokens=request.max_tokens,
-            seed=request.seed,
+            seed=request.seed % SEEDS,
             stop=list(self._files.end_tokens),
             temperature=request.temperature,
             top_p=request.top_p,

@@ -18,7 +18,6 @@ from typing import Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import tinker
-from tinker.lib.base_url import resolve_base_url
 
 from producer.errors import (
     NotFoundError,
@@ -30,8 +29,10 @@ from producer.errors import (
 from producer.http_environment import check_http_environment
 from producer.policy.compute_settings import PolicySettings
 from producer.policy.tinker_policy.failures import KEY_VARIABLE, URL_VARIABLE, failing_to
+from producer.policy.tinker_policy.sdk import made, server_capabilities, weights_info
 from schemas.http_environment import proxy_variable
 
+TINKER_URL: Final = "https://tinker.thinkingmachines.dev/services/tinker-prod"
 KEY_PREFIXES: Final = ("tml-", "eyJ")
 """Prefixes of keys and of tokens used in their place; the SDK refuses others."""
 PROBE_S: Final = 10.0
@@ -98,7 +99,7 @@ class TinkerService:
             message = f"{KEY_VARIABLE} is no key of Tinker's, which begin with {KEY_PREFIXES[0]}"
             raise UsageError(message)
         self.key = key
-        self.url = resolve_base_url(url)
+        self.url = (url or TINKER_URL).rstrip("/")
         self._host, self._port = _address(self.url)
         check_http_environment(self.url, is_httpx=True)
         self.limits = limits
@@ -124,14 +125,14 @@ class TinkerService:
         """The base with this name. Raises NotFoundError if the service does not train it."""
 
         def ask() -> tinker.types.GetServerCapabilitiesResponse:
-            client = tinker.RestClient(base_url=self.url, api_key=self.key)
-            return client.get_server_capabilities().result()
+            return server_capabilities(self.url, self.key)
 
         models = self._ask("say which models it has", ask, self.limits.answer_s).supported_models
         trained = {
             model.model_name: model
             for model in models
-            if model.model_name is not None and model.trainable is not False
+            # Releases of the SDK before 0.38 know no models that can only be sampled.
+            if model.model_name is not None and getattr(model, "trainable", None) is not False
         }
         if name not in trained:
             names = ", ".join(sorted(trained)[:SHOWN_NAMES])
@@ -146,8 +147,7 @@ class TinkerService:
         """The weights saved at a `tinker://` path. Raises NotFoundError if there are none."""
 
         def ask() -> tinker.types.WeightsInfoResponse:
-            client = tinker.RestClient(base_url=self.url, api_key=self.key)
-            return client.get_weights_info_by_tinker_path(path).result()
+            return weights_info(self.url, self.key, path)
 
         info = self._ask(f"find {path}", ask, self.limits.answer_s)
         return SavedWeights(info.base_model, info.lora_rank)
@@ -157,9 +157,8 @@ class TinkerService:
         targets = settings.target_modules
 
         def ask() -> tinker.TrainingClient:
-            return (
-                self._service()
-                .create_lora_training_client(
+            return made(
+                self._service().create_lora_training_client(
                     settings.folder,
                     settings.lora_rank,
                     settings.seed,
@@ -168,7 +167,6 @@ class TinkerService:
                     # As in the in-process policy, embeddings and output layer stay frozen.
                     train_unembed=False,
                 )
-                .result()
             )
 
         return self._ask(f"make an adapter of {settings.folder}", ask, self.limits.client_s)
@@ -183,9 +181,17 @@ class TinkerService:
                 if with_optimizer
                 else service.create_training_client_from_state
             )
-            return restore(path).result()
+            return made(restore(path))
 
         return self._ask(f"load {path}", ask, self.limits.client_s)
+
+    def publish(self, client: tinker.TrainingClient) -> tinker.SamplingClient:
+        """A client that samples the adapter's weights of now."""
+
+        def ask() -> tinker.SamplingClient:
+            return made(client.save_weights_and_get_sampling_client())
+
+        return self._ask("publish the weights", ask, self.limits.work_s)
 
     def _service(self) -> tinker.ServiceClient:
         if self._session is None:
