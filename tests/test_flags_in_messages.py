@@ -77,6 +77,19 @@ def contexts(side: str) -> dict[str, click.Context]:
     return found
 
 
+@pytest.mark.parametrize("side", PROGRAMS)
+def test_an_option_that_is_required_is_asked_for(side: str) -> None:
+    lacking = []
+    for name, context in contexts(side).items():
+        for option in context.command.params:
+            if not (isinstance(option, click.Option) and option.required):
+                continue
+            lacking.append(name)
+            with pytest.raises(click.MissingParameter):
+                option.handle_parse_result(context, {}, [])
+    assert lacking
+
+
 def flags(side: str, command: str) -> set[str]:
     """Of a command and the groups that it is in; none: there is no such command."""
     context = contexts(side).get(command)

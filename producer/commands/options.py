@@ -49,9 +49,9 @@ def option(
     if metavar is None and isinstance(kind, click.Choice):
         metavar = "|".join(map(str, kind.choices))
     metavar = metavar or kind.name.upper().removesuffix(" RANGE")
-    return click.option(
-        *names.split(), help=text, type=kind, default=default, metavar=metavar, panel=panel, **more
-    )
+    if not more.get("required"):  # click takes a default of None for a value
+        more["default"] = default
+    return click.option(*names.split(), help=text, type=kind, metavar=metavar, panel=panel, **more)
 
 
 def switch(names: str, text: str, panel: str = "Options") -> Decorator:
