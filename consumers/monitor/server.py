@@ -5,6 +5,7 @@ would save one page of code (routing, templates) and add attack surface.
 """
 
 import logging
+import sys
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Protocol
@@ -70,6 +71,12 @@ class MonitorServer(ThreadingHTTPServer):
         self._host = address
         super().__init__((address, port), _Handler)
 
+    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002  # the standard library's signature
+        """Log what a request raised; a client that goes away before its answer is no error."""
+        error = sys.exception()
+        if not isinstance(error, OSError):
+            logger.error("a request failed", exc_info=error)
+
     def server_close(self) -> None:
         """Stop listening, and end the streams."""
         if self.feed is not None:
@@ -93,13 +100,23 @@ class _Handler(BaseHTTPRequestHandler):
     def do_HEAD(self) -> None:
         self._respond(with_content=False)
 
+    def _refuse_method(self) -> None:
+        self.close_connection = True  # its content is not read
+        headers = {"Allow": "GET, HEAD"}
+        message = f"{self.command} is not answered: the monitor changes nothing; use GET"
+        self._send(self._refusal() or failure(405, message, headers), with_content=True)
+
+    do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _refuse_method
+
     def _respond(self, *, with_content: bool) -> None:
         answer = self._refusal()
         if answer is None and urlsplit(self.path).path == EVENTS and self.server.feed is not None:
             answer = self._follow(self.server.feed, with_content=with_content)
             if answer is None:
                 return
-        answer = answer or self._answer()
+        self._send(answer or self._answer(), with_content=with_content)
+
+    def _send(self, answer: Answer, *, with_content: bool) -> None:
         self._begin(
             answer.code,
             {

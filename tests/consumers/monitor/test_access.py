@@ -2,6 +2,7 @@
 
 import http.client
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -33,9 +34,17 @@ PATHS = (
 class Echo:
     """Answers with the path; fails where it is told to."""
 
+    def __init__(self) -> None:
+        self.asked, self.go_on = threading.Event(), threading.Event()
+
     def answer(self, path: str) -> Answer:
         if path == "/broken":
             raise ValueError(path)
+        if path == "/slow":
+            self.asked.set()
+            assert self.go_on.wait(60)
+            # More than the connection takes from a server whose client does not read.
+            return Answer(200, "text/plain", bytes(10_000_000))
         return Answer(200, "text/plain", path.encode())
 
 
@@ -52,9 +61,11 @@ def server() -> Iterator[MonitorServer]:
             thread.join()
 
 
-def ask(server: MonitorServer, path: str, **headers: str) -> tuple[int, dict[str, str], str]:
+def ask(
+    server: MonitorServer, path: str, method: str = "GET", **headers: str
+) -> tuple[int, dict[str, str], str]:
     with closing(http.client.HTTPConnection("127.0.0.1", server.server_port)) as connection:
-        connection.request("GET", path, headers=headers)
+        connection.request(method, path, headers=headers)
         with connection.getresponse() as response:
             begin = response.readline() if path == "/events" else response.read()
             return response.status, dict(response.getheaders()), begin.decode()
@@ -77,6 +88,28 @@ def test_every_path_needs_the_token(server: MonitorServer, path: str) -> None:
         assert TOKEN not in text
     assert ask(server, path, Authorization=f"Bearer {TOKEN}")[0] == 200
     assert ask(server, path, Authorization=f"bearer {TOKEN}")[0] == 200
+
+
+def test_without_the_token_no_method_is_named(server: MonitorServer) -> None:
+    assert ask(server, "/", "POST")[0] == 401
+    assert ask(server, "/", "POST", Authorization=f"Bearer {TOKEN}")[0] == 405
+
+
+def test_a_client_that_hangs_up_before_the_answer_leaves_no_traceback(
+    server: MonitorServer, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    request = f"GET /slow HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", server.server_port)) as client:
+        client.sendall(request.encode())
+        assert isinstance(server.pages, Echo)
+        assert server.pages.asked.wait(30)
+    others = {thread for thread in threading.enumerate() if "process_request" in thread.name}
+    server.pages.go_on.set()
+    for thread in others:
+        thread.join(30)
+    assert others
+    assert not any(thread.is_alive() for thread in others)
+    assert (caplog.text, capfd.readouterr().err) == ("", "")
 
 
 def test_a_browser_gives_it_once_for_a_cookie_that_is_not_the_token(server: MonitorServer) -> None:

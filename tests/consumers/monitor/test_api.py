@@ -176,5 +176,7 @@ def test_without_a_database_the_error_says_so(failing: Monitor) -> None:
 
 def test_only_reading_is_served(monitor: Monitor) -> None:
     for method in ("POST", "PUT", "DELETE", "PATCH"):
-        assert monitor.get(TRAINING, method=method).code == 501
+        refused = monitor.get(TRAINING, method=method)
+        assert (refused.code, refused.headers["allow"]) == (405, "GET, HEAD")
+        assert "use GET" in strict(refused.content)["error"]
     assert monitor.get(TRAINING, host="evil.example").code == 421

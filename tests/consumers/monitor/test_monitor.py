@@ -258,7 +258,7 @@ def test_what_does_not_exist_is_404(monitor: Monitor) -> None:
 
 def test_only_reading_is_served(monitor: Monitor) -> None:
     for method in ("POST", "PUT", "DELETE", "OPTIONS"):
-        assert monitor.get("/", method=method).code == 501
+        assert monitor.get("/", method=method).code == 405
     head = monitor.get("/", method="HEAD")
     assert (head.code, head.content) == (200, b"")
     assert int(head.headers["content-length"]) > 0
