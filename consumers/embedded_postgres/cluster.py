@@ -111,7 +111,8 @@ class Cluster:
         if done.returncode:
             message = (
                 f"initdb failed in {self.folder} (exit {done.returncode}):"
-                f" {output.decode().strip()}; fix this, or set DATABASE_URL to a server of yours"
+                f" {_reason(output.decode(errors='replace'))}; fix this, or set DATABASE_URL to a"
+                " server of yours"
             )
             raise UnreachableError(message)
         unfinished.rename(self.data)
@@ -283,3 +284,9 @@ def write_private(path: Path, text: str) -> None:
     with os.fdopen(descriptor, "w") as file:
         file.write(text)
     unfinished.replace(path)
+
+
+def _reason(printed: str) -> str:
+    """The line of initdb's that says why it failed; all of them if none does."""
+    lines = [line.strip() for line in printed.strip().splitlines()]
+    return next((line for line in lines if "FATAL:" in line or "error:" in line), " ".join(lines))
