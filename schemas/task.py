@@ -50,8 +50,8 @@ class TaskStated(Payload):
     definition: Annotated[
         dict[str, JsonValue] | None, Field(exclude_if=lambda stated: stated is None)
     ] = None
-    """What definition_hash hashes: the fields above and those that the device is set up with. None
-    in events of older writers, whose hash cannot be computed again."""
+    """What definition_hash hashes: the fields above and those that the device is set up with. An
+    event without it is parked."""
 
 
 class ValidatorStated(Payload):

@@ -21,7 +21,6 @@ from tests.support.kafka import KafkaService
 from tests.support.mariadb import mariadb
 from tests.support.postgres import database_url, migrated_template, migrated_url, postgres
 from tests.support.profiles import LONG, is_long
-from tests.support.releases import release_1_home
 
 __all__ = [
     "chromium",
@@ -31,7 +30,6 @@ __all__ = [
     "migrated_template",
     "migrated_url",
     "postgres",
-    "release_1_home",
 ]
 
 # Commands buffer their output in the tests as they do for users: it hides nothing that they meet

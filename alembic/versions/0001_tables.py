@@ -1,4 +1,4 @@
-"""The tables of the log's fold, the projection's own state and the operators' tables.
+"""The tables of the log's fold, the projection's own state and the projector's lease.
 
 Revision: 0001, the first.
 """
@@ -37,7 +37,8 @@ CREATE TABLE cua.baseline (
     successful_tasks INTEGER, metrics_json JSONB, status TEXT NOT NULL, progress_percent DOUBLE PRECISION NOT NULL,
     current_phase TEXT, status_message TEXT, error_message TEXT, start_time TIMESTAMPTZ, end_time TIMESTAMPTZ,
     created_at TIMESTAMPTZ NOT NULL, updated_at TIMESTAMPTZ NOT NULL, avg_turn_time DOUBLE PRECISION,
-    estimated_total_time DOUBLE PRECISION, estimated_remaining_time DOUBLE PRECISION,
+    estimated_total_time DOUBLE PRECISION, estimated_remaining_time DOUBLE PRECISION, temperature DOUBLE PRECISION,
+    split TEXT, num_tasks INTEGER, task_source TEXT, standard_error DOUBLE PRECISION,
     CONSTRAINT pk_baseline PRIMARY KEY (id)
 ) WITH (fillfactor = 70);
 CREATE INDEX ix_baseline_training_id ON cua.baseline (training_id);
@@ -48,12 +49,13 @@ CREATE TABLE cua.eval (
     successful_tasks INTEGER, metrics_json JSONB, status TEXT NOT NULL, progress_percent DOUBLE PRECISION NOT NULL,
     current_phase TEXT, status_message TEXT, error_message TEXT, start_time TIMESTAMPTZ, end_time TIMESTAMPTZ,
     created_at TIMESTAMPTZ NOT NULL, updated_at TIMESTAMPTZ NOT NULL, avg_turn_time DOUBLE PRECISION,
-    estimated_total_time DOUBLE PRECISION, estimated_remaining_time DOUBLE PRECISION,
+    estimated_total_time DOUBLE PRECISION, estimated_remaining_time DOUBLE PRECISION, temperature DOUBLE PRECISION,
+    split TEXT, num_tasks INTEGER, task_source TEXT, standard_error DOUBLE PRECISION,
     CONSTRAINT pk_eval PRIMARY KEY (id),
     CONSTRAINT ck_eval_kind CHECK (kind IN ('scheduled', 'manual'))
 ) WITH (fillfactor = 70);
 CREATE INDEX ix_eval_training_id ON cua.eval (training_id);
-CREATE UNIQUE INDEX uq_eval_scheduled ON cua.eval (training_id, generation, step) WHERE kind = 'scheduled';
+CREATE UNIQUE INDEX uq_eval_scheduled ON cua.eval (training_id, generation, step, temperature) WHERE kind = 'scheduled';
 CREATE TABLE cua.task (
     id UUID NOT NULL, task_id TEXT NOT NULL, definition_hash TEXT NOT NULL, name TEXT NOT NULL, description TEXT NOT NULL,
     difficulty TEXT, category TEXT, max_steps INTEGER NOT NULL, validation_type TEXT, validation_query TEXT,
@@ -93,6 +95,7 @@ CREATE TABLE cua."group" (
     CONSTRAINT pk_group PRIMARY KEY (id),
     CONSTRAINT ck_group_one_source CHECK (num_nonnulls(step_id, eval_id, baseline_id) = 1)
 ) WITH (fillfactor = 70);
+CREATE INDEX ix_group_training_id ON cua."group" (training_id);
 CREATE UNIQUE INDEX uq_group_baseline_id_group_num ON cua."group" (baseline_id, group_num);
 CREATE UNIQUE INDEX uq_group_eval_id_group_num ON cua."group" (eval_id, group_num);
 CREATE UNIQUE INDEX uq_group_step_id_group_num ON cua."group" (step_id, group_num);
@@ -120,6 +123,7 @@ CREATE INDEX ix_rollout_eval_id ON cua.rollout (eval_id) WHERE eval_id IS NOT NU
 CREATE INDEX ix_rollout_group_id ON cua.rollout (group_id);
 CREATE INDEX ix_rollout_step_id ON cua.rollout (step_id) WHERE step_id IS NOT NULL;
 CREATE INDEX ix_rollout_task_id ON cua.rollout (task_id);
+CREATE INDEX ix_rollout_training_id ON cua.rollout (training_id);
 CREATE TABLE cua.turn (
     id UUID NOT NULL, rollout_id UUID NOT NULL, turn INTEGER NOT NULL, start_time TIMESTAMPTZ NOT NULL,
     end_time TIMESTAMPTZ NOT NULL, turn_time DOUBLE PRECISION NOT NULL, reward DOUBLE PRECISION NOT NULL,
@@ -151,12 +155,14 @@ CREATE TABLE cua.validation (
     CONSTRAINT uq_validation_stream_validator_id UNIQUE (stream, validator_id)
 );
 CREATE INDEX ix_validation_rollout_id ON cua.validation (rollout_id);
+CREATE INDEX ix_validation_validator_id ON cua.validation (validator_id);
 CREATE TABLE cua.environment (
     id UUID NOT NULL, training_id UUID, env_type TEXT NOT NULL, status TEXT NOT NULL, gbox_id TEXT, box_type TEXT NOT NULL,
     creation_time TIMESTAMPTZ, termination_time TIMESTAMPTZ, status_message TEXT, error_message TEXT,
     config_json JSONB NOT NULL, created_at TIMESTAMPTZ NOT NULL, updated_at TIMESTAMPTZ NOT NULL,
     CONSTRAINT pk_environment PRIMARY KEY (id)
 ) WITH (fillfactor = 70);
+CREATE INDEX ix_environment_training_id ON cua.environment (training_id);
 CREATE TABLE cua.sample (
     id UUID NOT NULL, step_id UUID NOT NULL, group_id UUID NOT NULL, rollout_id UUID NOT NULL, advantage DOUBLE PRECISION,
     reward DOUBLE PRECISION NOT NULL, policy_version INTEGER NOT NULL, staleness INTEGER NOT NULL, num_tokens INTEGER NOT NULL,
@@ -173,6 +179,71 @@ CREATE TABLE cua.status_history (
     CONSTRAINT pk_status_history PRIMARY KEY (id),
     CONSTRAINT uq_status_history_entity_type_entity_id_epoch_sequence UNIQUE (entity_type, entity_id, epoch, sequence)
 );
+CREATE TABLE cua.annotation (
+    id UUID NOT NULL, training_id UUID NOT NULL, epoch INTEGER NOT NULL, sequence INTEGER NOT NULL, display_name TEXT,
+    tags JSONB NOT NULL, note TEXT, hidden BOOLEAN NOT NULL, created_at TIMESTAMPTZ NOT NULL,
+    CONSTRAINT pk_annotation PRIMARY KEY (id),
+    CONSTRAINT uq_annotation_training_id_epoch_sequence UNIQUE (training_id, epoch, sequence)
+);
+CREATE TABLE cua.scoring (
+    id UUID NOT NULL, training_id UUID NOT NULL, reward_name TEXT NOT NULL, judge TEXT, config_json JSONB NOT NULL,
+    total_rollouts INTEGER NOT NULL, scored_rollouts INTEGER, failed_rollouts INTEGER, reward_mean DOUBLE PRECISION,
+    success_rate DOUBLE PRECISION, end_time TIMESTAMPTZ, created_at TIMESTAMPTZ NOT NULL, updated_at TIMESTAMPTZ NOT NULL,
+    CONSTRAINT pk_scoring PRIMARY KEY (id)
+);
+CREATE INDEX ix_scoring_training_id ON cua.scoring (training_id);
+CREATE TABLE cua.score (
+    id UUID NOT NULL, scoring_id UUID NOT NULL, rollout_id UUID NOT NULL, reward DOUBLE PRECISION, success BOOLEAN,
+    error_message TEXT, details_json JSONB NOT NULL, created_at TIMESTAMPTZ NOT NULL,
+    CONSTRAINT pk_score PRIMARY KEY (id),
+    CONSTRAINT uq_score_scoring_id_rollout_id UNIQUE (scoring_id, rollout_id)
+);
+CREATE INDEX ix_score_rollout_id ON cua.score (rollout_id);
+CREATE TABLE cua.entry (
+    id UUID NOT NULL, task_id UUID NOT NULL, content_hash TEXT NOT NULL, kind TEXT NOT NULL, entry_id TEXT NOT NULL,
+    instruction TEXT NOT NULL, table_name TEXT, columns_json JSONB, rows_json JSONB, database TEXT, database_sha256 TEXT,
+    evidence TEXT, answer_direct_json JSONB, answer_md5 TEXT, sql TEXT, skills JSONB NOT NULL, difficulty TEXT,
+    created_at TIMESTAMPTZ NOT NULL, updated_at TIMESTAMPTZ NOT NULL,
+    CONSTRAINT pk_entry PRIMARY KEY (id),
+    CONSTRAINT uq_entry_task_id_content_hash UNIQUE (task_id, content_hash)
+);
+CREATE TABLE cua.session (
+    id UUID NOT NULL, entry_id UUID NOT NULL, session_status TEXT NOT NULL, outcome TEXT NOT NULL, answer TEXT,
+    table_hash TEXT, num_rounds INTEGER NOT NULL, num_operations INTEGER NOT NULL, num_sql_errors INTEGER NOT NULL,
+    num_replayed INTEGER NOT NULL, error_message TEXT, end_time TIMESTAMPTZ NOT NULL, created_at TIMESTAMPTZ NOT NULL,
+    CONSTRAINT pk_session PRIMARY KEY (id)
+);
+CREATE INDEX ix_session_entry_id ON cua.session (entry_id);
+CREATE TABLE cua.completion (
+    id UUID NOT NULL, entry_id UUID NOT NULL, sql TEXT, num_steps INTEGER NOT NULL, outcome TEXT NOT NULL,
+    outcome_reward DOUBLE PRECISION NOT NULL, process_reward DOUBLE PRECISION, num_rows INTEGER,
+    execution_time DOUBLE PRECISION, error_message TEXT, executed_at TIMESTAMPTZ NOT NULL, created_at TIMESTAMPTZ NOT NULL,
+    CONSTRAINT pk_completion PRIMARY KEY (id)
+);
+CREATE INDEX ix_completion_entry_id ON cua.completion (entry_id);
+CREATE TABLE cua.completion_score (
+    id UUID NOT NULL, completion_id UUID NOT NULL, scorer TEXT NOT NULL, num_steps INTEGER NOT NULL,
+    product DOUBLE PRECISION NOT NULL, minimum DOUBLE PRECISION NOT NULL, last DOUBLE PRECISION NOT NULL,
+    average DOUBLE PRECISION NOT NULL, scored_at TIMESTAMPTZ NOT NULL, created_at TIMESTAMPTZ NOT NULL,
+    CONSTRAINT pk_completion_score PRIMARY KEY (id),
+    CONSTRAINT uq_completion_score_completion_id_scorer UNIQUE (completion_id, scorer)
+);
+CREATE TABLE cua.step_score (
+    id UUID NOT NULL, completion_id UUID NOT NULL, scorer TEXT NOT NULL, step_index INTEGER NOT NULL, text TEXT NOT NULL,
+    first_token INTEGER NOT NULL, last_token INTEGER NOT NULL, score DOUBLE PRECISION NOT NULL, label DOUBLE PRECISION,
+    created_at TIMESTAMPTZ NOT NULL,
+    CONSTRAINT pk_step_score PRIMARY KEY (id),
+    CONSTRAINT uq_step_score_completion_id_scorer_step_index UNIQUE (completion_id, scorer, step_index)
+);
+CREATE TABLE cua.skill_success (
+    id UUID NOT NULL, training_id UUID NOT NULL, evaluation_id UUID NOT NULL, generation INTEGER NOT NULL,
+    step INTEGER NOT NULL, stage INTEGER, trained_skill TEXT, skill TEXT NOT NULL, num_sessions INTEGER NOT NULL,
+    num_correct INTEGER NOT NULL, success_rate DOUBLE PRECISION NOT NULL, measured_at TIMESTAMPTZ NOT NULL,
+    created_at TIMESTAMPTZ NOT NULL,
+    CONSTRAINT pk_skill_success PRIMARY KEY (id),
+    CONSTRAINT uq_skill_success_training_id_evaluation_id_skill UNIQUE (training_id, evaluation_id, skill)
+);
+CREATE INDEX ix_skill_success_evaluation_id ON cua.skill_success (evaluation_id);
 CREATE TABLE cua.projection (
     one INTEGER NOT NULL, build_id UUID NOT NULL, version INTEGER NOT NULL, catalogue_hash TEXT NOT NULL, log_id TEXT,
     CONSTRAINT pk_projection PRIMARY KEY (one),
@@ -186,32 +257,26 @@ CREATE TABLE cua.reader_position (
 CREATE TABLE cua.stream_position (
     stream TEXT NOT NULL, epoch INTEGER NOT NULL, sequence INTEGER NOT NULL, source TEXT NOT NULL, ends JSONB NOT NULL,
     refused JSONB NOT NULL, statuses JSONB NOT NULL, parked_since TIMESTAMPTZ, abandoned BOOLEAN NOT NULL,
-    num_waiting INTEGER NOT NULL, last_event_at TIMESTAMPTZ,
+    num_waiting INTEGER NOT NULL, last_event_at TIMESTAMPTZ, partitions JSONB, drops JSONB NOT NULL,
     CONSTRAINT pk_stream_position PRIMARY KEY (stream)
 ) WITH (fillfactor = 70);
 CREATE INDEX ix_stream_position_parked ON cua.stream_position (stream) WHERE parked_since IS NOT NULL;
 CREATE INDEX ix_stream_position_waiting ON cua.stream_position (stream) WHERE num_waiting > 0;
 CREATE TABLE cua.held_record (
     log_id TEXT NOT NULL, topic TEXT NOT NULL, partition INTEGER NOT NULL, log_offset BIGINT NOT NULL, held_as TEXT NOT NULL,
-    kind TEXT NOT NULL, reason TEXT NOT NULL, stream TEXT, type TEXT, epoch INTEGER, sequence INTEGER, key TEXT,
+    kind TEXT NOT NULL, reason TEXT NOT NULL, stream TEXT NOT NULL, type TEXT, epoch INTEGER, sequence INTEGER, key TEXT,
     value BYTEA NOT NULL, event_time TIMESTAMPTZ, appended_at TIMESTAMPTZ NOT NULL,
     CONSTRAINT pk_held_record PRIMARY KEY (log_id, topic, partition, log_offset),
-    CONSTRAINT ck_held_record_held_as CHECK (held_as IN ('parked', 'waiting', 'refused'))
+    CONSTRAINT ck_held_record_held_as CHECK (held_as IN ('parked', 'waiting', 'refused', 'abandoned'))
 );
 CREATE INDEX ix_held_record_held_as ON cua.held_record (held_as);
 CREATE INDEX ix_held_record_stream ON cua.held_record (stream);
 CREATE TABLE cua_ops.lease (
     name VARCHAR NOT NULL, holder TEXT NOT NULL, backend_pid INTEGER NOT NULL, backend_start TIMESTAMPTZ NOT NULL,
-    renewed_at TIMESTAMPTZ NOT NULL, projection_version INTEGER NOT NULL,
+    renewed_at TIMESTAMPTZ NOT NULL, projection_version INTEGER NOT NULL, acquired_at TIMESTAMPTZ,
+    caught_up_at TIMESTAMPTZ, last_error TEXT, last_error_at TIMESTAMPTZ,
     CONSTRAINT pk_lease PRIMARY KEY (name)
 );
-CREATE TABLE cua_ops.operator_drop (
-    id BIGINT GENERATED BY DEFAULT AS IDENTITY, scope TEXT NOT NULL, stream TEXT, value_sha256 TEXT NOT NULL,
-    from_epoch INTEGER, from_sequence INTEGER, made_at TIMESTAMPTZ NOT NULL, made_by TEXT NOT NULL, reason TEXT,
-    CONSTRAINT pk_operator_drop PRIMARY KEY (id),
-    CONSTRAINT ck_operator_drop_scope CHECK (scope IN ('record', 'rest', 'gap'))
-);
-CREATE INDEX ix_operator_drop_value_sha256 ON cua_ops.operator_drop (value_sha256);
 """
 
 SEARCH_PATH = """
@@ -230,7 +295,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop the rows (the log has them) and what operators said; never what is not ours."""
+    """Drop the rows, which the log has, and the lease; never what is not ours."""
     connection = op.get_bind()
     # Views belong to no revision; the code that made them drops them.
     drop_views(connection.connection.driver_connection.cursor(), "cua")
@@ -240,4 +305,4 @@ def downgrade() -> None:
     if tables:
         op.execute(f"DROP TABLE {', '.join(tables)} RESTRICT")
     op.execute("DROP SCHEMA cua RESTRICT")
-    op.execute("DROP TABLE cua_ops.lease, cua_ops.operator_drop")
+    op.execute("DROP TABLE cua_ops.lease")

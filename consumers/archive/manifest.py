@@ -52,8 +52,8 @@ class Manifest(BaseModel):
     log_id: str
     """The log that was copied; empty while that had no record yet."""
     files: tuple[ArchivedFile, ...] = ()
-    sha256: str | None = None
-    """Of the manifest without this field, hex; None in archives that an older version wrote."""
+    sha256: str = ""
+    """Of the manifest without this field, hex; empty until `write_manifest` sets it."""
 
     def files_of(self, at: TopicPartition) -> list[ArchivedFile]:
         """One partition's files."""
@@ -111,7 +111,13 @@ def read_manifest(folder: Path) -> Manifest:
             f" {FORMAT}; use the version that wrote it"
         )
         raise MismatchError(message)
-    if manifest.sha256 not in {None, _manifest_hash(text)}:
+    if not manifest.sha256:
+        message = (
+            f"the manifest {path} has no hash, so that a change of it would not be noticed; archive"
+            " the log again, in another folder"
+        )
+        raise MismatchError(message)
+    if manifest.sha256 != _manifest_hash(text):
         message = f"the manifest {path} is damaged: another hand has changed it; restore it"
         raise MismatchError(message)
     _check_contiguous(manifest, path)

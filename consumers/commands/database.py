@@ -11,15 +11,10 @@ logger = logging.getLogger(__name__)
 
 @click.group(invoke_without_command=True)
 @click.option(
-    "--sqlalchemy",
-    is_flag=True,
-    help="Print postgresql+psycopg2://..., for SQLAlchemy where only psycopg2 is installed.",
-)
-@click.option(
     "--json", "as_json", is_flag=True, help='Print {"url", "sqlalchemy_url", "embedded"}.'
 )
 @click.pass_context
-def command(context: click.Context, *, sqlalchemy: bool, as_json: bool) -> None:
+def command(context: click.Context, *, as_json: bool) -> None:
     """Print the database's URL, password included.
 
     psql and SQLAlchemy both open it: 2.1 takes postgresql:// for psycopg 3, which is installed with
@@ -27,7 +22,6 @@ def command(context: click.Context, *, sqlalchemy: bool, as_json: bool) -> None:
 
     Examples:
         psql "$(cua-project database)"
-        cua-project database --sqlalchemy
         cua-project database --json
         cua-project database stop
     """
@@ -46,7 +40,7 @@ def command(context: click.Context, *, sqlalchemy: bool, as_json: bool) -> None:
         }
         click.echo(json.dumps(report))
     else:
-        click.echo(for_sqlalchemy if sqlalchemy else url)
+        click.echo(url)
 
 
 @command.command()

@@ -38,7 +38,7 @@ def command(
     installation = open_installation(os.environ)
     # An outage is shown by the pages, and may be over at the next one.
     with contextlib.suppress(UnreachableError):
-        look(resolve_database(os.environ, installation)).refuse(mends=True)
+        look(resolve_database(os.environ, installation)).refuse()
     server = open_monitor(os.environ, installation, at)
     click.echo(json.dumps({"url": server.url}) if as_json else server.url)
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -3,14 +3,12 @@
 import json
 import logging
 import os
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from consumers.commands.duration import Duration
 from consumers.commands.metrics_options import metrics_options
-from consumers.errors import UnreachableError, UsageError
+from consumers.errors import UnreachableError
 from consumers.shutdown import shutdown_on_signals
 
 if TYPE_CHECKING:
@@ -37,12 +35,6 @@ logger = logging.getLogger(__name__)
     show_default=True,
     help="Processes that catch up when far behind.",
 )
-@click.option(
-    "--start-timeout",
-    type=Duration(),
-    metavar="DURATION",
-    help="How long to wait at the start for the database and the log. [default: without end]",
-)
 @metrics_options
 @click.option(
     "--json",
@@ -55,7 +47,6 @@ def command(
     once: bool,
     adopt_log: bool,
     jobs: int,
-    start_timeout: timedelta | None,
     metrics_port: int | None,
     metrics_host: str,
     as_json: bool,
@@ -88,13 +79,9 @@ def command(
     from consumers.rebuild.parallel import Parallel
     from consumers.status.gaps import NO_GAPS, gaps_at_end
 
-    if once and start_timeout is not None:
-        message = "--once waits for nothing at its start; leave out --start-timeout"
-        raise UsageError(message)
     installation = open_installation(os.environ)
     if once:
         WATCH.start(ONCE_LIMIT_S)
-    limit_s = None if start_timeout is None else start_timeout.total_seconds()
     activity = Activity(silence=WATCH.named)
     pages = MetricsPages(
         Probe(installation, lambda: resolve_database(os.environ, installation)), activity
@@ -109,11 +96,7 @@ def command(
 
     # What is waited for at the start is seen there too.
     with serving(pages, metrics_port, metrics_host):
-        opened = (
-            open_all()
-            if once
-            else wait_until_reachable(open_all, shutdown.graceful, limit_s=limit_s)
-        )
+        opened = open_all() if once else wait_until_reachable(open_all, shutdown.graceful)
         report = Report(0, 0.0, {})
         if opened is not None:
             url, reader = opened

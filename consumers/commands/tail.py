@@ -181,7 +181,8 @@ def _say_that_nothing_matched(unknown: str | None, names: _Names, cursor: Path |
     metavar="FILE",
     help=(
         "Continue where the last run with this file stopped, whatever --offset is, and save where"
-        " this one stops."
+        " this one stops. At least once: after a broken pipe records are printed again, none is"
+        " skipped."
     ),
 )
 @click.option(

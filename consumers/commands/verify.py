@@ -36,7 +36,7 @@ def command(*, archive: Path | None, as_json: bool) -> None:
     from consumers.archive.open import open_with_archive
     from consumers.database.location import is_embedded, resolve_database
     from consumers.database.readiness import make_ready
-    from consumers.database.shape import describe
+    from consumers.database.shape import describe_texts
     from consumers.errors import MismatchError
     from consumers.fold.fold import reduce_gc_frequency
     from consumers.home import open_installation
@@ -70,7 +70,7 @@ def command(*, archive: Path | None, as_json: bool) -> None:
     else:
         _print(result)
     if result.missing:
-        raise MismatchError(describe(result.missing))
+        raise MismatchError(describe_texts(result.missing))
     if result.log_problem is not None:
         raise MismatchError(result.log_problem)
     if not result.equal:

@@ -22,11 +22,10 @@ from sqlalchemy.exc import OperationalError
 from consumers.database.blockers import advisory_lock_holders
 from consumers.database.connection import Connection, Cursor, connected, schema_engine
 from consumers.database.forbidden import forbidden
-from consumers.database.known_revisions import newest_revision, scripts_folder
+from consumers.database.known_revisions import scripts_folder
 from consumers.database.lease import current_holder
 from consumers.database.location import unreachable
 from consumers.database.lost_session import lost_session
-from consumers.database.recorded_revision import is_applied_already, upgrade_from_later
 from consumers.database.repeatable import (
     WITHOUT_COMMENTS,
     is_stale,
@@ -49,7 +48,6 @@ logger = logging.getLogger(__name__)
 
 SCHEMA_LOCK = 0x6375612D74726169
 """Advisory lock for changes of the schema; the bytes spell "cua-trai"."""
-FORGET_REVISION = f"cua-project psql -c 'DELETE FROM {OPS_SCHEMA}.alembic_version'"
 LOCK_TIMEOUT_S = 15
 """How long to wait for another migration or rebuild."""
 
@@ -111,8 +109,8 @@ def migrate(
     """Upgrade or downgrade to a revision (`head`, `base`, an id, `-1`).
 
     Returns the revisions before and after. CuaProjectError while an older projector is running or
-    when a script fails; MismatchError of a newer or damaged database; NotFoundError for an unknown
-    revision; UnreachableError.
+    when a script fails; MismatchError of a newer, a development version's or a damaged database;
+    NotFoundError for an unknown revision; UnreachableError.
     """
     with connected(url, "debris") as keeper:
         keeper.autocommit = True
@@ -141,52 +139,18 @@ def migrate(
             if to == "base" or to.startswith("-") or _is_below(script, to, before):
                 command.downgrade(config, to)
             else:
-                _upgrade(connection, config, script, before, to)
+                command.upgrade(config, to)
         except (sa.exc.DBAPIError, psycopg2.Error) as error:
             if lost := lost_session(error):
                 raise UnreachableError(lost) from error
             reason = forbidden(error) or str(getattr(error, "orig", error)).strip()
             message = f"the migration to {to} failed and was rolled back: {reason}"
-            if is_applied_already(error):
-                message += (
-                    f". {OPS_SCHEMA}.alembic_version records revision {before}, but the tables"
-                    f" differ: run `{FORGET_REVISION}`, then `cua-project rebuild`, which makes the"
-                    " tables again from the log"
-                )
             raise CuaProjectError(message) from error
         except CommandError as error:
             raise _unknown_revision(script, to, error) from None
         after = next(iter(database_revision(connection).found), None)
         _set_search_path(connection)
         return before, after
-
-
-def _upgrade(
-    connection: sa.Connection, config: Config, script: ScriptDirectory, before: str | None, to: str
-) -> None:
-    """Also of tables that are newer than the recorded revision, where it is to be the head."""
-    attempt = connection.begin_nested()
-    try:
-        command.upgrade(config, to)
-    except (sa.exc.DBAPIError, psycopg2.Error) as error:
-        attempt.rollback()
-        newest = newest_revision()
-        is_newest = to in {"head", "heads", newest}
-        if before is None or not is_newest or not is_applied_already(error):
-            raise
-        later = [
-            iterate_revision.revision
-            for iterate_revision in script.iterate_revisions(newest, before)
-        ]
-
-        def upgrade() -> None:
-            command.upgrade(config, to)
-            write_repeatable(connection)
-
-        if not upgrade_from_later(connection, before, reversed(later), upgrade):
-            raise
-    else:
-        attempt.commit()
 
 
 def _refresh_repeatable(url: str) -> None:

@@ -12,13 +12,15 @@ import psycopg2
 
 from consumers.database.connection import connected
 from consumers.database.revision import Age, look
-from consumers.database.shape import describe, find_problems, require_whole
+from consumers.database.shape import (
+    describe,
+    find_problems,
+    require_operations,
+    require_whole,
+)
 from consumers.database.side_schemas import drop_debris
 
 logger = logging.getLogger(__name__)
-
-PREVIOUS_SCHEMA = "cua_previous"
-"""In which rebuilds of earlier versions left the tables that they had replaced."""
 
 
 def make_ready(
@@ -27,12 +29,12 @@ def make_ready(
     """Return once the database has this version's tables.
 
     `migrate` None: migrate an embedded or an empty database and only check any other; True:
-    migrate any; False: only check. `mends`: the caller makes missing tables, columns and so on
-    again. UnreachableError; MismatchError, with what helps, when the database is at another
+    migrate any; False: only check. `mends`: the caller makes missing tables, columns and so on of
+    `cua` again. UnreachableError; MismatchError, with what helps, when the database is at another
     revision or something is missing in it.
     """
     revision = look(url)
-    revision.refuse(mends=mends)
+    revision.refuse()
     if revision.age in {Age.OLDER, Age.EMPTY}:
         if migrate or (migrate is None and (embedded or is_empty(url))):
             from consumers.database.migrate import migrate as migrate_database
@@ -40,13 +42,14 @@ def make_ready(
             migrate_database(url)
         else:
             revision.require_current()
-    if mends:
-        return
     with connected(url, "check") as connection, connection, connection.cursor() as cursor:
+        if mends:
+            require_operations(cursor)
+            return
         problems = find_problems(cursor)
         require_whole(problems)
         if problems:
-            logger.warning("%s", describe([problem.text for problem in problems]))
+            logger.warning("%s", describe(problems))
 
 
 @contextmanager
@@ -65,12 +68,11 @@ def naming_what_is_missing(url: str) -> Iterator[None]:
 
 
 def is_empty(url: str) -> bool:
-    """Whether the database has no table at all, apart from what we once left. UnreachableError."""
+    """Whether the database has no table at all. UnreachableError."""
     with connected(url, "check") as connection, connection, connection.cursor() as cursor:
         cursor.execute(
             "SELECT NOT EXISTS (SELECT FROM pg_tables WHERE schemaname NOT IN ('pg_catalog',"
-            " 'information_schema', %s))",
-            (PREVIOUS_SCHEMA,),
+            " 'information_schema'))"
         )
         row = cursor.fetchone()
         return row is not None and bool(row[0])

@@ -6,7 +6,21 @@ from typing import NamedTuple
 from consumers.database.connection import Cursor, connected
 from consumers.database.known_revisions import known_revisions
 from consumers.errors import MismatchError
-from consumers.tables import OPS_SCHEMA, PROJECTION_VERSION, SCHEMA
+from consumers.tables import (
+    FIRST_PROJECTION_VERSION,
+    OPS_SCHEMA,
+    OUTDATED,
+    PROJECTION_VERSION,
+    SCHEMA,
+)
+
+DEVELOPMENT = frozenset(f"{number:04}" for number in range(2, 12))
+"""Revisions of versions before 0.1.0; the next revision's number is 0012."""
+MAKE_AGAIN = (
+    f"nothing was changed. Run `cua-project psql -c 'DROP SCHEMA IF EXISTS {SCHEMA}, {OPS_SCHEMA}"
+    " CASCADE'`, then `cua-project migrate`: `cua-project run` fills the new tables from the log"
+)
+"""What helps where tables are not mended in place."""
 
 
 class Age(Enum):
@@ -18,6 +32,8 @@ class Age(Enum):
     CURRENT = auto()
     NEWER = auto()
     """A revision that this code does not have."""
+    DEVELOPMENT = auto()
+    """Of a version before 0.1.0."""
     DAMAGED = auto()
     """It has tables of ours, but does not say which revision they are."""
 
@@ -48,10 +64,10 @@ class Revision(NamedTuple):
         )
         raise MismatchError(message)
 
-    def refuse(self, *, mends: bool = False) -> None:
-        """MismatchError of a newer database, and of a damaged one unless the caller `mends`.
+    def refuse(self) -> None:
+        """MismatchError, with what helps, of a newer, a development's or a damaged database.
 
-        Newer is also one whose tables newer code has filled, at whatever revision.
+        The code that filled the tables counts too, at whatever revision they are.
         """
         if self.age is Age.NEWER:
             message = (
@@ -67,13 +83,20 @@ class Revision(NamedTuple):
                 " changed. Install that version"
             )
             raise MismatchError(message)
-        if self.damage and not mends:
-            message = f"{self.damage}; `cua-project rebuild` repairs the tables from the log"
+        if problem := self._unreadable():
+            message = f"{problem}; {MAKE_AGAIN}"
             raise MismatchError(message)
 
-    @property
-    def damage(self) -> str | None:
-        """What is wrong with `alembic_version`, in words; None: nothing."""
+    def _unreadable(self) -> str | None:
+        """Why no version reads the tables, in words; None: this one may."""
+        version = self.projection_version
+        if self.age is Age.DEVELOPMENT:
+            return f"the database is at {self._named()}, of a version of cua-train before 0.1.0"
+        if version is not None and OUTDATED < version < FIRST_PROJECTION_VERSION:
+            return (
+                "the tables were filled by a version of cua-train before 0.1.0 (projection version"
+                f" {version})"
+            )
         if self.age is not Age.DAMAGED:
             return None
         if self.found:
@@ -99,8 +122,10 @@ def inspect_revision(cursor: Cursor) -> Revision:
 def read_revision(cursor: Cursor, known: tuple[str, ...], newest: str) -> Revision:
     """The database's revision; `known` are all that this code has."""
     found = read_found(cursor)
-    if any(item not in known for item in found):
+    if any(item not in known and item not in DEVELOPMENT for item in found):
         age = Age.NEWER
+    elif any(item in DEVELOPMENT for item in found):
+        age = Age.DEVELOPMENT
     elif len(found) > 1:
         age = Age.DAMAGED
     elif found:

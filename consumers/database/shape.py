@@ -12,11 +12,13 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from consumers.database.connection import Cursor, connected
+from consumers.database.revision import MAKE_AGAIN
 from consumers.errors import MismatchError
 from consumers.tables import OPS_SCHEMA, SCHEMA, Base
 
 LISTED = 5
 """Problems that a message names."""
+REBUILD = "`cua-project rebuild` repairs the tables from the log"
 
 
 class Kind(Enum):
@@ -81,24 +83,36 @@ def find_problems(cursor: Cursor, schemas: Sequence[str] = (SCHEMA, OPS_SCHEMA))
     return found
 
 
-def missing(url: str) -> list[str]:
-    """What a database at this code's revision lacks, in words. UnreachableError."""
+def missing(url: str) -> list[Problem]:
+    """What a database at this code's revision lacks. UnreachableError."""
     with connected(url, "check") as connection, connection, connection.cursor() as cursor:
-        return [problem.text for problem in find_problems(cursor)]
+        return find_problems(cursor)
 
 
 def require_whole(problems: Iterable[Problem]) -> None:
     """MismatchError, naming them, when something without which nothing can be read is missing."""
-    if fatal := [problem.text for problem in problems if problem.is_fatal]:
+    if fatal := [problem for problem in problems if problem.is_fatal]:
         raise MismatchError(describe(fatal))
 
 
-def describe(texts: Sequence[str]) -> str:
-    """One sentence: what is missing, and the command that makes it again."""
+def require_operations(cursor: Cursor) -> None:
+    """MismatchError, naming it, when anything of `cua_ops` is missing, which no rebuild mends."""
+    if problems := find_problems(cursor, [OPS_SCHEMA]):
+        raise MismatchError(describe(problems))
+
+
+def describe(problems: Iterable[Problem]) -> str:
+    """One sentence: what is missing, and the commands that make it again."""
+    problems = list(problems)
+    is_mended = all(problem.schema != OPS_SCHEMA for problem in problems)
+    texts = [problem.text for problem in problems]
+    return describe_texts(texts, REBUILD if is_mended else MAKE_AGAIN)
+
+
+def describe_texts(texts: Sequence[str], helps: str = REBUILD) -> str:
+    """As `describe`, of the problems' texts."""
     more = f" and {len(texts) - LISTED} more" if len(texts) > LISTED else ""
-    return (
-        f"{'; '.join(texts[:LISTED])}{more}; `cua-project rebuild` repairs the tables from the log"
-    )
+    return f"{'; '.join(texts[:LISTED])}{more}; {helps}"
 
 
 class _Column(NamedTuple):

@@ -7,7 +7,6 @@ comment are other people's.
 
 import json
 import logging
-import re
 from typing import NamedTuple
 
 import psycopg2
@@ -19,8 +18,6 @@ from consumers.errors import CuaProjectError
 logger = logging.getLogger(__name__)
 
 MARK = "made by cua-project: "
-UNMARKED = re.compile(r"cua_(rebuild|verify)_[0-9a-f]{8}")
-"""Schemas of versions that wrote no comment."""
 DROP_TIMEOUT_MS = 2_000
 """How long debris is waited for that a dead process's statement still uses; then it stays."""
 
@@ -55,8 +52,6 @@ def find_side_schemas(cursor: Cursor) -> list[SideSchema]:
             except (ValueError, KeyError, TypeError):
                 continue
             found.append(side)
-        elif UNMARKED.fullmatch(name):
-            found.append(SideSchema(name, "rebuild", is_finished=False))
     return found
 
 

@@ -174,8 +174,9 @@ def _look_at_tables(url: str) -> Iterator[Finding]:
         problem, _, advice = str(error).rpartition("; ")
         yield failed("tables", problem, advice)
         return
-    if (revision.projection_version or PROJECTION_VERSION) < PROJECTION_VERSION:
-        problem = "an older version of cua-train filled them"
+    version = revision.projection_version
+    if version is not None and version < PROJECTION_VERSION:
+        problem = "their rows are not those of this version"
         yield failed("tables", problem, "run `cua-project rebuild`")
         return
     different = schema_differences(url)

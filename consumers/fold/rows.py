@@ -11,10 +11,6 @@ Row = dict[str, object]
 can be dumped to JSON."""
 
 
-UNPROVEN = "unproven_hash"
-"""The column of a content-addressed row whose content its id does not prove."""
-
-
 class Insert(NamedTuple):
     """A new row; `row["id"]` is its key."""
 
@@ -33,8 +29,8 @@ class Update(NamedTuple):
 class Upsert(NamedTuple):
     """A content-addressed row, stated by any stream in any order.
 
-    Of an existing one created_at (to the minimum) and updated_at (to the maximum) change; all else
-    only where `replaces` is true.
+    Its id proves its content. Of an existing one created_at (to the minimum) and updated_at (to the
+    maximum) change.
     """
 
     table: str
@@ -139,18 +135,8 @@ class Rows:
             times: Row = {"created_at": min(str(known["created_at"]), str(row["created_at"]))}
             if "updated_at" in row:
                 times["updated_at"] = max(str(known["updated_at"]), str(row["updated_at"]))
-            row = (row if replaces(row, known) else known) | times
+            row |= times
         rows[key] = row
-
-
-def replaces(new: Row, old: Row) -> bool:
-    """Whether a content-addressed row's content takes the place of another of the same id.
-
-    Proven content (no `unproven_hash`) of any; of unproven ones the smallest hash wins, so that no
-    order of arrival matters. `write.upsert_commands` does the same in SQL.
-    """
-    ours, theirs = new.get(UNPROVEN), old.get(UNPROVEN)
-    return ours is None or (theirs is not None and str(ours) < str(theirs))
 
 
 _PREFIX = NAMESPACE.bytes

@@ -18,24 +18,21 @@ def wait_until_reachable(
     attempt: Callable[[], Opened],
     stop: threading.Event,
     *,
-    limit_s: float | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Opened | None:
     """What `attempt` returns once it raises UnreachableError no longer; None after `stop`.
 
-    The error is raised after `limit_s` (None: never), and at once when a server has answered and
-    refuses: a wrong password or name does not mend itself.
+    The error is raised at once when a server has answered and refuses: a wrong password or name
+    does not mend itself.
     """
     outage = Outage(clock)
     while not stop.is_set():
         try:
             opened = attempt()
         except UnreachableError as error:
-            if error.is_refusal or (limit_s is not None and outage.seconds >= limit_s):
+            if error.is_refusal:
                 raise
-            pause_s = outage.failed(str(error), limit_s)
-            left_s = pause_s if limit_s is None else limit_s - outage.seconds
-            stop.wait(max(0.0, min(pause_s, left_s)))
+            stop.wait(outage.failed(str(error)))
         else:
             outage.over()
             return opened

@@ -16,7 +16,6 @@ from consumers.database.connection import Cursor
 from consumers.fold.fold import FoldedBatch
 from consumers.fold.held import Coordinates
 from consumers.fold.rows import (
-    UNPROVEN,
     Insert,
     Operation,
     RemoveEvaluation,
@@ -177,21 +176,13 @@ def update_commands(
 
 
 def upsert_commands(schema: str, table: str, rows: dict[str, Row]) -> list[Command]:
-    """Content-addressed rows; of an existing one the times change (minimum, maximum).
-
-    Its content changes where `fold.rows.replaces` is true.
-    """
+    """Content-addressed rows; of an existing one the times change (minimum, maximum)."""
     if not rows:
         return []
     columns = TABLES[table]
     record = ", ".join(f'"{column.name}" {column.type}' for column in columns.columns)
-    wins = (
-        f'(excluded.{UNPROVEN} IS NULL OR excluded.{UNPROVEN} < old.{UNPROVEN} COLLATE "C")'
-        if UNPROVEN in columns.by_name
-        else "true"
-    )
     merged = {
-        column.name: f'CASE WHEN {wins} THEN excluded."{column.name}" ELSE old."{column.name}" END'
+        column.name: f'excluded."{column.name}"'
         for column in columns.columns
         if column.name != "id"
     } | {

@@ -32,7 +32,7 @@ def init_database(url: str | None = None, *, migrate: bool | None = None) -> Eng
     except UnreachableError:
         raise
     except CuaProjectError as error:
-        if "`cua-project migrate`" not in str(error):
+        if not str(error).endswith("run `cua-project migrate`"):
             raise
         message = f"{error} (or call init_database with migrate=True)"
         raise CuaProjectError(message) from None

@@ -20,7 +20,7 @@ from consumers.rebuild.merge import is_users, refused_by
 from consumers.rebuild.obstacles import users_of_column
 from consumers.rebuild.paused import LOCK_TIMEOUT_S
 from consumers.rebuild.side_schema import DIALECT
-from consumers.tables import PROJECTION_VERSION, SCHEMA, Base
+from consumers.tables import OUTDATED, SCHEMA, Base
 
 TIGHTENED = frozenset({Kind.NULLABLE, Kind.PRIMARY_KEY, Kind.CONSTRAINT})
 """Kinds that need a lock against readers at the end."""
@@ -57,10 +57,7 @@ def _mark_outdated(cursor: Cursor) -> None:
     """
     left = {problem.table for problem in find_problems(cursor, [SCHEMA]) if problem.is_fatal}
     if not left & {None, "projection"}:
-        cursor.execute(
-            f"UPDATE {SCHEMA}.projection SET version = least(version, %s)",
-            (PROJECTION_VERSION - 1,),
-        )
+        cursor.execute(f"UPDATE {SCHEMA}.projection SET version = %s", (OUTDATED,))
 
 
 def require_unlocked(cursor: Cursor, problems: Iterable[Problem]) -> None:

@@ -16,7 +16,7 @@ from consumers.database.dependants import quoted
 from consumers.database.shape import Kind, Problem, type_name
 from consumers.errors import CuaProjectError
 from consumers.rebuild.merge import is_users, refused_by
-from consumers.tables import SCHEMA, Base
+from consumers.tables import Base
 
 REBUILT = frozenset({"pg_class", "pg_constraint", "pg_attrdef", "pg_statistic_ext"})
 """Catalogues of what PostgreSQL makes again by itself when a column's type changes: indexes,
@@ -44,10 +44,7 @@ def require_mendable(cursor: Cursor, problems: Sequence[Problem]) -> None:
     for problem in problems:
         if problem.table is None:
             continue
-        if problem.schema != SCHEMA:
-            # Made anew, whatever is wrong with it.
-            _refuse(problem, "replaced", _users_of_table(cursor, problem))
-        elif problem.kind is Kind.TYPE:
+        if problem.kind is Kind.TYPE:
             _refuse_users_of(cursor, problem)
             _try_alteration(cursor, problem)
         elif dropped := [one.name for one in problem.standing if not one.is_ours]:
@@ -129,19 +126,6 @@ def _users_of_keys(cursor: Cursor, problem: Problem, names: Sequence[str]) -> li
         " indexrelid = oid WHERE indrelid = to_regclass(%(table)s) AND relname = ANY(%(names)s)))"
         " ORDER BY 1",
         {"table": _name(problem), "names": list(names)},
-    )
-    return [row[0] for row in cursor.fetchall()]
-
-
-def _users_of_table(cursor: Cursor, problem: Problem) -> list[str]:
-    """Views and foreign keys that read or refer to a table; not what is part of it."""
-    cursor.execute(
-        f"SELECT DISTINCT {_WHAT} FROM pg_depend WHERE deptype = 'n' AND refclassid ="
-        " 'pg_class'::regclass AND refobjid = to_regclass(%(table)s) AND NOT EXISTS (SELECT FROM"
-        " pg_constraint WHERE classid = 'pg_constraint'::regclass AND oid = objid AND conrelid ="
-        " refobjid) AND NOT EXISTS (SELECT FROM pg_index WHERE classid = 'pg_class'::regclass AND"
-        " indexrelid = objid AND indrelid = refobjid) ORDER BY 1",
-        {"table": _name(problem)},
     )
     return [row[0] for row in cursor.fetchall()]
 

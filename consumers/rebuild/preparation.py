@@ -1,23 +1,18 @@
-"""What a rebuild does before it replays: its lock, what it must refuse, and `cua_ops`."""
+"""What a rebuild does before it replays: its lock, and what it must refuse."""
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import psycopg2
 
-from consumers.database.connection import Connection, Cursor, connected, schema_engine
-from consumers.database.known_revisions import newest_revision
+from consumers.database.connection import Cursor, connected
 from consumers.database.migrate import SCHEMA_LOCK, refuse_during_older_projection, schema_busy
-from consumers.database.operations import mend_operations
 from consumers.database.own_views import refuse_users_own
-from consumers.database.revision import Age, inspect_revision
-from consumers.database.shape import find_problems
+from consumers.database.revision import inspect_revision
+from consumers.database.shape import find_problems, require_operations
 from consumers.errors import CuaProjectError
 from consumers.rebuild.obstacles import require_mendable
-from consumers.tables import OPS_SCHEMA, SCHEMA
-
-logger = logging.getLogger(__name__)
+from consumers.tables import SCHEMA
 
 
 @contextmanager
@@ -38,34 +33,20 @@ def schema_lock(url: str) -> Iterator[None]:
                     cursor.execute("SELECT pg_advisory_unlock(%s)", (SCHEMA_LOCK,))
 
 
-def lacking_operations(url: str) -> list[str]:
-    """What `cua_ops` lacks, in words. UnreachableError."""
-    with connected(url, "check") as connection, connection, connection.cursor() as cursor:
-        damage = inspect_revision(cursor).damage
-        problems = [problem.text for problem in find_problems(cursor, [OPS_SCHEMA])]
-    return [*([damage] if damage else []), *problems]
+def check_database(url: str) -> None:
+    """Refuse at once what a merge would fail on.
 
-
-def prepare_database(url: str) -> None:
-    """Mend `cua_ops`, which no log gives back; refuse at once what a merge would fail on.
-
-    MismatchError when the database is at another revision; CuaProjectError while an older projector
-    works, when a user's object has the name of a part of ours or keeps one from being mended, or
-    when row security hides rows from this role.
+    MismatchError when the database is at another revision or lacks something of `cua_ops`;
+    CuaProjectError while an older projector works, when a user's object has the name of a part of
+    ours or keeps one from being mended, or when row security hides rows from this role.
     """
-    with schema_engine(url).begin() as connection:
-        driver_connection: Connection = connection.connection.driver_connection
-        with driver_connection.cursor() as cursor:
-            revision = inspect_revision(cursor)
-            revision.refuse(mends=True)
-            if revision.age is not Age.DAMAGED:
-                revision.require_current()
-            refuse_users_own(cursor)
-            refuse_during_older_projection(cursor, "rebuild")
-            _refuse_hidden_rows(cursor)
-            require_mendable(cursor, find_problems(cursor))
-        for text in mend_operations(connection, newest_revision()):
-            logger.warning("found and repaired: %s", text)
+    with connected(url, "rebuild check") as connection, connection, connection.cursor() as cursor:
+        inspect_revision(cursor).require_current()
+        require_operations(cursor)
+        refuse_users_own(cursor)
+        refuse_during_older_projection(cursor, "rebuild")
+        _refuse_hidden_rows(cursor)
+        require_mendable(cursor, find_problems(cursor))
 
 
 def _refuse_hidden_rows(cursor: Cursor) -> None:

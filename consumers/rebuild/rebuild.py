@@ -39,7 +39,7 @@ from consumers.rebuild.mend import (
 )
 from consumers.rebuild.merge import compare_table, merge
 from consumers.rebuild.paused import patiently, while_paused
-from consumers.rebuild.preparation import lacking_operations, prepare_database, schema_lock
+from consumers.rebuild.preparation import check_database, schema_lock
 from consumers.rebuild.replay import Replay, check_beginning
 from consumers.rebuild.side_schema import analyze, finish_tables, side_schema, write_views
 from consumers.tables import SCHEMA
@@ -101,8 +101,7 @@ def compare(
     """
     check_beginning(reader)
     with schema_lock(url):
-        state = UnfinishedRebuild(missing=tuple(lacking_operations(url)))
-        return _Rebuild(reader, url, progress, is_check=True).run(state)
+        return _Rebuild(reader, url, progress, is_check=True).run(UnfinishedRebuild())
 
 
 def rebuild(
@@ -126,8 +125,7 @@ def rebuild(
     check_beginning(reader)
     with schema_lock(url):
         state = unfinished or UnfinishedRebuild()
-        state.missing = (*state.missing, *lacking_operations(url))
-        prepare_database(url)
+        check_database(url)
         made = _Rebuild(
             *(reader, url, progress), from_shorter_log=from_shorter_log, adopt_log=adopt_log
         )

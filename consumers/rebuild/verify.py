@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from consumers.database.connection import Connection, Cursor, connected
 from consumers.database.readiness import remove_debris
-from consumers.database.revision import inspect_revision
 from consumers.database.shape import Problem, find_problems
 from consumers.errors import MismatchError
 from consumers.fold.fold import ReplayFilter
@@ -33,7 +32,7 @@ from consumers.rebuild.live_order import LiveOrder, describe_unordered, read_liv
 from consumers.rebuild.replay import Replay, check_beginning
 from consumers.rebuild.side_schema import TEMPORARY, make_temporary_tables
 from consumers.status.gaps import NO_GAPS, WaitingStreams, load_waiting
-from consumers.tables import OPS_SCHEMA, PROJECTION_VERSION, SCHEMA, STATE_TABLES
+from consumers.tables import PROJECTION_VERSION, SCHEMA, STATE_TABLES
 
 TEMPORARY_SETTINGS = {"temp_buffers": "64MB"}
 """Of the session whose temporary tables have the replay: no other has a cache for them."""
@@ -109,7 +108,7 @@ def take_snapshot(connection: Connection) -> Snapshot:
     connection.rollback()
     connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
     with connection.cursor() as cursor:
-        problems = find_problems(cursor, [SCHEMA, OPS_SCHEMA])
+        problems = find_problems(cursor, [SCHEMA])
         broken = {problem.table for problem in problems if problem.is_fatal}
         if None in broken or broken & NEEDED:
             state = ProjectionState("", PROJECTION_VERSION, catalogue_hash(), None)
@@ -165,12 +164,7 @@ def verify(reader: LogReader, url: str, *, progress: ReplayProgress | None = Non
     remove_debris(url)
     with connected(url, "verify") as live:
         snapshot = take_snapshot(live)
-        with live.cursor() as cursor:
-            lacking = inspect_revision(cursor).damage
-        missing = [
-            *([lacking] if lacking else []),
-            *(problem.text for problem in snapshot.problems),
-        ]
+        missing = [problem.text for problem in snapshot.problems]
         check_log(snapshot.state, reader)
         check_reach(snapshot.positions, reader)
         log_problem = _log_problem(snapshot, reader)

@@ -1,7 +1,14 @@
 """The tables: 24 folded from the log, the projection's own, and those of `cua_ops`."""
 
 from consumers.tables.annotation import Annotation
-from consumers.tables.base import OPS_SCHEMA, PROJECTION_VERSION, SCHEMA, Base
+from consumers.tables.base import (
+    FIRST_PROJECTION_VERSION,
+    OPS_SCHEMA,
+    OUTDATED,
+    PROJECTION_VERSION,
+    SCHEMA,
+    Base,
+)
 from consumers.tables.completion import Completion, CompletionScore, StepScore
 from consumers.tables.entry import Entry
 from consumers.tables.environment import Environment
@@ -63,8 +70,10 @@ STATE_TABLES: tuple[type[Base], ...] = (
 OPS_TABLES: tuple[type[Base], ...] = (Lease,)
 
 __all__ = [
+    "FIRST_PROJECTION_VERSION",
     "OPS_SCHEMA",
     "OPS_TABLES",
+    "OUTDATED",
     "PROJECTION_VERSION",
     "ROW_TABLES",
     "SCHEMA",

@@ -41,8 +41,13 @@ SCHEMA = "cua"
 OPS_SCHEMA = "cua_ops"
 """Survives a rebuild: the lease, the migrations' revision."""
 
-PROJECTION_VERSION = 7
+PROJECTION_VERSION = 8
 """Incremented when the same log gives other rows; tables of another version must be rebuilt."""
+FIRST_PROJECTION_VERSION = 8
+"""0.1.0's. Lower ones were of development versions, whose tables are refused."""
+OUTDATED = 0
+"""The version of tables whose rows are not to be believed, whatever code filled them: a rebuild
+gives them others."""
 
 NAMING = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",

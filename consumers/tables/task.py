@@ -2,7 +2,7 @@
 
 The only rows that several streams share.
 
-Every column but the times follows from the id, except in tasks of older writers (`unproven_hash`).
+Every column but the times follows from the id.
 Statements merge so that no order of arrival matters: `created_at` is the earliest one, `updated_at`
 the latest.
 """
@@ -52,9 +52,6 @@ class Task(Base):
     """The app it is about; NULL: no particular app."""
     source_type: Mapped[String]
     """Where the definition came from: demo_training, demo_eval, file, custom ..."""
-    unproven_hash: Mapped[OptString]
-    """Hex sha256 of what an older writer stated, whose definition_hash cannot be computed again; of
-    several such statements the smallest is here. NULL: definition_hash proves the content."""
     created_at: Mapped[Time]
     """When any training first stated it."""
     updated_at: Mapped[Time]

@@ -1,15 +1,13 @@
-"""Where `tail` prints; tracks, to the byte, which records its reader received.
+"""Where `tail` prints; tracks which records its reader has received.
 
-A pipe keeps what a reader that goes away has not read; those bytes count as not printed.
+A pipe keeps what a reader that goes away has not read: as much as it may hold then counts as not
+printed, so that a record may be printed again and none is skipped.
 """
 
-import fcntl
 import io
 import os
 import select
 import stat
-import struct
-import termios
 import time
 from collections import deque
 from collections.abc import Mapping
@@ -22,6 +20,8 @@ CHUNK = select.PIPE_BUF
 """A pipe that takes anything takes so many bytes without blocking."""
 BUFFER_BYTES = 1 << 16
 """Gathered before they are written."""
+PIPE_BYTES = 1 << 20
+"""The most that Linux lets a pipe hold (fs.pipe-max-size) for a user without privileges."""
 POLL_MS = 100
 DRAIN_S = 2.0
 """How long a reader that does not read is waited for after a signal."""
@@ -31,7 +31,7 @@ class Output:
     """Whole records to a file, a terminal or a pipe, with the positions after each.
 
     `flush` raises BrokenPipeError when the reader is gone, OSError when the disk is full; `printed`
-    is right in either case.
+    names no record too many in either case.
     """
 
     def __init__(self, out: BinaryIO, stop: Stop) -> None:
@@ -44,8 +44,8 @@ class Output:
         self._is_pipe = self._descriptor is not None and stat.S_ISFIFO(
             os.fstat(self._descriptor).st_mode
         )
-        self._window = 0
-        """Bytes that the pipe may hold."""
+        self._window = PIPE_BYTES if self._is_pipe else 0
+        """Bytes that were written and that nobody may read."""
         self._buffer = bytearray()
         self._num_bytes = 0
         """Added so far."""
@@ -106,22 +106,20 @@ class Output:
 
     def _settle(self) -> None:
         """Forget how to take back what the reader has certainly got."""
-        if self._is_pipe and self._descriptor is not None:
-            self._window = fcntl.fcntl(self._descriptor, fcntl.F_GETPIPE_SZ)
         certain = self._num_written - self._window
         while self._pending and self._pending[0][0] <= certain:
             self._settled |= self._pending.popleft()[1]
 
     def printed(self) -> dict[TopicPartition, int]:
-        """The positions after the last record that the reader got, or will get from the pipe."""
-        got = self._num_written
-        if self._is_pipe and self._descriptor is not None and self._is_abandoned(self._descriptor):
-            unread = bytearray(struct.calcsize("i"))
-            fcntl.ioctl(self._descriptor, termios.FIONREAD, unread)
-            got -= struct.unpack("i", unread)[0]
+        """The positions after the last record that the reader got, or will get from the pipe.
+
+        Of a pipe whose reader is gone: after the last one that it has certainly got.
+        """
         positions = dict(self._settled)
+        if self._is_pipe and self._descriptor is not None and self._is_abandoned(self._descriptor):
+            return positions
         for end, after in self._pending:
-            if end > got:
+            if end > self._num_written:
                 break
             positions |= after
         return positions

@@ -42,8 +42,8 @@ class TailRequest:
 class TailSession:
     """Prints records. A position advances past each record that was printed or filtered out.
 
-    The cursor names what its reader got, whether the run ends by itself, by a signal or because the
-    reader went away. Only SIGKILL may print again what was printed since the last save.
+    The cursor names what its reader got when the run ends by itself or by a signal. At least once:
+    when the reader went away, or after SIGKILL, what was printed last may be printed again.
     """
 
     def __init__(

@@ -83,19 +83,17 @@ def valid_states(
     """The states that were saved under a valid claim. `own`: the training's stream.
 
     A state counts if its claim is in the log and every later claim up to the step's end resumed
-    from that step or a later one. States of older releases have no claim and count.
+    from that step or a later one.
     """
     return [state for state in states if _counts(state.manifest, own, training_id)]
 
 
 def _counts(manifest: Manifest, own: StreamHistory, training_id: UUID) -> bool:
-    if not manifest.claim_epoch:
-        return True
     claims: dict[int, tuple[str, Payload]] = {}
     for event in own.events:
         claims.setdefault(event.envelope.epoch, (event.envelope.source, event.payload))
-    source, _ = claims.get(manifest.claim_epoch, ("", None))
-    if source != manifest.claim_source:
+    claim = claims.get(manifest.claim_epoch)
+    if claim is None or claim[0] != manifest.claim_source:
         return False
     step_id = ids.step_id(training_id, manifest.generation, manifest.step)
     ended = next(
@@ -107,10 +105,10 @@ def _counts(manifest: Manifest, own: StreamHistory, training_id: UUID) -> bool:
         own.position.epoch,
     )
     return not any(
-        isinstance(claim, TrainingResumed)
-        and claim.generation == manifest.generation
-        and claim.current_step < manifest.step
-        for epoch, (_, claim) in claims.items()
+        isinstance(later, TrainingResumed)
+        and later.generation == manifest.generation
+        and later.current_step < manifest.step
+        for epoch, (_, later) in claims.items()
         if manifest.claim_epoch < epoch <= ended
     )
 

@@ -80,7 +80,7 @@ class Manifest:
     moving_baseline: float = 0.0
     """Moving average of the rewards of all steps so far; 0 unless it is the baseline."""
     claim_epoch: int = 0
-    """Epoch of the training's stream under which it was saved; 0 for an older release."""
+    """Epoch of the training's stream under which it was saved; 0 before any state."""
     claim_source: str = ""
     """The writer of that epoch."""
     format: int = FORMAT
@@ -116,7 +116,7 @@ def pending_to_json(payload: Payload) -> dict[str, JsonValue]:
 
 
 def pending_from_json(pending: Mapping[str, Any]) -> Payload:
-    """The inverse of `pending_to_json`; also reads the format of older releases."""
+    """The inverse of `pending_to_json`; also reads older versions of an event."""
     version, data = upcast(pending["type"], int(pending["version"]), pending["data"])
     return BY_TYPE[pending["type"], version].model_validate(data, extra="ignore")
 

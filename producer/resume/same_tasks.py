@@ -13,8 +13,7 @@ from schemas.task import TaskStated
 from schemas.training import TrainingCreated, TrainingResumed, TrainingStarted
 
 FIELDS = ("name", "description", "max_steps", "validation_query", "expected_result")
-"""Fields named in messages about a change. For a task recorded by an older writer, whose definition
-is not known, only these are compared."""
+"""Fields named in messages about a change."""
 MOST_NAMED = 5
 """Maximum number of changed tasks that the message names."""
 
@@ -27,11 +26,7 @@ def check_same_tasks(own: StreamHistory, tasks: Sequence[TaskStated]) -> None:
     before = _trained_with(own)
     if before is None:
         return
-    now = tasks
-    if any(task.definition is None for task in before):
-        # Older writers recorded tasks twice if they were also evaluated on.
-        before, now = _once(before), _once(tasks)
-    if len(before) == len(now) and all(map(_is_same, before, now)):
+    if [task.id for task in before] == [task.id for task in tasks]:
         return
     message = f"this training was begun with other tasks: {_changes(before, tasks)}"
     raise UsageError(message, ways=("restore them to continue it", *OTHERWISE))
@@ -59,16 +54,6 @@ def _trained_with(own: StreamHistory) -> list[TaskStated] | None:
     return whole
 
 
-def _once(tasks: Sequence[TaskStated]) -> list[TaskStated]:
-    return list({task.id: task for task in reversed(tasks)}.values())[::-1]
-
-
-def _is_same(before: TaskStated, now: TaskStated) -> bool:
-    if before.definition is not None:
-        return before.id == now.id
-    return before.task_id == now.task_id and not _changed_fields(before, now)
-
-
 def _changed_fields(before: TaskStated, now: TaskStated) -> list[str]:
     return [name for name in FIELDS if getattr(before, name) != getattr(now, name)]
 
@@ -87,7 +72,7 @@ def _changes(before: Sequence[TaskStated], now: Sequence[TaskStated]) -> str:
     changes = [f"{task_id!r} is gone" for task_id in old if task_id not in new]
     changes += [f"{task_id!r} is new" for task_id in new if task_id not in old]
     for task_id, task in new.items():
-        if task_id in old and not _is_same(old[task_id], task):
+        if task_id in old and old[task_id].id != task.id:
             fields = _changed_fields(old[task_id], task) or [_changed_part(old[task_id], task)]
             changes.append(f"{task_id!r} has another {' and '.join(fields)}")
     num_more = len(changes) - MOST_NAMED

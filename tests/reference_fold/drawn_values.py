@@ -13,6 +13,8 @@ from schemas import ids
 from schemas.base import Payload
 from schemas.entry import EntryContent, entry_hash
 from schemas.json_schemas import read_schema
+from schemas.task import TaskStated
+from tests.support.defined_task import defined
 from tests.support.schema_values import draw
 
 KEPT: dict[str, str] = {
@@ -62,9 +64,7 @@ def drawn(payload: Payload, random: Random) -> Payload:
     for path in kept:
         _keep(new, said, path.split("."))
     if type_ == "cua.task.stated":
-        new.pop("definition", None)  # It would have to say what the other fields say.
-        new["definition_hash"] = ids.content_hash(new["description"])
-        new["id"] = str(ids.task_row_id(new["task_id"], new["definition_hash"]))
+        return defined(TaskStated.model_validate(new))
     if type_ == "cua.validator.stated":
         names = ("task_id", "validator_type", "validation_query", "validation_method", "config")
         new["id"] = str(ids.validator_row_id([new[name] for name in names]))

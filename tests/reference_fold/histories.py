@@ -152,7 +152,7 @@ class History(RolloutHistory):
         )
 
     def _state_task(self, number: int) -> None:
-        """A task and its validator; an older writer did not state the whole definition."""
+        """A task and its validator."""
         stated: dict[str, JsonValue] = {
             "task_id": f"task_{number}",
             "name": f"task_{number}",
@@ -176,7 +176,7 @@ class History(RolloutHistory):
                 "id": task,
                 "definition_hash": digest,
                 "validation_type": "shell",
-                "definition": definition if number == 0 else None,
+                "definition": definition,
             }
         )
         self.trainer.emit(whole)

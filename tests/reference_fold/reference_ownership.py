@@ -100,7 +100,7 @@ def defined_as_stated(data: dict[str, Any]) -> bool:
     """Whether a task's fields are those of the definition that its id hashes."""
     definition = data.get("definition")
     if definition is None:
-        return True
+        return False
     rest: dict[str, Any] = {"validation_type": "shell", "prerequisites": []}
     if definition["validation_query"] is None:
         rest["validation_type"] = None

@@ -94,14 +94,6 @@ def task(tables: Tables, data: Row, event: Row, _owner: str) -> None:
         "updated_at": max(known.get("updated_at", now), now),
     }
     columns = {name: value for name, value in data.items() if name != "definition"}
-    if data.get("definition") is None:
-        # An older writer proves nothing: of all such statements the one of the smallest hash is
-        # kept, until a proven one comes.
-        columns["unproven_hash"] = ids.content_hash(columns)
-        if known and (known.get("unproven_hash") or "") <= columns["unproven_hash"]:
-            columns = known
-    else:
-        columns["unproven_hash"] = None
     put(tables, "task", event, **columns | times)
 
 

@@ -306,34 +306,6 @@ def test_the_comparison_finds_a_single_changed_value(
     assert found[0].endswith("expected 0.0, found 0.25")
 
 
-@pytest.mark.parametrize("comes_first", [True, False])
-@pytest.mark.parametrize("size", [1, 100])
-def test_the_content_that_a_tasks_id_hashes_wins_over_what_an_older_writer_stated(
-    migrated_url: str, connection: Connection, comes_first: bool, size: int
-) -> None:
-    whole, older = history("whole", 1), history("older", 1)
-    at = next(at for at, one in enumerate(older) if b'"cua.task.stated"' in one.value)
-    event = json.loads(older[at].value)
-    data = event["data"] | {"description": "another"}
-    del data["definition"]
-    older[at] = LoggedEvent(older[at].subject, json.dumps(event | {"data": data}).encode())
-    log = MemoryLog(num_partitions=1)
-    for one in [*older, *whole] if comes_first else [*whole, *older]:
-        log.append(one.subject, one.value)
-
-    schema = ProjectedSchema(connection, "cua", log.log_id)
-    schema.load()
-    for start in range(0, len(log.records), size):
-        schema.apply([parse_record(record) for record in log.records[start : start + size]])
-
-    reference = fold((record.key, record.value) for record in log.records)
-    assert reference.count("parked") == 0
-    assert differences(plain_tables(reference.tables), database_tables(migrated_url)) == []
-    with connection, connection.cursor() as cursor:
-        cursor.execute("SELECT description FROM cua.task WHERE id = %s", (data["id"],))
-        assert cursor.fetchall() == [("Turn\non 0",)]
-
-
 def test_a_row_that_is_made_twice_at_a_logs_end_leaves_nothing_in_the_reference() -> None:
     events = history("run", 1, Shape(steps=1, groups=1, group_size=1, turns=1, has_trouble=False))
     at = next(at for at, one in enumerate(events) if b'"cua.rollout.turn_taken"' in one.value)

@@ -96,10 +96,8 @@ def apply(tables: dict[str, dict[str, dict[str, Any]]], operations: Sequence[Ope
             case Upsert(table, row):
                 new = _row(table, row)
                 old = tables[table].setdefault(str(row["id"]), new)
-                proven = "unproven_hash" not in new
-                if proven or new["unproven_hash"] < old.get("unproven_hash", ""):
-                    kept = {name: old[name] for name in ("created_at", "updated_at") if name in old}
-                    tables[table][str(row["id"])] = old = new | kept
+                kept = {name: old[name] for name in ("created_at", "updated_at") if name in old}
+                tables[table][str(row["id"])] = old = new | kept
                 old["created_at"] = min(old["created_at"], new["created_at"])
                 if "updated_at" in new:
                     old["updated_at"] = max(old["updated_at"], new["updated_at"])

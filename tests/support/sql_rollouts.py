@@ -27,6 +27,7 @@ from schemas.task import TaskStated
 from schemas.training import Recipe, TrainingCreated, TrainingInitializing, TrainingStarted
 from schemas.turn import Sampling, TakenAction, TokenRecord, TurnTaken
 from tests.reference_fold.writers import StreamWriter, Writers
+from tests.support.defined_task import defined
 
 SourceType = Literal["step", "eval", "baseline"]
 
@@ -72,10 +73,9 @@ class SqlRun(Writers):
         self.entries: list[UUID] = []
         for content in entries:
             digest = entry_hash(content)
-            task = ids.task_row_id(content.entry_id, digest)
-            emit(
+            stated = defined(
                 TaskStated(
-                    id=task,
+                    id=self.training,
                     task_id=content.entry_id,
                     definition_hash=digest,
                     name=" ".join(content.skills) or "question",
@@ -89,6 +89,8 @@ class SqlRun(Writers):
                     source_type=environment,
                 )
             )
+            emit(stated)
+            task = stated.id
             entry = ids.entry_row_id(task, digest)
             emit(EntryStated(id=entry, task_id=task, content_hash=digest, content=content))
             self.tasks.append(task)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from consumers.fold.projectors.projector import EventContext, check_id
-from consumers.fold.rows import UNPROVEN, Operation, Row, UnappliableError, Upsert
+from consumers.fold.rows import Operation, Row, UnappliableError, Upsert
 from schemas.base import Payload
 from schemas.ids import content_hash, task_row_id, validator_row_id
 from schemas.task import SHELL, TaskStated, ValidatorStated
@@ -14,12 +14,15 @@ COLUMNS = tuple(name for name in TaskStated.model_fields if name != "definition"
 def _check_definition(payload: TaskStated) -> None:
     """UnappliableError unless the definition that the id hashes equals the columns.
 
-    Older writers did not state the definition, and it has fields that the event lacks (set-up
-    commands, split, the query's parameters), so that their hash cannot be computed again: their
-    content gives way to one that is proven, and among themselves the smallest hash wins.
+    It has fields that the event lacks (set-up commands, split, the query's parameters), so that
+    without it the hash cannot be computed again.
     """
     if payload.definition is None:
-        return
+        message = (
+            f"the task {payload.task_id!r} is stated without its definition, so that its hash"
+            " cannot be checked"
+        )
+        raise UnappliableError(message)
     if content_hash(payload.definition) != payload.definition_hash:
         message = (
             f"the definition of task {payload.task_id!r} does not have the hash that it states"
@@ -35,13 +38,6 @@ def _check_definition(payload: TaskStated) -> None:
             raise UnappliableError(message)
 
 
-def _unproven_hash(payload: TaskStated) -> str | None:
-    """Of what the event states, where the definition that its id hashes is not stated."""
-    if payload.definition is not None:
-        return None
-    return content_hash(payload.model_dump(mode="json", exclude={"definition"}))
-
-
 class TaskProjector:
     """TaskStated."""
 
@@ -55,11 +51,7 @@ class TaskProjector:
         )
         _check_definition(payload)
         row: Row = {name: getattr(payload, name) for name in COLUMNS}
-        row |= {
-            UNPROVEN: _unproven_hash(payload),
-            "created_at": context.time,
-            "updated_at": context.time,
-        }
+        row |= {"created_at": context.time, "updated_at": context.time}
         return [Upsert("task", row)]
 
 

@@ -77,8 +77,7 @@ def load_state(folder: Path, network: Network, optimizer: torch.optim.Optimizer)
         )
         raise MismatchError(message)
     stored = torch.load(folder / _OPTIMIZER, weights_only=True)
-    # States of older releases have no fingerprint.
-    if stored.get("base_fingerprint", network.base_fingerprint) != network.base_fingerprint:
+    if stored.get("base_fingerprint") != network.base_fingerprint:
         message = (
             f"the weights of the policy {network.name} have changed since {folder} was saved; put"
             " back those that the training began with, or begin another training"

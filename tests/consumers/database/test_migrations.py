@@ -15,16 +15,9 @@ from consumers.database.known_revisions import (
 from consumers.database.lease import acquire
 from consumers.database.location import libpq_url
 from consumers.database.migrate import SCHEMA_LOCK, migrate, schema_connection, schema_differences
-from consumers.database.readiness import make_ready
 from consumers.database.revision import look
 from consumers.errors import CuaProjectError, NotFoundError, UnreachableError
-from consumers.projection.loop import ProjectionLoop
-from consumers.rebuild.rebuild import rebuild
-from consumers.rebuild.verify import verify
-from tests.reference_fold.histories import Shape
-from tests.support.logs import logged_events, memory_log
-from tests.support.memory_log import MemoryReader
-from tests.support.postgres import execute, one
+from tests.support.postgres import execute
 
 pytestmark = pytest.mark.services
 
@@ -85,37 +78,6 @@ def test_down_and_up_again_ends_where_it_began(migrated_url: str) -> None:
         look(migrated_url).require_current()
     assert migrate(migrated_url) == (None, newest_revision())
     assert schema_differences(migrated_url) == []
-
-
-@pytest.mark.parametrize("embedded", [True, False])
-def test_tables_of_revision_0009_lose_the_index_of_trainings_and_go_on_after_a_rebuild(
-    migrated_url: str, embedded: bool
-) -> None:
-    indexes = (
-        "SELECT count(*) FROM information_schema.columns WHERE table_schema = 'cua'"
-        " AND (table_name = 'training_block' OR column_name = 'indexed_from')"
-    )
-    events = logged_events("demo", shape=Shape(steps=1, groups=1, group_size=1, turns=1))
-    log = memory_log(events[:-5])
-    ProjectionLoop(MemoryReader(log), migrated_url).run_once()
-    assert migrate(migrated_url, "0009") == ("0011", "0009")
-    assert one(migrated_url, indexes) == 5
-    index = "SELECT count(*) FROM pg_indexes WHERE indexname = 'ix_training_block_trainings'"
-    assert one(migrated_url, index) == 1
-
-    if embedded:
-        make_ready(migrated_url, embedded=True)
-    else:
-        with pytest.raises(CuaProjectError, match=r"is at revision 0009.*run `cua-project migrate"):
-            make_ready(migrated_url, embedded=False)
-        assert migrate(migrated_url) == ("0009", "0011")
-
-    assert one(migrated_url, indexes) == 0
-    assert schema_differences(migrated_url) == []
-    memory_log(events[-5:], log)
-    rebuild(MemoryReader(log), migrated_url)
-    ProjectionLoop(MemoryReader(log), migrated_url).run_once()
-    assert verify(MemoryReader(log), migrated_url).equal
 
 
 def test_migrating_twice_changes_nothing(migrated_url: str) -> None:

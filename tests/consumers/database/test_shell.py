@@ -33,14 +33,14 @@ def run(
 
 @pytest.mark.services
 def test_the_url_opens_in_psql_and_in_sqlalchemy(call: Call) -> None:
-    for arguments in ((), ("--sqlalchemy",)):
-        url = call("database", *arguments).out.strip()
+    report = call("database", "--json").json
+    assert report["sqlalchemy_url"].startswith("postgresql+psycopg2://")
+    assert call("database").out == f"{report['url']}\n"
+    for url in (report["url"], report["sqlalchemy_url"]):
         engine = create_engine(url)
         with engine.connect() as connection:
             assert connection.scalar(text("SELECT count(*) FROM cua.training")) == 0
         engine.dispose()
-    report = call("database", "--json").json
-    assert report["sqlalchemy_url"].startswith("postgresql+psycopg2://")
     program = find_binaries(os.environ).folder / "psql"
     done = subprocess.run(
         [program, report["url"], "-Atc", "SELECT 1"], capture_output=True, text=True, check=True

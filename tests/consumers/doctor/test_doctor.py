@@ -17,7 +17,7 @@ from kafka import KafkaAdminClient
 
 from consumers.database.connection import connected
 from consumers.doctor import machine, services
-from consumers.tables import PROJECTION_VERSION
+from consumers.tables import OUTDATED, PROJECTION_VERSION
 from schemas.installation import read_installation
 from tests.support.command import Call, call
 from tests.support.kafka import KafkaService
@@ -82,11 +82,11 @@ def shifted(seconds: float) -> Callable[[], datetime]:
 
 
 @pytest.mark.parametrize(
-    ("step", "problem", "advice"),
+    ("version", "problem", "advice"),
     [
-        (-1, "an older version of cua-train filled them", "run `cua-project rebuild`"),
+        (OUTDATED, "their rows are not those of this version", "run `cua-project rebuild`"),
         (
-            1,
+            PROJECTION_VERSION + 1,
             "the tables were filled by a newer version of cua-train (projection version"
             f" {PROJECTION_VERSION + 1}, this one's is {PROJECTION_VERSION})",
             "nothing was changed. Install that version",
@@ -94,12 +94,12 @@ def shifted(seconds: float) -> Callable[[], datetime]:
     ],
 )
 def test_rows_of_another_version_are_named(
-    migrated_url: str, step: int, problem: str, advice: str
+    migrated_url: str, version: int, problem: str, advice: str
 ) -> None:
     execute(
         migrated_url,
         "INSERT INTO cua.projection (one, build_id, version, catalogue_hash) VALUES (1,"
-        f" gen_random_uuid(), {PROJECTION_VERSION + step}, 'x')",
+        f" gen_random_uuid(), {version}, 'x')",
     )
     found = services.look_at_database(
         {"DATABASE_URL": migrated_url}, read_installation(os.environ), shifted(0)

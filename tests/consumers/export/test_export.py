@@ -27,7 +27,6 @@ from producer.emit import Emitter
 from schemas.actions import Click
 from schemas.blobs import blob_path
 from schemas.decision import RestDropped, value_hash
-from schemas.ids import task_row_id
 from schemas.rollout import (
     RolloutAgentInitialized,
     RolloutEnvironmentRequested,
@@ -40,6 +39,7 @@ from schemas.task import TaskStated
 from schemas.turn import Sampling, TakenAction, TokenRecord, TurnTaken
 from tests.reference_fold.histories import Shape
 from tests.reference_fold.reference import fold
+from tests.support.defined_task import defined
 from tests.support.example_run import (
     GROUP,
     GROUP_CREATED,
@@ -132,10 +132,9 @@ def emit_example(emitter: Emitter) -> list[str]:
     training = UUID(TRAINING)
     own = emitter.stream(TRAINING_STREAM)
     own.emit(TRAINING_CREATED)
-    task = task_row_id("open_it", "ab" * 32)
-    own.emit(
+    stated = defined(
         TaskStated(
-            id=task,
+            id=training,
             task_id="open_it",
             definition_hash="ab" * 32,
             name="Open",
@@ -149,6 +148,8 @@ def emit_example(emitter: Emitter) -> list[str]:
             source_type="file",
         )
     )
+    own.emit(stated)
+    task = stated.id
     own.emit(STEP_CREATED)
     own.emit(GROUP_CREATED)
     shots = [emitter.put_blob(png(number)) for number in (1, 2, 3)]

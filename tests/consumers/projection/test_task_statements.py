@@ -1,12 +1,11 @@
-"""Statements of one task in every order give one row: the proven one, else the smallest hash's."""
+"""Statements of one task in every order give one row; one without its definition is parked."""
 
+from datetime import timedelta
 from itertools import permutations
 from uuid import UUID, uuid5
 
 import pytest
 
-from consumers.database.migrate import migrate
-from consumers.errors import MismatchError
 from consumers.projection.loop import ProjectionLoop
 from consumers.rebuild.verify import verify
 from schemas.ids import EPOCH_START, NAMESPACE, content_hash, task_row_id, uuid7
@@ -18,7 +17,9 @@ from tests.reference_fold.reference import fold
 from tests.reference_fold.test_one_hash import empty
 from tests.support.logs import memory_log
 from tests.support.memory_log import MemoryReader
+from tests.support.postgres import one
 
+pytestmark = pytest.mark.services
 STATED: dict[str, object] = {
     "task_id": "wifi",
     "name": "Wi-Fi",
@@ -36,17 +37,15 @@ DEFINITION = STATED | {"setup": ["svc wifi disable"], "split": "train", "validat
 DIGEST = content_hash(DEFINITION)
 
 
-def stated(training: str, *, description: str | None = None) -> LoggedEvent:
-    """With the definition, or as an older writer who describes it otherwise."""
+def stated(training: str, second: int, *, with_definition: bool = True) -> LoggedEvent:
     owner = uuid5(NAMESPACE, training)
-    content = STATED if description is None else STATED | {"description": description}
     payload = TaskStated.model_validate(
-        content
+        STATED
         | {
             "id": task_row_id("wifi", DIGEST),
             "definition_hash": DIGEST,
             "validation_type": None,
-            "definition": DEFINITION if description is None else None,
+            "definition": DEFINITION if with_definition else None,
         }
     )
     subject = f"training/{owner}"
@@ -54,7 +53,7 @@ def stated(training: str, *, description: str | None = None) -> LoggedEvent:
         payload,
         id=uuid7(EPOCH_START),
         source="//a/1/x",
-        time=EPOCH_START,
+        time=EPOCH_START + timedelta(seconds=second),
         subject=subject,
         training_id=UUID(str(owner)),
         epoch=1,
@@ -63,17 +62,12 @@ def stated(training: str, *, description: str | None = None) -> LoggedEvent:
     return LoggedEvent(subject, value)
 
 
-PROVEN = stated("proven")
-OLDER = [stated(name, description=f"Turn it on, {name} says") for name in ("a", "b", "c")]
-
-
-@pytest.mark.services
 @pytest.mark.parametrize("batch_records", [1, 100])
-@pytest.mark.parametrize("statements", [OLDER, [*OLDER[:2], PROVEN]])
 def test_every_order_and_batching_gives_the_row_of_the_reference_fold(
-    migrated_url: str, statements: list[LoggedEvent], batch_records: int
+    migrated_url: str, batch_records: int
 ) -> None:
-    found = set()
+    statements = [stated(name, second) for second, name in enumerate("abc")]
+    found = []
     for order in permutations(statements):
         empty(migrated_url)
         log = memory_log(list(order))
@@ -83,20 +77,16 @@ def test_every_order_and_batching_gives_the_row_of_the_reference_fold(
         assert differences(plain_tables(reference.tables), tables) == []
         assert verify(MemoryReader(log), migrated_url).equal
         (row,) = tables["task"].values()
-        found.add((row["description"], row.get("unproven_hash")))
-    ((description, unproven_hash),) = found
-    is_proven = PROVEN in statements
-    assert (unproven_hash is None) == is_proven
-    assert (description == "Turn it on") == is_proven
+        found.append(row)
+    assert all(row == found[0] for row in found)
 
 
-@pytest.mark.services
-def test_a_column_that_a_downgrade_dropped_asks_for_a_rebuild_before_it_is_believed(
-    migrated_url: str,
-) -> None:
-    log = memory_log(OLDER[:1])
+def test_a_task_without_its_definition_is_parked(migrated_url: str) -> None:
+    log = memory_log([stated("a", 0, with_definition=False)])
     ProjectionLoop(MemoryReader(log), migrated_url).run_once()
-    migrate(migrated_url, "0005")
-    migrate(migrated_url)
-    with pytest.raises(MismatchError, match="cua-project rebuild"):
-        ProjectionLoop(MemoryReader(log), migrated_url).run_once()
+    assert one(migrated_url, "SELECT count(*) FROM cua.task") == 0
+    held = one(migrated_url, "SELECT kind, reason FROM cua.held_record")
+    assert held == (
+        "invalid",
+        "the task 'wifi' is stated without its definition, so that its hash cannot be checked",
+    )

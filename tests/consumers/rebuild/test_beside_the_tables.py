@@ -197,9 +197,6 @@ REFUSED = {
     " cua.ix_rollout_task_id",
     "index cua.ix_rollout_task_id of cua.turn.": "DROP INDEX cua.ix_rollout_task_id; CREATE INDEX"
     " ix_rollout_task_id ON cua.turn (reward)",
-    "of cua_ops.mine": "ALTER TABLE cua_ops.lease RENAME TO mine",
-    "view cua_ops.mine": "CREATE VIEW cua_ops.mine AS SELECT name FROM cua_ops.lease; ALTER"
-    " TABLE cua_ops.lease DROP COLUMN holder",
     "index cua.mine (function lower(double precision) does not exist": f"{TEXT}CREATE INDEX mine ON"
     " cua.rollout (lower(reward))",
     "constraint mine on table cua.rollout (operator does not exist": f"{TEXT}ALTER TABLE"

@@ -52,7 +52,11 @@ def schemas(url: str) -> list[str]:
         return [row[0] for row in cursor.fetchall()]
 
 
-DEBRIS = "CREATE SCHEMA cua_rebuild_0badcafe; CREATE TABLE cua_rebuild_0badcafe.turn ()"
+DEBRIS = (
+    "CREATE SCHEMA cua_rebuild_0badcafe; CREATE TABLE cua_rebuild_0badcafe.turn (); COMMENT ON"
+    """ SCHEMA cua_rebuild_0badcafe IS 'made by cua-project: {"finished": false, "for":"""
+    """ "rebuild"}'"""
+)
 
 
 def _verify(url: str, log: MemoryLog) -> None:

@@ -300,7 +300,9 @@ def test_what_a_killed_rebuild_left_is_dropped_by_the_next(
 ) -> None:
     execute(
         migrated_url,
-        "CREATE SCHEMA cua_rebuild_0badcafe; CREATE TABLE cua_rebuild_0badcafe.turn ()",
+        "CREATE SCHEMA cua_rebuild_0badcafe; CREATE TABLE cua_rebuild_0badcafe.turn (); COMMENT ON"
+        """ SCHEMA cua_rebuild_0badcafe IS 'made by cua-project: {"finished": false, "for":"""
+        """ "rebuild"}'""",
     )
     log = memory_log(events)
     project(log, migrated_url)

@@ -21,7 +21,7 @@ from schemas.evaluation import EvaluationCreated
 from schemas.group import GroupCreated, GroupFailed
 from schemas.installation import Installation
 from schemas.training import TrainingCreated
-from tests.support.invariants import accepted, violations
+from tests.support.invariants import accepted
 from tests.support.small_run import small, watching
 
 ReadLog = Callable[[], list[dict[str, Any]]]
@@ -147,20 +147,6 @@ def test_events_that_the_state_has_and_the_log_too_are_not_emitted_again(
     types = [event["type"] for event in read_log()]
     assert types.count("cua.step.finished") == 2
     assert types.count("cua.checkpoint.saved") == 3
-
-
-def test_states_saved_by_the_first_release_are_continued(
-    installation: Installation, read_log: ReadLog
-) -> None:
-    """Its manifests had a field that is gone."""
-    run(small(num_steps=1), installation=installation)
-    manifests = list((installation.runs_dir / "small" / "state").rglob("manifest.json"))
-    assert manifests
-    for path in manifests:
-        path.write_text(json.dumps({**json.loads(path.read_text()), "trained_seconds": 0.0}))
-    summary = run(small(num_steps=2), installation=installation)
-    assert (summary.steps, summary.generation) == (2, 0)
-    assert violations(read_log(), num_steps=2, groups=2, group_size=3) == []
 
 
 @pytest.mark.parametrize(
