@@ -41,7 +41,7 @@ SCHEMA = "cua"
 OPS_SCHEMA = "cua_ops"
 """Survives a rebuild: the lease, the migrations' revision."""
 
-PROJECTION_VERSION = 7
+PROJECTION_VERSION = 8
 """Incremented when the same log gives other rows; tables of another version must be rebuilt."""
 
 NAMING = {
