@@ -103,11 +103,11 @@ TOPICS: dict[str, str] = {
     "record": "training",
 }
 """Kind of stream -> topic, without the installation's prefix (`CUA_TOPIC_PREFIX`). `record`: of a
-record that names no stream, wherever that is (`decision.nameless_stream`)."""
+record that is in no stream, wherever that is (`decision.lone_stream`)."""
 
 TOPIC_NAMES: tuple[str, ...] = ("training", "rollouts")
 NUM_PARTITIONS = 12
-"""Of topics created by us; never changed afterwards."""
+"""Of topics created by us."""
 
 
 def stream(kind: str, owner: UUID) -> str:

@@ -24,9 +24,9 @@ def value_hash(value: bytes) -> str:
     return sha256(value).hexdigest()
 
 
-def nameless_stream(value: bytes) -> str:
-    """The stream of a record that names none: it is alone in it, with its copies."""
-    return f"record/{natural_id('record', value_hash(value))}"
+def lone_stream(topic: str, partition: int, value: bytes) -> str:
+    """The stream of a record that is in none: it is alone in it, with its copies beside it."""
+    return f"record/{natural_id('record', topic, partition, value_hash(value))}"
 
 
 class _Decision(Payload):

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Mapping
 from uuid import UUID
 
+from schemas.home import name_sizes
 from schemas.kafka_security import check_security
 from schemas.kafka_token import ClientCredentials
 
@@ -198,10 +199,16 @@ def real_topic_ids(topic_ids: Mapping[str, str]) -> dict[str, str]:
     return {topic: one for topic, one in topic_ids.items() if one not in NO_TOPIC_IDS}
 
 
-def kafka_log_id(cluster_id: str, topic_ids: Mapping[str, str]) -> str:
-    """Identity of a log: cluster and topic ids. A topic deleted and recreated is another log."""
+def kafka_log_id(
+    cluster_id: str, topic_ids: Mapping[str, str], partitions: Mapping[str, int]
+) -> str:
+    """Identity of a log: cluster, topic ids and, below 12, numbers of partitions.
+
+    A topic deleted and recreated is another log, and so is a small one that has grown.
+    """
     topics = "\n".join(f"{topic}={topic_ids[topic]}" for topic in sorted(topic_ids))
-    return f"kafka-{cluster_id}-{hashlib.sha256(topics.encode()).hexdigest()[:12]}"
+    digest = hashlib.sha256(topics.encode()).hexdigest()[:12]
+    return f"kafka-{cluster_id}-{digest}{name_sizes(partitions)}"
 
 
 def server_addresses(bootstrap_servers: str) -> list[tuple[str, int]]:

@@ -10,7 +10,6 @@ the order of commits: a reader at position n has seen all records before it. WAL
 commit before any reader sees it, so whatever is read is durable.
 """
 
-import zlib
 from datetime import datetime, timedelta
 
 from schemas.ids import EPOCH_START
@@ -68,14 +67,6 @@ HELD_DDL = """
 it. Their records from there on are not shipped, wherever the cursor is. Made by the shipper."""
 
 MICROSECOND = timedelta(microseconds=1)
-
-
-def partition_of(key: str, num_partitions: int) -> int:
-    """The partition of a key, the same on every log: CRC-32 modulo the number of partitions.
-
-    librdkafka's `consistent` partitioner.
-    """
-    return zlib.crc32(key.encode()) % num_partitions
 
 
 def to_microseconds(time: datetime) -> int:

@@ -15,7 +15,7 @@ from producer.log.kafka import KafkaLog
 from producer.log.local import LocalLog
 from producer.log.writer import LogWriter, Record
 from producer.log.writer import TopicPartition as ProducerPartition
-from schemas.local_log import partition_of
+from schemas.home import home_partition
 from tests.support.reading import installation_on
 
 KEYS = [f"rollout/{number}" for number in range(40)]
@@ -120,7 +120,7 @@ def test_ends_and_beginnings_count_the_records(open_log: Callable[[], Pair]) -> 
     writer, reader = open_log()
     topic = rollouts(reader)
     writer.append([Record(topic, "rollout/7", b"x")] * 3)
-    at = TopicPartition(topic, partition_of("rollout/7", 12))
+    at = TopicPartition(topic, home_partition("rollout/7", 12))
     assert {tp: end for tp, end in reader.end_offsets(reader.partitions()).items() if end} == {
         at: 3
     }
@@ -135,7 +135,7 @@ def test_time_finds_the_first_record_appended_then_or_later(open_log: Callable[[
     topic = rollouts(reader)
     for value in (b"1", b"2", b"3"):
         writer.append([Record(topic, "rollout/7", value)])
-    at = TopicPartition(topic, partition_of("rollout/7", 12))
+    at = TopicPartition(topic, home_partition("rollout/7", 12))
     reader.seek({at: 0})
     times = [record.appended_at for record in read(reader, 3)]
     for offset, time in enumerate(times):
@@ -184,7 +184,7 @@ def test_a_position_that_the_log_cannot_have_is_refused(open_log: Callable[[], P
     writer, reader = open_log()
     topic = rollouts(reader)
     writer.append([Record(topic, "rollout/7", b"x")])
-    at = TopicPartition(topic, partition_of("rollout/7", 12))
+    at = TopicPartition(topic, home_partition("rollout/7", 12))
     messages = {"local": "has offsets 0 to 1, not 2", "kafka": "ends at 1: this is another log"}
     with pytest.raises(MismatchError, match=messages[reader.kind]):
         reader.seek({at: 2})

@@ -257,7 +257,7 @@ CREATE TABLE cua.reader_position (
 CREATE TABLE cua.stream_position (
     stream TEXT NOT NULL, epoch INTEGER NOT NULL, sequence INTEGER NOT NULL, source TEXT NOT NULL, ends JSONB NOT NULL,
     refused JSONB NOT NULL, statuses JSONB NOT NULL, parked_since TIMESTAMPTZ, abandoned BOOLEAN NOT NULL,
-    num_waiting INTEGER NOT NULL, last_event_at TIMESTAMPTZ, partitions JSONB, drops JSONB NOT NULL,
+    num_waiting INTEGER NOT NULL, last_event_at TIMESTAMPTZ, drops JSONB NOT NULL,
     CONSTRAINT pk_stream_position PRIMARY KEY (stream)
 ) WITH (fillfactor = 70);
 CREATE INDEX ix_stream_position_parked ON cua.stream_position (stream) WHERE parked_since IS NOT NULL;

@@ -21,6 +21,7 @@ from consumers.archive.manifest import (
 from consumers.errors import CuaProjectError, MismatchError, UsageError
 from consumers.log.reader import LogReader, TopicPartition
 from consumers.log.until import read_until
+from schemas.home import describe_growth
 
 logger = logging.getLogger(__name__)
 
@@ -99,6 +100,8 @@ def _open_manifest(reader: LogReader, folder: Path) -> Manifest:
         # A new archive, or one of a log that was empty.
         manifest = Manifest(log_id=log_id)
         write_manifest(folder, manifest)
+    if (problem := describe_growth(manifest.log_id, log_id)) is not None:
+        raise MismatchError(problem)
     if manifest.log_id != log_id:
         message = (
             f"{folder} is the archive of the log {manifest.log_id}, but the configured log is"

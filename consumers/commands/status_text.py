@@ -83,6 +83,7 @@ def _tables(status: ProjectionStatus) -> str:
     notes += [f"{held.abandoned:,} abandoned streams"] if held.abandoned else []
     notes += [f"{held.gaps:,} gaps"] if held.gaps else []
     notes += [f"{held.fenced:,} fenced records"] if held.fenced else []
+    notes += [f"{held.foreign:,} foreign records"] if held.foreign else []
     notes += [f"{held.duplicates:,} duplicates"] if held.duplicates else []
     return f"{lag}; {', '.join(notes)}"
 

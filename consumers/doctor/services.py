@@ -72,16 +72,16 @@ def _look_at_topics(reader: LogReader, prefix: str) -> Iterator[Finding]:
         found = list(_topic_problems(topic, values))
         yield from found
         if not found:
-            yield ok("topics", f"{topic}: {NUM_PARTITIONS} partitions, kept for ever")
+            yield ok("topics", f"{topic}: {values['partitions']} partitions, kept for ever")
 
 
 def _topic_problems(topic: str, values: Mapping[str, str]) -> Iterator[Finding]:
     change = f"kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config"
-    if int(values["partitions"]) != NUM_PARTITIONS:
+    if int(values["partitions"]) < NUM_PARTITIONS:
         yield warning(
             "topics",
             f"{topic} has {values['partitions']} partitions, ours have {NUM_PARTITIONS}",
-            "never change the number while a training runs: its streams would be split",
+            "never add any: it would be another log, which nothing continues (docs/kafka.md)",
         )
     if is_compacted(values):
         yield failed(

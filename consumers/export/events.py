@@ -30,7 +30,7 @@ def read_events(
     stops = {at: until[at] for at in partitions}
     places = places_of_trainings(trainings) if trainings else None
     for record in read_bounded(reader, starts, stops, places):
-        parsed = parse_record(record)
+        parsed = parse_record(record, reader.log_id)
         if wanted(parsed):
             yield from ordered.take(parsed)
 

@@ -124,7 +124,6 @@ class Fold:
                 progress.next_offset, progress.appended_at = offset + 1, appended_at
             if wanted is None or wanted(parsed):
                 order.take(parsed, progress)
-                order.streams[parsed.stream].arrivals.add(topic, partition, offset)
                 if order.decided:
                     break
         return self.batch
@@ -145,7 +144,7 @@ class Fold:
         progress = PartitionProgress()
         for record in held:
             self._order.unhold(record)
-            self._order.take(parse_record(record.record), progress)
+            self._order.take(parse_record(record.record, record.log_id), progress)
         return progress.num_events
 
 

@@ -19,6 +19,7 @@ Kind = Literal[
     "behind",
     "gap",
     "fenced",
+    "foreign",
     "dropped",
 ]
 

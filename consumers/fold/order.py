@@ -3,7 +3,7 @@
 Second stage: puts each stream's records in order. A record after a gap waits and is released when
 the gap fills; a fenced one is refused; one that cannot be applied is parked, and everything else of
 its stream behind it. An operator's decision about the stream takes effect where it is read. What a
-stream holds never touches another stream.
+stream holds never touches another stream. A foreign record is refused and touches none.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -72,6 +72,9 @@ class Order:
 
     def take(self, parsed: ParsedRecord, progress: PartitionProgress) -> None:
         """One record, and the records that waited for it."""
+        if parsed.is_foreign:
+            self._hold(parsed, "refused", "foreign", parsed.problem)
+            return
         subject = parsed.stream
         stream = self.streams.get(subject)
         if stream is None:
@@ -127,13 +130,10 @@ class Order:
             return
         self.decided.remove(stream.subject)
         stream.parked_since = None
-        rank = stream.arrivals.rank
-        for held in sorted(
-            self.memory.pop(stream.subject, ()),
-            key=lambda held: (rank(*held.record[:3]), held.record.appended_at, held.coordinates),
-        ):
+        tried = self.memory.pop(stream.subject, ())
+        for held in sorted(tried, key=lambda held: held.coordinates):
             self.unhold(held)
-            self.take(parse_record(held.record), progress)
+            self.take(parse_record(held.record, held.log_id), progress)
 
     def _decide(self, stream: Stream, parsed: ParsedRecord, progress: PartitionProgress) -> None:
         if stream.abandoned:
@@ -243,7 +243,7 @@ class Order:
             self._hold(later, held_as, "behind", reason)
 
     def _hold(self, parsed: ParsedRecord, held_as: HeldAs, kind: Kind, reason: str) -> Held:
-        record, subject, envelope, _ = parsed
+        record, subject, envelope = parsed.record, parsed.stream, parsed.envelope
         reason = reason[:MAX_PROBLEM_CHARS]
         held = Held(self.rules.log_id, record, held_as, kind, reason, subject, envelope)
         self.held[held.coordinates] = held

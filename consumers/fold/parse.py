@@ -1,12 +1,14 @@
-"""First stage: a record's bytes to its envelope, checked against the record's key."""
+"""First stage: a record's bytes to its envelope, checked against the record's key and place."""
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
 from consumers.fold.stream import new_stream
 from consumers.log.reader import LogRecord
-from schemas.decision import nameless_stream
+from schemas.decision import lone_stream
 from schemas.event import Envelope
+from schemas.home import find_home
 from schemas.wire import UnreadableError, read_envelope
 
 MAX_PROBLEM_CHARS = 1_000
@@ -18,18 +20,31 @@ class ParsedRecord(NamedTuple):
 
     record: LogRecord
     stream: str
-    """Subject of the envelope; of an unreadable record its key. Where neither names a stream, that
-    of `schemas.decision.nameless_stream`."""
+    """Subject of the envelope; of an unreadable record its key. Where neither names a stream, and
+    of a foreign record, `schemas.decision.lone_stream`."""
     envelope: Envelope | None
     problem: str
-    """Why there is no envelope."""
+    """Why there is no envelope, or why it is foreign."""
+    is_foreign: bool = False
+    """It is not in its stream's home (`schemas.home`), so it is in no stream."""
 
 
-def parse_record(record: LogRecord) -> ParsedRecord:
+def parse_record(record: LogRecord, log_id: str | None = None) -> ParsedRecord:
     """The envelope of a record whose key, if it has one, is the envelope's subject.
 
-    Never raises: bytes that are no such event give a record without an envelope.
+    `log_id`: of the log that it is in; None: its place is not looked at. Never raises: bytes that
+    are no such event give a record without an envelope.
     """
+    parsed = _parsed(record)
+    return parsed if log_id is None else _placed(parsed, log_id)
+
+
+def parse_records(records: Iterable[LogRecord], log_id: str) -> list[ParsedRecord]:
+    """As `parse_record`, of records of the log with this id."""
+    return [parse_record(record, log_id) for record in records]
+
+
+def _parsed(record: LogRecord) -> ParsedRecord:
     try:
         envelope = read_envelope(record.value)
         _check_subject(envelope.subject)
@@ -41,10 +56,30 @@ def parse_record(record: LogRecord) -> ParsedRecord:
     return ParsedRecord(record, envelope.subject, envelope, "")
 
 
+def _placed(parsed: ParsedRecord, log_id: str) -> ParsedRecord:
+    """The same record, or a foreign one. One that names no stream is nowhere foreign."""
+    record = parsed.record
+    home = find_home(parsed.stream, log_id)
+    if home.is_at(record.topic, record.partition):
+        return parsed
+    lone = _lone(record)
+    if parsed.stream == lone:
+        return parsed
+    problem = (
+        f"{record.topic}/{record.partition} is not where {parsed.stream} is: that is partition"
+        f" {home.partition} of the topic {home.topic}. Another program chose the place"
+    )
+    return ParsedRecord(record, lone, parsed.envelope, problem, is_foreign=True)
+
+
 def unreadable(record: LogRecord, problem: str) -> ParsedRecord:
     """A record without an envelope; its key may still name its stream."""
-    stream = stream_of_key(record.key) or nameless_stream(record.value)
+    stream = stream_of_key(record.key) or _lone(record)
     return ParsedRecord(record, stream, None, problem[:MAX_PROBLEM_CHARS])
+
+
+def _lone(record: LogRecord) -> str:
+    return lone_stream(record.topic, record.partition, record.value)
 
 
 @lru_cache(maxsize=50_000)

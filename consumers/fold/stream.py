@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import cast
 from uuid import UUID
 
-from consumers.fold.arrivals import Arrivals, stored_arrivals
 from consumers.fold.held import Held, waiting_envelope
 from consumers.fold.rows import Row
 from schemas.catalogue import stream_kind
@@ -37,8 +36,6 @@ class Stream:
     waiting: WaitingRecords[Held] = field(default_factory=WaitingRecords)
     """Records after a gap."""
     last_event_at: datetime | None = None
-    arrivals: Arrivals = field(default_factory=Arrivals)
-    """Of its records, whatever became of them."""
     is_stored: bool = False
     """`stream_position` has its row."""
     ended: dict[str, str] = field(default_factory=dict, compare=False)
@@ -80,7 +77,6 @@ class Stream:
             "drops": self.drops,
             "num_waiting": len(self.waiting),
             "last_event_at": self.last_event_at,
-            "partitions": self.arrivals.document(),
         }
 
 
@@ -111,10 +107,7 @@ def stored_stream(row: Mapping[str, object], waiting: Iterable[Held]) -> Stream:
     stream.abandoned = cast("bool", row["abandoned"])
     stream.drops = dict(cast("Drops", row["drops"]))
     stream.last_event_at = cast("datetime | None", row["last_event_at"])
-    stream.arrivals = arrivals = stored_arrivals(
-        cast("list[list[object]] | None", row["partitions"])
-    )
-    for held in sorted(waiting, key=lambda held: arrivals.rank(*held.record[:3])):
+    for held in waiting:
         stream.waiting.add(waiting_envelope(held), held, stream.position)
     stream.is_stored = True
     return stream

@@ -7,6 +7,7 @@ redelivered or lost by a rebalance.
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -27,6 +28,7 @@ from consumers.log.kafka_records import log_records
 from consumers.log.reach import CUT_OFF, out_of_reach
 from consumers.log.reader import LastRecord, LogRecord, TopicPartition
 from schemas.catalogue import TOPIC_NAMES
+from schemas.home import describe_growth, name_sizes
 from schemas.ids import EPOCH_START
 from schemas.installation import Installation
 from schemas.kafka_log import kafka_log_id, real_topic_ids
@@ -63,6 +65,8 @@ class KafkaLogReader:
         self._consumer: Any = None
         self._places: list[TopicPartition] = []
         self._log_id = ""
+        self._base_id = ""
+        """The same whatever the topics' sizes."""
         self._topic_ids: dict[str, str] = {}
         self._wanted: dict[Any, int] = {}
         self._last_news = time.monotonic()
@@ -77,7 +81,7 @@ class KafkaLogReader:
 
     @property
     def log_id(self) -> str:
-        """Kafka's cluster id and the topics' ids; "" until both topics exist."""
+        """Of the cluster, the topics and their homes (`kafka_log_id`); "" until both exist."""
         if not self._log_id:
             self._describe()
         return self._log_id
@@ -91,6 +95,7 @@ class KafkaLogReader:
         """Every partition of the installation's topics, sorted; empty until both exist.
 
         While records are polled, partitions that a topic has grown are found within seconds.
+        MismatchError when that makes it another log.
         """
         if not self._log_id:
             self._describe()
@@ -112,6 +117,10 @@ class KafkaLogReader:
         except KafkaError:
             return
         self._places = sorted(found.union(self._places))
+        sizes = Counter(at.topic for at in self._places)
+        problem = describe_growth(self._log_id, self._base_id + name_sizes(sizes))
+        if problem is not None:
+            raise MismatchError(problem)
 
     def _describe(self) -> None:
         with self._clients.admin() as admin:
@@ -139,7 +148,9 @@ class KafkaLogReader:
         )
         ids = {topic["name"]: str(topic["topic_id"]) for topic in topics}
         self._topic_ids = real_topic_ids(ids)
-        self._log_id = kafka_log_id(str(cluster_id), ids)
+        sizes = Counter(at.topic for at in self._places)
+        self._base_id = kafka_log_id(str(cluster_id), ids, {})
+        self._log_id = kafka_log_id(str(cluster_id), ids, sizes)
 
     def _gone(self) -> list[str]:
         """Topics being read that Kafka no longer has. MismatchError when it has others instead."""

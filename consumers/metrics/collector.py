@@ -130,7 +130,10 @@ def _tables(tables: TablesSeen) -> Iterator[Metric]:
         "cua_duplicates", "Records that were applied before.", value=tables.held.duplicates
     )
     yield GaugeMetricFamily("cua_parked", "Parked records.", value=tables.held.parked)
-    yield GaugeMetricFamily("cua_fenced", "Refused records.", value=tables.held.fenced)
+    yield GaugeMetricFamily("cua_fenced", "Fenced records.", value=tables.held.fenced)
+    yield GaugeMetricFamily(
+        "cua_foreign", "Records outside of their stream's partition.", value=tables.held.foreign
+    )
     yield GaugeMetricFamily(
         "cua_gaps", "Streams that wait for a missing record.", value=tables.held.gaps
     )

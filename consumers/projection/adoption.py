@@ -14,11 +14,14 @@ from consumers.database.connection import Connection, Cursor
 from consumers.errors import MismatchError
 from consumers.fold.fold import Fold
 from consumers.fold.held import Held
-from consumers.fold.parse import ParsedRecord, parse_record
+from consumers.fold.parse import ParsedRecord, parse_records
 from consumers.fold.stream import Stream
 from consumers.log.reader import LogReader
 from consumers.log.until import read_until
+from consumers.projection.positions import read_state
+from schemas.catalogue import stream_kind
 from schemas.decision import value_hash
+from schemas.home import describe_growth
 from schemas.streams import StreamPosition
 
 logger = logging.getLogger(__name__)
@@ -52,6 +55,9 @@ def adopt_log(
     `keep_going` is called between the reads of the check, which takes as long as a replay.
     """
     with connection, connection.cursor() as cursor:
+        old = read_state(cursor, schema).log_id
+        if (problem := describe_growth(old or "", reader.log_id)) is not None:
+            raise MismatchError(problem)
         tables = _read_tables(cursor, schema)
     logger.info(
         "checking that the log %s contains the %s streams of the tables",
@@ -64,9 +70,10 @@ def adopt_log(
         cursor.execute(f'DELETE FROM "{schema}".reader_position')
         # They are read again, and held where they are now.
         cursor.execute(f'DELETE FROM "{schema}".held_record')
+        cursor.execute(f"DELETE FROM \"{schema}\".stream_position WHERE stream LIKE 'record/%'")
         cursor.execute(
             f'UPDATE "{schema}".stream_position SET parked_since = NULL, num_waiting = 0,'
-            " abandoned = false, partitions = '[]'"
+            " abandoned = false"
         )
         cursor.execute(
             f'UPDATE "{schema}".projection SET log_id = %s, build_id = %s',
@@ -99,7 +106,7 @@ def _replayed(reader: LogReader, tables: _Tables, keep_going: Callable[[], None]
     starts = reader.beginning_offsets(partitions)
     names = set(tables.held.values())
     for records in read_until(reader, starts, ends, BATCH_RECORDS, keep_going):
-        parsed_records = [parse_record(record) for record in records]
+        parsed_records = parse_records(records, reader.log_id)
         Fold(found.streams, log_id=reader.log_id, memory=memory).take_all(parsed_records)
         found.held.update(_hashes(parsed_records, names) & tables.held.keys())
     return found
@@ -107,8 +114,12 @@ def _replayed(reader: LogReader, tables: _Tables, keep_going: Callable[[], None]
 
 def _hashes(parsed_records: Iterable[ParsedRecord], streams: set[str]) -> set[str]:
     """Of the values in these streams."""
+    # A record that is in no stream may be elsewhere in another log, and there in one.
+    is_anywhere = any(stream_kind(name) == "record" for name in streams)
     return {
-        value_hash(parsed.record.value) for parsed in parsed_records if parsed.stream in streams
+        value_hash(parsed.record.value)
+        for parsed in parsed_records
+        if is_anywhere or parsed.stream in streams
     }
 
 

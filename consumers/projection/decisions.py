@@ -51,6 +51,12 @@ def drop_record(
 ) -> Decision:
     """To drop a parked record, or with `rest` its stream from it on. NotFoundError, UsageError."""
     held = find_held(cursor, SCHEMA, record_id)
+    if held.kind == "foreign":
+        message = (
+            f"{record_id} is in no stream, because another program chose its place: nothing waits"
+            " for it, so there is nothing to drop"
+        )
+        raise UsageError(message)
     if held.held_as != "parked":
         message = (
             f"{record_id} is {held.held_as}, not parked; to give up the gap that a stream waits"

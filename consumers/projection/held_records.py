@@ -172,34 +172,17 @@ def interrupted_redrives(cursor: Cursor, schema: str) -> list[tuple[str, int, in
     Nothing that cannot be applied is parked there, only what comes behind.
     """
     cursor.execute(
-        f"{_parked(schema)} SELECT DISTINCT ON (stream) topic, partition, log_offset, stream FROM"
-        f' parked WHERE stream IN (SELECT stream FROM "{schema}".held_record WHERE held_as ='
-        " 'parked' GROUP BY stream HAVING bool_and(kind = 'behind'))"
-        f" ORDER BY stream, {_ORDER}",
+        "SELECT DISTINCT ON (stream) topic, partition, log_offset, stream FROM"
+        f" \"{schema}\".held_record WHERE held_as = 'parked' AND stream IN (SELECT stream FROM"
+        f" \"{schema}\".held_record WHERE held_as = 'parked' GROUP BY stream HAVING"
+        f" bool_and(kind = 'behind')) ORDER BY stream, {_ORDER}",
     )
     return [(topic, partition, offset, stream) for topic, partition, offset, stream in cursor]
 
 
-_ORDER = 'stream COLLATE "C", run, appended_at, log_id, topic, partition, log_offset'
-"""Stream by stream, in the order of reading."""
-
-
-def _parked(schema: str, streams: str = "true") -> str:
-    """WITH parked: parked records with the `run` of a stream in several partitions; else NULL.
-
-    As `fold.arrivals.Arrivals.rank`. `streams`: a condition, of those whose runs are looked up.
-    """
-    return (
-        "WITH runs AS MATERIALIZED (SELECT stream, place ->> 0 AS topic, (place ->> 1)::integer AS"
-        " partition, (place ->> 2)::bigint AS next_offset, number FROM"
-        f' "{schema}".stream_position, jsonb_array_elements(partitions) WITH ORDINALITY AS places'
-        f" (place, number) WHERE parked_since IS NOT NULL AND {streams} AND"
-        " jsonb_array_length(partitions) > 1),"
-        " parked AS NOT MATERIALIZED (SELECT *, (SELECT min(number) FROM runs WHERE runs.stream ="
-        " held.stream AND runs.topic = held.topic AND runs.partition = held.partition AND"
-        f' runs.next_offset > held.log_offset) AS run FROM "{schema}".held_record AS held WHERE'
-        " held_as = 'parked')"
-    )
+_ORDER = 'stream COLLATE "C", log_id, topic, partition, log_offset'
+"""Stream by stream, in the order of reading: a stream's records are in one partition."""
+_PARKED = "held_as = 'parked'"
 
 
 def next_parked(
@@ -207,11 +190,11 @@ def next_parked(
 ) -> list[Held]:
     """The first parked records of these streams; one at least, then up to MAX_BYTES."""
     cursor.execute(
-        f"{_parked(schema, 'stream = ANY(%s)')} SELECT {HELD_COLUMNS} FROM (SELECT *,"
-        f" sum(octet_length(value)) OVER (ORDER BY {_ORDER}) - octet_length(value) AS bytes_before"
-        f" FROM (SELECT * FROM parked WHERE stream = ANY(%s) ORDER BY {_ORDER} LIMIT %s) AS first)"
-        f" AS numbered WHERE bytes_before < %s ORDER BY {_ORDER}",
-        (list(streams), list(streams), max_records, MAX_BYTES),
+        f"SELECT {HELD_COLUMNS} FROM (SELECT *, sum(octet_length(value)) OVER (ORDER BY {_ORDER}) -"
+        f' octet_length(value) AS bytes_before FROM (SELECT * FROM "{schema}".held_record WHERE'
+        f" {_PARKED} AND stream = ANY(%s) ORDER BY {_ORDER} LIMIT %s) AS first) AS numbered WHERE"
+        f" bytes_before < %s ORDER BY {_ORDER}",
+        (list(streams), max_records, MAX_BYTES),
     )
     return held_records(cursor)
 
@@ -225,9 +208,9 @@ def parked_pages(
     """
     with cursor.connection.cursor("parked_records") as ordered:
         ordered.execute(
-            f"{_parked(schema, 'stream = ANY(%s)')} SELECT {HELD_COLUMNS} FROM parked WHERE stream"
-            f" = ANY(%s) ORDER BY {_ORDER}",
-            (list(streams), list(streams)),
+            f'SELECT {HELD_COLUMNS} FROM "{schema}".held_record WHERE {_PARKED} AND stream ='
+            f" ANY(%s) ORDER BY {_ORDER}",
+            (list(streams),),
         )
         page: list[Held] = []
         num_bytes = 0
@@ -244,9 +227,9 @@ def parked_pages(
 def since_of_next(cursor: Cursor, schema: str, stream: str, num_before: int) -> datetime | None:
     """Since when the stream's next parked record after the first `num_before` is; None: none."""
     cursor.execute(
-        f"{_parked(schema, 'stream = %s')} SELECT coalesce(event_time, appended_at) FROM parked"
-        f" WHERE stream = %s ORDER BY {_ORDER} OFFSET %s LIMIT 1",
-        (stream, stream, num_before),
+        f'SELECT coalesce(event_time, appended_at) FROM "{schema}".held_record WHERE {_PARKED}'
+        f" AND stream = %s ORDER BY {_ORDER} OFFSET %s LIMIT 1",
+        (stream, num_before),
     )
     row = cursor.fetchone()
     return None if row is None else row[0]

@@ -25,7 +25,7 @@ from consumers.errors import (
     MismatchError,
     UnreachableError,
 )
-from consumers.fold.parse import parse_record
+from consumers.fold.parse import parse_records
 from consumers.log.reader import LogReader, TopicPartition
 from consumers.projection.activity import Activity
 from consumers.projection.adoption import adopt_log
@@ -344,7 +344,7 @@ class ProjectionLoop:
             read_to = self._read_to(schema)
             try:
                 if read_to:
-                    pipeline.send([parse_record(record) for record in records], read_to)
+                    pipeline.send(parse_records(records, self._reader.log_id), read_to)
                 if len(records) < self._batch_records:
                     # Nothing more to read yet, so nothing to fold during the commit.
                     pipeline.settle()
@@ -381,7 +381,7 @@ class ProjectionLoop:
             check_last_records(load_last_records(cursor, schema.schema), self._reader)
         self._seek(schema)
         records = self._reader.poll(self._batch_records, POLL_S)
-        parsed_records = [parse_record(record) for record in records]
+        parsed_records = parse_records(records, self._reader.log_id)
         if schema.apply_first(parsed_records, self._read_to(schema), lease.renew):
             self._seek(schema)
 

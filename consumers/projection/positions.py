@@ -16,6 +16,7 @@ from consumers.log.reach import CUT_OFF, DELETED
 from consumers.log.reader import LOOK_AT, LastRecord, LogReader, TopicPartition
 from consumers.log.replaced import first_replaced
 from consumers.tables import PROJECTION_VERSION
+from schemas.home import describe_growth
 
 Positions = dict[TopicPartition, int]
 """The next offset to read of each partition."""
@@ -89,6 +90,8 @@ def load_last_records(cursor: Cursor, schema: str) -> dict[TopicPartition, LastR
 def check_log(state: ProjectionState, reader: LogReader) -> None:
     """MismatchError when the positions belong to another log."""
     if state.log_id is not None and state.log_id != reader.log_id:
+        if (problem := describe_growth(state.log_id, reader.log_id)) is not None:
+            raise MismatchError(problem)
         message = (
             f"the tables were made from the log {state.log_id}, but the configured log is"
             f" {reader.log_id or 'still empty'}; if the new log contains the old one's history,"

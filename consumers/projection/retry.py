@@ -114,7 +114,7 @@ def _try(
     for name in tried:
         streams[name].parked_since = None
     # A record that named no stream when it was read may name one to newer code.
-    named = {parse_record(held.record).stream for held in records}
+    named = {parse_record(held.record, held.log_id).stream for held in records}
     streams |= load_streams(cursor, schema, sorted(named - streams.keys()))
     fold = Fold(
         streams,

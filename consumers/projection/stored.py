@@ -21,8 +21,8 @@ def load_streams(cursor: Cursor, schema: str, subjects: Sequence[str]) -> dict[s
     """The stored states of these streams, with their waiting records."""
     cursor.execute(
         "SELECT stream, epoch, sequence, source, ends, refused, statuses, parked_since, abandoned,"
-        f' drops, num_waiting, last_event_at, partitions FROM "{schema}".stream_position'
-        " WHERE stream = ANY(%s)",
+        f' drops, num_waiting, last_event_at FROM "{schema}".stream_position WHERE stream ='
+        " ANY(%s)",
         (list(subjects),),
     )
     rows = _rows(cursor)

@@ -17,8 +17,8 @@ from consumers.projection.positions import (
     read_state,
 )
 from consumers.projection.stored import load_dropped
-from consumers.rebuild.live_order import LiveOrder, read_live_order
 from consumers.tables import SCHEMA, STATE_TABLES
+from schemas.home import describe_growth
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,6 @@ class LiveTables(NamedTuple):
     log_id: str | None
     positions: Positions
     last: Mapping[TopicPartition, LastRecord]
-    order: LiveOrder
     problems: list[Problem]
     """What they lack."""
     dropped: Mapping[str, Collection[str]] = MappingProxyType({})
@@ -58,14 +57,13 @@ def read_live(url: str) -> LiveTables:
 
 def load_live(cursor: Cursor) -> LiveTables:
     """As the cursor's transaction sees them; without positions where those are broken."""
-    live = LiveTables(None, {}, {}, LiveOrder({}), find_problems(cursor, [SCHEMA]))
+    live = LiveTables(None, {}, {}, find_problems(cursor, [SCHEMA]))
     if not live.has_state:
         return live
     return live._replace(
         log_id=read_state(cursor, SCHEMA).log_id,
         positions=load_positions(cursor, SCHEMA),
         last=load_last_records(cursor, SCHEMA),
-        order=read_live_order(cursor, SCHEMA),
         dropped=load_dropped(cursor, SCHEMA),
     )
 
@@ -96,6 +94,8 @@ def is_of_log(
                 f" nothing was changed. {LOOK_AT}"
             )
             raise MismatchError(message)
+        if (problem := describe_growth(live.log_id or "", reader.log_id)) is not None:
+            raise MismatchError(problem)
         if not adopt_log:
             message = (
                 f"the tables were made from another log, {live.log_id}, and the configured log is"

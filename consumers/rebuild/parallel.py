@@ -1,12 +1,11 @@
 """Fills a schema from the log in several processes, each with partitions of its own.
 
 A stream is in one partition, a row in one stream: each process reads, folds and commits as a single
-one would. Where that is not so, because a topic has grown or another program chose the partitions,
-a process stops before the first record that is not in its stream's partition, and one process goes
-on alone. Rows that several streams define alike (tasks, validators) are written in one order. A
-process that dies leaves its partitions at its last commit. One process has every training and every
-evaluation: of a step and an evaluation of one id only the step has rows, and what another process
-has not committed yet cannot be known.
+one would. A process stops before a record that names no stream, and one process goes on alone: a
+decision about such a record is in another partition. Rows that several streams define alike (tasks,
+validators) are written in one order. A process that dies leaves its partitions at its last commit.
+One process has every training and every evaluation: of a step and an evaluation of one id only the
+step has rows, and what another process has not committed yet cannot be known.
 """
 
 import multiprocessing

@@ -8,7 +8,7 @@ projectors notice by the new build id.
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,15 +20,9 @@ from consumers.fold.fold import EVERYTHING, ReplayFilter
 from consumers.fold.parse import ParsedRecord
 from consumers.log.reader import LogReader
 from consumers.progress import ReplayProgress
-from consumers.projection.positions import Positions, read_state
+from consumers.projection.positions import Positions
 from consumers.rebuild.built import INTO, check_name, new_schema
 from consumers.rebuild.hashing import NAMES, count_rows
-from consumers.rebuild.live_order import (
-    LiveOrder,
-    describe_unordered,
-    read_live_order,
-    require_decided,
-)
 from consumers.rebuild.live_tables import LiveTables, is_of_log, load_live, read_live
 from consumers.rebuild.mend import (
     loosen,
@@ -179,8 +173,7 @@ class _Rebuild:
             # Without positions there is nothing to replay to.
             return _without_rows(live, state.missing, time.monotonic() - began)
         with side_schema(self._url, PURPOSE, state.schema, keeps=keeps) as schema:
-            # A replay in the order in which the tables read split streams begins anew.
-            state.schema = None if live.order else schema
+            state.schema = schema
             with Replay(
                 *(self._reader, self._url, schema),
                 replay_filter=ReplayFilter(dropped=live.dropped if is_of else {}),
@@ -220,7 +213,7 @@ class _Rebuild:
                 )
                 raise CuaProjectError(message)
             if is_of and replay.lag(now.positions):
-                replay.advance(now.positions, now.order)
+                replay.advance(now.positions)
             if not self._is_check:
                 require_unlocked(cursor, now.problems)
                 loosen(cursor, now.problems)
@@ -234,7 +227,7 @@ class _Rebuild:
             was_empty = not (now.positions or now.broken or has_rows)
             differs = {name: changed[name] for name in NAMES if name in changed and not was_empty}
             if differs:
-                _warn(cursor, schema, differs)
+                logger.warning("tables that differ from the log: %s", ", ".join(differs))
             if not self._is_check:
                 merge(cursor, list(changed), schema)
                 tighten(cursor)
@@ -244,19 +237,18 @@ class _Rebuild:
 
     def _approach(self, replay: Replay, *, follows: bool) -> None:
         """Advance until little is left to do while projectors are paused."""
-        until, order = self._target(follows=follows)
+        until = self._target(follows=follows)
         for _ in range(CATCH_UPS):
-            replay.advance(until, order)
-            until, order = self._target(follows=follows)
+            replay.advance(until)
+            until = self._target(follows=follows)
             if replay.lag(until) <= NEAR_RECORDS:
                 return
 
-    def _target(self, *, follows: bool) -> tuple[Positions, LiveOrder | None]:
+    def _target(self, *, follows: bool) -> Positions:
         """Where the live tables are, else the end of the log."""
         if not follows:
-            return self._reader.end_offsets(self._reader.partitions()), None
-        live = read_live(self._url)
-        return live.positions, live.order
+            return self._reader.end_offsets(self._reader.partitions())
+        return read_live(self._url).positions
 
 
 def _without_rows(live: LiveTables, missing: Sequence[str], seconds: float) -> RebuildReport:
@@ -282,12 +274,6 @@ def _lacking(live: LiveTables) -> set[str]:
     return {*NAMES} if None in lacking else {str(name) for name in lacking}
 
 
-def _warn(cursor: Cursor, schema: str, differs: Iterable[str]) -> None:
-    logger.warning("tables that differ from the log: %s", ", ".join(differs))
-    if (problem := describe_unordered(cursor, SCHEMA, cursor, schema)) is not None:
-        logger.warning("%s", problem)
-
-
 def build_into(
     reader: LogReader,
     url: str,
@@ -299,10 +285,8 @@ def build_into(
 ) -> RebuildReport:
     """Build one training, or everything before some positions, into a new schema that stays.
 
-    Streams in several partitions are read in the order of the live tables. UsageError when the
-    schema exists; NotFoundError when the training has no event before the positions;
-    CuaProjectError when the log lacks its beginning; MismatchError when the live tables do not say
-    in which order to read such a stream.
+    UsageError when the schema exists; NotFoundError when the training has no event before the
+    positions; CuaProjectError when the log lacks its beginning.
     """
     began = time.monotonic()
     check_name(schema)
@@ -311,14 +295,11 @@ def build_into(
     streams: set[str] = set()
     replay_filter = EVERYTHING if run_name is None else _only_training(run_name, streams)
     with new_schema(url, schema):
-        order = _live_order(reader, url)
         with Replay(reader, url, schema, replay_filter=replay_filter, progress=progress) as replay:
-            replay.advance(end, order)
+            replay.advance(end)
         if run_name is not None and not streams:
             message = f"the training {run_name!r} has no event before --until"
             raise NotFoundError(message)
-        with connected(url, "rebuild order") as connection, connection.cursor() as cursor:
-            require_decided(order, cursor, schema)
         side = SideSchema(schema, INTO, is_finished=True)
         finish_tables(url, side)
     return RebuildReport(
@@ -334,16 +315,6 @@ def build_into(
         schema=schema,
         positions=end,
     )
-
-
-def _live_order(reader: LogReader, url: str) -> LiveOrder:
-    """How the live tables read streams in several partitions of this log."""
-    with connected(url, "rebuild order") as connection:
-        connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
-        with connection.cursor() as cursor:
-            if read_state(cursor, SCHEMA).log_id != reader.log_id:
-                return LiveOrder({})
-            return read_live_order(cursor, SCHEMA)
 
 
 def _only_training(run_name: str, streams: set[str]) -> ReplayFilter:

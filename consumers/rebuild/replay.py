@@ -8,21 +8,17 @@ from typing import Self
 from consumers.database.connection import WRITER_SETTINGS, Connection, connect, join_group
 from consumers.errors import CuaProjectError, UnreachableError
 from consumers.fold.fold import EVERYTHING, ReplayFilter
-from consumers.fold.parse import parse_record
-from consumers.log.reader import LogReader, LogRecord, TopicPartition
+from consumers.fold.parse import ParsedRecord, parse_records
+from consumers.log.reader import LogReader, TopicPartition
 from consumers.progress import ReplayProgress
 from consumers.projection.outage import Outage
 from consumers.projection.pipeline import InTurn, Pipeline
 from consumers.projection.positions import Positions, count_events, start_positions
 from consumers.projection.schema import ProjectedSchema
-from consumers.rebuild.live_order import LiveOrder
-from schemas.catalogue import NUM_PARTITIONS, TOPICS
-from schemas.local_log import partition_of
+from schemas.catalogue import stream_kind
 
 BATCH_RECORDS = 20_000
 POLL_S = 1.0
-ELSEWHERE = -1
-"""For a partition, of a record that no partition of its topic is right for."""
 SILENCE_LIMIT_S = 60.0
 """A log that returns nothing for so long, although it has more, counts as unreachable."""
 
@@ -44,7 +40,7 @@ class Replay:
     ) -> None:
         """`group`: of the projector that fills its live tables; its sessions join it.
 
-        `is_shard`: other processes fill the other partitions, so a stream must be in one.
+        `is_shard`: other processes fill the other partitions.
         `session`: the only one that sees the schema, whose tables are temporary; it stays open.
         """
         self._is_shard = is_shard
@@ -96,13 +92,11 @@ class Replay:
         """Records to apply before these positions."""
         return _lag(self.positions, until)
 
-    def advance(self, until: Positions, order: LiveOrder | None = None) -> None:
+    def advance(self, until: Positions) -> None:
         """Apply everything before these positions and nothing after; waits while Kafka is away.
 
-        With an `order`: streams in several partitions as the live tables have read them.
         CuaProjectError when the log lacks some of it.
         """
-        order = order or None
         behind = {
             at: position
             for at, position in start_positions(self.positions, self._reader).items()
@@ -124,14 +118,9 @@ class Replay:
                     for record in records
                     if record.offset < until[TopicPartition(record.topic, record.partition)]
                 ]
-                if self._is_shard and (problem := misplaced(wanted, self._reader)):
+                parsed_records = parse_records(wanted, self._reader.log_id)
+                if self._is_shard and (problem := without_stream(parsed_records)):
                     raise CuaProjectError(problem)
-                if order is None:
-                    parsed_records = [parse_record(record) for record in wanted]
-                else:
-                    parsed_records = order.take(wanted, self._target.folded, until)
-                    for at, blocked in order.blocked.items():
-                        ends[at] = min(ends.get(at, 0), blocked.offset)
                 read_to = {
                     at: end for at, end in ends.items() if end > self._target.folded.get(at, 0)
                 }
@@ -139,8 +128,6 @@ class Replay:
                 if read_to:
                     writer.send(parsed_records, read_to)
                     self._show(self._target.folded, until)
-                if order is not None and order.blocked:
-                    order.seek(self._reader, self._target.folded, until)
             writer.settle()
 
     def _writer(self) -> Pipeline | InTurn:
@@ -198,36 +185,13 @@ def check_beginning(reader: LogReader) -> None:
             raise CuaProjectError(message, ways=ways)
 
 
-def misplaced(records: Iterable[LogRecord], reader: LogReader) -> str | None:
-    """Names a record that is not in its key's topic and partition, as many as there are now.
+def without_stream(parsed_records: Iterable[ParsedRecord]) -> str | None:
+    """Names a record that names no stream, or a decision about one; None: there is none.
 
-    Its stream may then be in two: the topic has grown, or another program chose the place. None:
-    every record is where it belongs.
+    They are in different partitions and change one row, so not in several processes. Rare.
     """
-    counts: dict[str, int] = {}
-    if reader.kind == "local":
-        counts = dict.fromkeys((at.topic for at in reader.partitions()), NUM_PARTITIONS)
-    else:
-        for at in reader.partitions():
-            counts[at.topic] = counts.get(at.topic, 0) + 1
-    homes: dict[tuple[str, str | None], int] = {}
-    for record in records:
-        name = record.topic, record.key
-        if (home := homes.get(name)) is None:
-            home = homes[name] = _home(record.key, record.topic, counts[record.topic])
-        if home != record.partition:
-            where = "another topic" if home == ELSEWHERE else f"partition {home}"
-            return (
-                f"{record.topic}/{record.partition} offset {record.offset} belongs in {where}: the"
-                " topic has grown, or another program chose the place"
-            )
+    for parsed in parsed_records:
+        if stream_kind(parsed.stream) == "record" and not parsed.is_foreign:
+            record = parsed.record
+            return f"{record.topic}/{record.partition} offset {record.offset} names no stream"
     return None
-
-
-def _home(key: str | None, topic: str, num_partitions: int) -> int:
-    """The partition where a record of this topic with this key belongs, or ELSEWHERE."""
-    # Without a key only the value names its stream: rare, and not worth several processes.
-    kind = "" if key is None else key.partition("/")[0]
-    if key is None or kind not in TOPICS or not topic.endswith(TOPICS[kind]):
-        return ELSEWHERE
-    return partition_of(key, num_partitions)

@@ -28,7 +28,6 @@ from consumers.projection.positions import (
 )
 from consumers.projection.stored import load_dropped
 from consumers.rebuild.hashing import NAMES, TableHash, hash_tables, row_hashes
-from consumers.rebuild.live_order import LiveOrder, describe_unordered, read_live_order
 from consumers.rebuild.replay import Replay, check_beginning
 from consumers.rebuild.side_schema import TEMPORARY, make_temporary_tables
 from consumers.status.gaps import NO_GAPS, WaitingStreams, load_waiting
@@ -71,8 +70,6 @@ class Snapshot(NamedTuple):
     may be able to apply them."""
     problems: list[Problem]
     """What the live schema lacks."""
-    order: LiveOrder
-    """How the live tables read streams in several partitions."""
     last: Mapping[TopicPartition, LastRecord] = MappingProxyType({})
     """The last record of each partition that the live tables have read."""
     waiting: WaitingStreams = NO_GAPS
@@ -112,7 +109,7 @@ def take_snapshot(connection: Connection) -> Snapshot:
         broken = {problem.table for problem in problems if problem.is_fatal}
         if None in broken or broken & NEEDED:
             state = ProjectionState("", PROJECTION_VERSION, catalogue_hash(), None)
-            return Snapshot(state, {}, {}, ReplayFilter(), [], problems, LiveOrder({}))
+            return Snapshot(state, {}, {}, ReplayFilter(), [], problems)
         state = read_state(cursor, SCHEMA)
         if state.version != PROJECTION_VERSION:
             is_older = state.version < PROJECTION_VERSION
@@ -133,10 +130,9 @@ def take_snapshot(connection: Connection) -> Snapshot:
         replay_filter = ReplayFilter(parked, dropped=load_dropped(cursor, SCHEMA))
         whole = [name for name in NAMES if name not in broken]
         tables = hash_tables(cursor, SCHEMA, whole)
-        order = read_live_order(cursor, SCHEMA)
         waiting = load_waiting(cursor, SCHEMA)
         return Snapshot(
-            *(state, positions, tables, replay_filter, redrivable, problems, order, last, waiting)
+            *(state, positions, tables, replay_filter, redrivable, problems, last, waiting)
         )
 
 
@@ -157,9 +153,8 @@ def _parked_by_other_code(
 def verify(reader: LogReader, url: str, *, progress: ReplayProgress | None = None) -> Verification:
     """Replay into temporary tables and compare; names what is missing instead of failing on it.
 
-    MismatchError when tables, code and log do not belong together, or when they differ and a stream
-    is in several partitions in an order that is not known; CuaProjectError when the log lacks its
-    beginning.
+    MismatchError when tables, code and log do not belong together; CuaProjectError when the log
+    lacks its beginning.
     """
     remove_debris(url)
     with connected(url, "verify") as live:
@@ -182,10 +177,8 @@ def verify(reader: LogReader, url: str, *, progress: ReplayProgress | None = Non
                 progress=progress,
                 session=connection,
             ) as replay:
-                replay.advance(snapshot.positions, snapshot.order)
+                replay.advance(snapshot.positions)
             replayed = _hashes(connection, snapshot)
-            if replayed != snapshot.tables and log_problem is None:
-                _refuse_unordered(live, connection)
             found = _missing(snapshot) + [
                 difference
                 for table in snapshot.tables
@@ -218,15 +211,6 @@ def _log_problem(snapshot: Snapshot, reader: LogReader) -> str | None:
 def _hashes(connection: Connection, snapshot: Snapshot) -> dict[str, TableHash]:
     with connection, connection.cursor() as cursor:
         return hash_tables(cursor, TEMPORARY, snapshot.tables)
-
-
-def _refuse_unordered(live: Connection, replayed: Connection) -> None:
-    """MismatchError when the difference may be one of the order of reading."""
-    with live.cursor() as ours, replayed.cursor() as theirs:
-        problem = describe_unordered(ours, SCHEMA, theirs, TEMPORARY)
-    if problem is not None:
-        message = f"tables and log differ, perhaps only in the order of reading: {problem}"
-        raise MismatchError(message)
 
 
 def _missing(snapshot: Snapshot) -> list[Difference]:

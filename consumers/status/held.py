@@ -17,6 +17,8 @@ class HeldCounts(NamedTuple):
     """Streams that wait for a missing record."""
     abandoned: int
     """Streams whose rest an operator dropped."""
+    foreign: int
+    """Records that are not in their stream's home, so in no stream."""
 
 
 def count_held(cursor: Cursor) -> HeldCounts:
@@ -24,9 +26,10 @@ def count_held(cursor: Cursor) -> HeldCounts:
     cursor.execute(
         f"SELECT (SELECT count(*) FROM {SCHEMA}.held_record WHERE held_as = 'parked'), "
         f"(SELECT coalesce(sum(num_duplicates), 0)::bigint FROM {SCHEMA}.reader_position), "
-        f"(SELECT count(*) FROM {SCHEMA}.held_record WHERE held_as = 'refused'), "
+        f"(SELECT count(*) FROM {SCHEMA}.held_record WHERE kind = 'fenced'), "
         f"(SELECT count(*) FROM {SCHEMA}.stream_position WHERE num_waiting > 0), "
-        f"(SELECT count(DISTINCT stream) FROM {SCHEMA}.held_record WHERE held_as = 'abandoned')"
+        f"(SELECT count(DISTINCT stream) FROM {SCHEMA}.held_record WHERE held_as = 'abandoned'), "
+        f"(SELECT count(*) FROM {SCHEMA}.held_record WHERE kind = 'foreign')"
     )
     row = cursor.fetchone()
     assert row is not None  # noqa: S101  # a SELECT of scalars has one row

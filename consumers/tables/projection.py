@@ -14,7 +14,6 @@ from consumers.tables.base import (
     BigNumber,
     Document,
     Number,
-    OptDocument,
     OptNumber,
     OptString,
     OptTime,
@@ -99,10 +98,6 @@ class StreamState(Base):
     """Records that wait for a gap to fill."""
     last_event_at: Mapped[OptTime]
     """Time of the last event applied; NULL: none was."""
-    partitions: Mapped[OptDocument]
-    """Where its records are, in the order of reading: [topic, partition, next offset], another one
-    at every change of partition; without offsets after 1,000 changes. NULL: older code has read
-    some of them."""
 
 
 class HeldRecord(Base):
@@ -127,11 +122,11 @@ class HeldRecord(Base):
     """parked, waiting, refused, abandoned (an operator dropped the rest of its stream)."""
     kind: Mapped[String]
     """Why: unreadable, unknown_schema, invalid, transition, database, behind (parked); gap
-    (waiting); fenced (refused); dropped, behind (abandoned)."""
+    (waiting); fenced, foreign (refused); dropped, behind (abandoned)."""
     reason: Mapped[String]
     """For people: what is wrong with it."""
     stream: Mapped[String]
-    """`record/<uuid>`: neither the value nor the key names one."""
+    """`record/<uuid>`: neither the value nor the key names one, or it is foreign."""
     type: Mapped[OptString]
     """The event's; NULL: it could not be read."""
     epoch: Mapped[OptNumber]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from consumers.errors import MismatchError, UsageError
 from consumers.log.reader import TopicPartition
+from schemas.home import describe_growth
 
 
 class Cursor:
@@ -40,6 +41,8 @@ class Cursor:
         except (ValueError, KeyError, TypeError, AttributeError):
             message = f"{self._path} is not a cursor of `tail`; name another file, or delete it"
             raise UsageError(message) from None
+        if (problem := describe_growth(saved_id, log_id)) is not None:
+            raise MismatchError(problem)
         if saved_id != log_id:
             message = (
                 f"the cursor {self._path} belongs to the log {saved_id}, and this is"

@@ -102,7 +102,7 @@ class Mirror:
         for record in records:
             if self._marks and not any(mark in record.value for mark in self._marks):
                 continue
-            parsed = parse_record(record)
+            parsed = parse_record(record, self._reader.log_id)
             for event in self._ordered.take(parsed):
                 for change in self._changes(event):
                     self._apply(change)

@@ -19,6 +19,7 @@ from producer.errors import CuaTrainError, MismatchError
 from producer.log.local import LocalLog
 from producer.log.writer import Coordinates, LogWriter, Record, RecordRefusedError
 from schemas.catalogue import BY_TYPE, topic_of
+from schemas.home import describe_growth
 from schemas.ids import new_source, uuid7_text
 from schemas.installation import Installation, read_installation
 from schemas.wire import encode
@@ -48,8 +49,9 @@ def append_decisions(
         topic = topic_of(subject, installation.topic_prefix)
         records.append(Record(topic, subject, value, training or ""))
     with closing(_open(installation)) as log:
-        if log_id not in {None, log.log_id}:
-            raise MismatchError(_other_log(str(log_id), log.log_id))
+        if log_id is not None and log_id != log.log_id:
+            grown = describe_growth(log_id, log.log_id)
+            raise MismatchError(grown or _other_log(log_id, log.log_id))
         if absent := {record.topic for record in records} - {at.topic for at in log.ends()}:
             message = f"the log has no topic {', '.join(sorted(absent))}; look at CUA_TOPIC_PREFIX"
             raise MismatchError(message)

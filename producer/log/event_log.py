@@ -18,7 +18,6 @@ from producer.errors import MismatchError, StopRequestedError, UnreachableError,
 from producer.log.blob_uploads import BlobUploads, NoLog
 from producer.log.kafka_contact import LogClosedError, Result, interruptible, reach
 from producer.log.kafka_history import KafkaHistory
-from producer.log.kafka_reading import split_message
 from producer.log.local import LocalLog
 from producer.log.shipper import Shipper
 from producer.log.spool import Spool
@@ -30,6 +29,7 @@ from producer.log.stream_history import (
 from producer.log.topic_checks import TopicWarnings, refuse_compacted
 from producer.log.writer import LogWriter, TopicPartition
 from schemas.catalogue import TOPIC_NAMES, stream, topic_of
+from schemas.home import describe_growth
 from schemas.installation import Installation
 from schemas.kafka_log import MAX_EVENT_BYTES, MAX_MESSAGE_BYTES, largest_value, raise_limit
 
@@ -119,11 +119,23 @@ class EventLog:
         from producer.log.kafka import KafkaLog
 
         kafka = KafkaLog(self._installation, stop=stop)
+        try:
+            self._refuse_grown(kafka.log_id)
+        except BaseException:
+            kafka.close()
+            raise
         limits = kafka.max_message_bytes.items()
         self._limits = {topic: limit for topic, limit in limits if limit < MAX_MESSAGE_BYTES}
         self._warnings.of_sizes(self._limits)
         self._warnings.of_deletion(kafka.settings)
         return kafka
+
+    def _refuse_grown(self, log_id: str) -> None:
+        """Raise MismatchError if this home has sent to the log when a topic of it was smaller."""
+        with closing(Spool(self.local.path)) as spool:
+            for target in spool.targets():
+                if (problem := describe_growth(target, log_id)) is not None:
+                    raise MismatchError(problem)
 
     def max_event_bytes(self, topic: str) -> int:
         """Maximum size of a serialised event, the same for all logs; larger ones cannot be shipped.
@@ -233,13 +245,6 @@ class EventLog:
             return self.local.read_streams(topic, [subject], since)
         return self._history.read_own(self._connect_once(), topic, subject, since)
 
-    def check_whole(self, subjects: Collection[str]) -> None:
-        """Raise MismatchError if one of these streams, just read, is spread over two partitions."""
-        misplaced = self._kafka.misplaced if self._kafka else {}
-        for subject in subjects:
-            if subject in misplaced:
-                raise MismatchError(split_message(misplaced[subject]))
-
     def read_topic(
         self, name: str, since: Mapping[TopicPartition, int]
     ) -> Iterator[tuple[str, bytes]]:
@@ -289,6 +294,8 @@ class EventLog:
                         " this disk and sent there; run the same command again"
                     )
                     raise MismatchError(message)
+                if shipper is not None and isinstance(shipper.problem, MismatchError):
+                    raise shipper.problem
                 is_over = time.monotonic() > deadline
                 if shipper is None or not shipper.is_alive or is_over:
                     problem = "sending has ended" if shipper is None else shipper.problem

@@ -18,17 +18,11 @@ from producer.log.kafka_client import (
     KafkaPartition,
     create_topics,
 )
-from producer.log.kafka_reading import (
-    assigned_partitions,
-    bounds,
-    first_keys,
-    may_have_grown,
-    read_spans,
-    spans_to_read,
-)
+from producer.log.kafka_reading import bounds, read_spans, spans_to_read
 from producer.log.kafka_sending import KafkaSender
 from producer.log.writer import Coordinates, Record, TopicPartition
 from schemas.catalogue import NUM_PARTITIONS, TOPIC_NAMES
+from schemas.home import home_partition
 from schemas.installation import Installation
 from schemas.kafka_log import (
     MAX_BYTES_SETTING,
@@ -39,12 +33,9 @@ from schemas.kafka_log import (
     real_topic_ids,
 )
 from schemas.kafka_times import offsets_at
-from schemas.local_log import partition_of
 
 READ_TIMEOUT_S = 30.0
 """If no record arrives for this long before the end is reached, Kafka is not responding."""
-SAMPLE_BYTES = 64 << 10
-"""How much of each partition's first records is read to learn where their keys are."""
 
 
 class KafkaLog:
@@ -74,8 +65,6 @@ class KafkaLog:
         self._clients = KafkaClients(installation, stop)
         own = [installation.topic_prefix + name for name in TOPIC_NAMES]
         self._topics = sorted(own if topics is None else topics)
-        self.misplaced: dict[str, str] = {}
-        """Maps each stream that was read from a partition other than its own to its topic."""
         with self._clients.admin() as admin:
             described = self._describe(admin)
             absent = [topic for topic in self._topics if described[topic]["error_code"]]
@@ -105,17 +94,14 @@ class KafkaLog:
             )
             raise UnreachableError(message)
         ids = {name: str(topic["topic_id"]) for name, topic in described.items()}
-        self._log_id = kafka_log_id(cluster_id, ids)
-        self._num_partitions = self._find_assigned()
-        """Maps a topic to the number of partitions that our keys are assigned to; a topic that has
-        grown has more."""
+        self._log_id = kafka_log_id(cluster_id, ids, self._sizes)
         self._sender = KafkaSender(
-            self._clients, self._num_partitions, self.max_message_bytes, real_topic_ids(ids)
+            self._clients, self._sizes, self.max_message_bytes, real_topic_ids(ids)
         )
 
     @property
     def log_id(self) -> str:
-        """Identity made of Kafka's cluster id and the topics' ids."""
+        """Of the cluster, the topics and their homes (`kafka_log_id`)."""
         return self._log_id
 
     def _describe(self, admin: Any) -> dict[str, Any]:
@@ -131,22 +117,6 @@ class KafkaLog:
             for topic, settings in described.get("topic", {}).items():
                 found[topic] = {name: str(one["value"]) for name, one in settings.items()}
         return found
-
-    def _find_assigned(self) -> dict[str, int]:
-        grown = [topic for topic, size in self._sizes.items() if may_have_grown(size)]
-        if not grown:
-            return self._sizes
-        places = [at for topic in grown for at in self.places(topic)]
-        with self._clients.consumer(max_partition_fetch_bytes=SAMPLE_BYTES) as consumer:
-            found = self._spans(consumer, places, {})
-            spans = {KafkaPartition(*at): span for at, span in found.items()}
-            keys = first_keys(consumer, spans, CONNECT_TIMEOUT_S)
-        return {
-            topic: assigned_partitions(
-                size, {at.partition: own for at, own in keys.items() if at.topic == topic}
-            )
-            for topic, size in self._sizes.items()
-        }
 
     def append(self, records: Sequence[Record]) -> list[Coordinates]:
         """Send in order and wait for all acknowledgements.
@@ -204,7 +174,7 @@ class KafkaLog:
 
     def place_of(self, topic: str, key: str) -> TopicPartition:
         """The partition that holds a stream's records."""
-        return TopicPartition(topic, partition_of(key, self._num_partitions[topic]))
+        return TopicPartition(topic, home_partition(key, self._sizes[topic]))
 
     def has_append_times(self, topic: str) -> bool:
         """Whether Kafka's clock stamps the topic's records, as far as this user can see."""
@@ -245,8 +215,8 @@ class KafkaLog:
                 for record in records:
                     if wanted is None or record.key in wanted:
                         key = (record.key or b"").decode(errors="replace")
-                        if partition_of(key, self._num_partitions[at.topic]) != at.partition:
-                            self.misplaced[key] = at.topic
+                        if key and self.place_of(at.topic, key).partition != at.partition:
+                            continue  # Foreign: in no stream.
                         # A tombstone has no value; consumers treat it as empty too.
                         yield key, record.value or b"", record.timestamp or 0
         except TimeoutError as error:

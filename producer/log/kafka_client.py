@@ -296,3 +296,9 @@ def topic_ids(producer: Any, topics: Collection[str]) -> dict[str, str]:
     """
     found = {topic: producer._metadata.topic_id(topic) for topic in topics}
     return {topic: str(one) for topic, one in found.items() if one is not None}
+
+
+def topic_sizes(producer: Any, topics: Collection[str]) -> dict[str, int]:
+    """Map topics to their numbers of partitions, as `topic_ids` does."""
+    found = {topic: producer._metadata.partitions_for_topic(topic) for topic in topics}
+    return {topic: len(numbers) for topic, numbers in found.items() if numbers}

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from producer.errors import UnreachableError
+from producer.errors import MismatchError, UnreachableError
 from producer.log.kafka_client import (
     CONNECT_TIMEOUT_S,
     SIZE_ERRORS,
@@ -14,10 +14,11 @@ from producer.log.kafka_client import (
     KafkaTimeoutError,
     close_producer,
     topic_ids,
+    topic_sizes,
 )
 from producer.log.writer import Coordinates, Record, RecordRefusedError
+from schemas.home import describe_growth, home_partition, name_sizes
 from schemas.kafka_log import MAX_BATCH_BYTES, MAX_MESSAGE_BYTES, largest_value, raise_limit
-from schemas.local_log import partition_of
 from schemas.wire import CONTENT_TYPE
 
 DELIVERY_TIMEOUT_S = 30.0
@@ -42,13 +43,13 @@ class KafkaSender:
     def __init__(
         self,
         clients: KafkaClients,
-        num_partitions: Mapping[str, int],
+        sizes: Mapping[str, int],
         max_message_bytes: Mapping[str, int],
         ids: Mapping[str, str],
     ) -> None:
-        """By topic: number of partitions for keys, maximum batch size in bytes, and Kafka's id."""
+        """By topic: number of partitions, maximum batch size in bytes, and Kafka's id."""
         self._clients = clients
-        self._num_partitions = num_partitions
+        self._sizes = sizes
         self._max_message_bytes = max_message_bytes
         self._ids = ids
         self._producer: Any = None
@@ -110,7 +111,7 @@ class KafkaSender:
         try:
             producer = self._open_producer()
             for record in records:
-                number = partition_of(record.key, self._num_partitions[record.topic])
+                number = home_partition(record.key, self._sizes[record.topic])
                 key = record.key.encode()
                 futures.append(producer.send(record.topic, record.value, key, HEADERS, number))
             self._flush(producer, topics)
@@ -141,13 +142,25 @@ class KafkaSender:
                 return
 
     def _require_same_topics(self, producer: Any, topics: Collection[str]) -> None:
-        """Raise UnreachableError if a topic was deleted or recreated: sent records are lost."""
+        """Raise UnreachableError if a topic was deleted or recreated: sent records are lost.
+
+        MismatchError if a small one has grown: streams would go on in other partitions.
+        """
+        self._require_same_homes(producer, topics)
         now = topic_ids(producer, topics)
         for topic in self._ids.keys() & topics:
             if now.get(topic) != self._ids[topic]:
                 self._drop_producer()
                 message = f"topic {topic} was deleted, and with it what was sent before."
                 raise UnreachableError(message)
+
+    def _require_same_homes(self, producer: Any, topics: Collection[str]) -> None:
+        sizes = {topic: self._sizes[topic] for topic in topics}
+        now = sizes | topic_sizes(producer, topics)
+        problem = describe_growth(name_sizes(sizes), name_sizes(now))
+        if problem is not None:
+            self._drop_producer()
+            raise MismatchError(problem)
 
     def _open_producer(self) -> Any:
         if self._closed:

@@ -17,8 +17,8 @@ from producer.log.local_file import broken, open_for_writing, reading, when_free
 from producer.log.local_index import LocalIndex
 from producer.log.writer import Coordinates, Record, TopicPartition
 from schemas.catalogue import NUM_PARTITIONS
+from schemas.home import home_partition
 from schemas.local_index import Places, places_of_streams, places_of_training, spans
-from schemas.local_log import partition_of
 
 INSERT = (
     'INSERT INTO records (position, partition_id, "offset", appended_at, key, value) VALUES (?, ?,'
@@ -58,7 +58,7 @@ class LocalRecords:
         Makes one pass over the blocks that may contain any of them.
         """
         wanted = json.dumps(sorted(keys))
-        numbers = {partition_of(key, NUM_PARTITIONS) for key in keys}
+        numbers = {home_partition(key, NUM_PARTITIONS) for key in keys}
         yield from self._read(topic, numbers, since, places_of_streams(keys), wanted)
 
     def read_training(
@@ -83,14 +83,19 @@ class LocalRecords:
     ) -> Iterator[tuple[str, bytes]]:
         """Records of these partitions (None for all), at these places (None for everywhere)."""
         with reading(self._path) as connection:
+            rows = connection.execute(PARTITIONS, (topic,)).fetchall()
             offsets = {
                 partition_id: range(since.get(TopicPartition(topic, partition), 0), end)
-                for partition_id, partition, end in connection.execute(PARTITIONS, (topic,))
+                for partition_id, partition, end in rows
                 if numbers is None or partition in numbers
             }
+            partitions = {partition_id: partition for partition_id, partition, _ in rows}
             found = offsets.items() if places is None else spans(connection, offsets, places)
             for partition_id, span in found:
-                yield from _scan(connection, partition_id, span, keys)
+                for key, value in _scan(connection, partition_id, span, keys):
+                    # Anywhere else a record is foreign: in no stream.
+                    if home_partition(key, NUM_PARTITIONS) == partitions[partition_id]:
+                        yield key, value
 
 
 def _scan(
@@ -217,7 +222,7 @@ class LocalLog(LocalRecords):
 
     def _locate(self, record: Record) -> tuple[int, TopicPartition]:
         """The partition's row and the partition of a record; creates an unknown topic."""
-        place = TopicPartition(record.topic, partition_of(record.key, NUM_PARTITIONS))
+        place = TopicPartition(record.topic, home_partition(record.key, NUM_PARTITIONS))
         if place not in self._places:
             self._make_topics([record.topic])
         return self._places[place], place

@@ -12,6 +12,7 @@ from pathlib import Path
 from uuid import UUID
 
 from producer.emit import Emitter
+from producer.errors import MismatchError
 from producer.log.event_log import EventLog
 from producer.log.stream_history import StreamHistory
 from producer.resume import resume_state
@@ -21,6 +22,7 @@ from schemas import ids
 from schemas.base import Payload
 from schemas.catalogue import stream as stream_of
 from schemas.checkpoint import CheckpointSaved
+from schemas.home import describe_growth
 from schemas.step import Sample, SamplesChosen, StepCreated, StepFinished
 from schemas.training import TrainingResumed
 
@@ -182,8 +184,13 @@ def read_recorded_training(
 
 
 def _for_log(state: SavedState, log_id: str) -> SavedState:
-    """A state whose offsets are valid in this log; offsets of another log are dropped."""
+    """A state whose offsets are valid in this log; offsets of another log are dropped.
+
+    MismatchError for a state of this log before a small topic of it grew.
+    """
     if state.manifest.log_id == log_id:
         return state
+    if (problem := describe_growth(state.manifest.log_id, log_id)) is not None:
+        raise MismatchError(problem)
     manifest = replace(state.manifest, log_id=log_id, log_start={}, since={})
     return SavedState(manifest, state.folder)

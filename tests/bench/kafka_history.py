@@ -24,9 +24,9 @@ from producer.emit import Emitter
 from producer.log.writer import Record
 from producer.resume.recorded_training import read_recorded_training
 from schemas.catalogue import NUM_PARTITIONS, TOPIC_NAMES, topic_of
+from schemas.home import home_partition
 from schemas.installation import Installation
 from schemas.kafka_log import TIMES_SETTING, TOPIC_SETTINGS
-from schemas.local_log import partition_of
 from tests.bench.history import Cost, cost, run_once, tables_of, tailing
 from tests.bench.kafka_loading import KafkaLoader
 from tests.bench.long_log import SHAPE, TRAINING, long_history
@@ -101,7 +101,7 @@ def _append(loader: KafkaLoader, events: Iterable[LoggedEvent], time_ms: int) ->
     placed: dict[tuple[str, int], list[Record]] = {}
     for event in events:
         record = Record(topic_of(event.subject, "cua."), event.subject, event.value)
-        place = record.topic, partition_of(record.key, NUM_PARTITIONS)
+        place = record.topic, home_partition(record.key, NUM_PARTITIONS)
         placed.setdefault(place, []).append(record)
     for (topic, partition), records in placed.items():
         loader.append(topic, partition, records, time_ms)

@@ -13,8 +13,8 @@ from itertools import count
 
 from producer.log.local import INSERT, LocalLog
 from schemas.catalogue import NUM_PARTITIONS, TOPIC_NAMES, topic_of
+from schemas.home import home_partition
 from schemas.installation import Installation
-from schemas.local_log import partition_of
 from tests.reference_fold.histories import LoggedEvent, Shape, history
 
 TRAINING = "measured"
@@ -111,7 +111,7 @@ class _Insert:
         """Insert them in order."""
         rows: list[tuple[int, int, int, int, str, bytes]] = []
         for subject, value in events:
-            place = topic_of(subject, self._prefix), partition_of(subject, NUM_PARTITIONS)
+            place = topic_of(subject, self._prefix), home_partition(subject, NUM_PARTITIONS)
             number = self._places[place]
             offset = self._ends[number]
             self._ends[number] = offset + 1

@@ -198,6 +198,7 @@ def check(installation: Installation, url: str, reports: Reports, seed: int) -> 
         fenced=reference.count("fenced"),
         gaps=sum(bool(stream.waiting) for stream in reference.streams.values()),
         abandoned=0,
+        foreign=0,
     )
     sentences = lost + wrong
     if in_tables != in_reference:

@@ -19,6 +19,7 @@ from consumers.rebuild.parallel import divide
 from consumers.rebuild.rebuild import rebuild
 from consumers.rebuild.replay import Replay
 from schemas.catalogue import topic_of
+from tests.reference_fold.strays import append_stray
 from tests.reference_fold.writers import LoggedEvent
 from tests.support import decisions
 from tests.support.held import list_held
@@ -58,7 +59,14 @@ def write_again(home: Installation) -> None:
     if home.log.records:
         start = home.random.randrange(len(home.log.records))
         for record in home.log.records[start : start + home.random.randint(1, 20)]:
-            home.log.append(record.key, record.value, record.topic)
+            home.log.append(record.key, record.value)
+
+
+def stray(home: Installation) -> None:
+    """Another program writes a record of a stream, or of none yet, where that stream is not."""
+    for record in home.log.records[-home.random.randint(1, 3) :]:
+        if record.key is not None:
+            append_stray(home.log, LoggedEvent(record.key, record.value), home.random)
 
 
 def project_in_parallel(home: Installation) -> None:
@@ -116,7 +124,7 @@ def come_back_late(home: Installation) -> None:
         project(home)
         if ahead:
             try:
-                late.apply([parse_record(record) for record in read])
+                late.apply([parse_record(record, home.log.log_id) for record in read])
             except SupersededError:
                 return
             message = "a projector that was replaced has committed"
@@ -162,6 +170,7 @@ def _held(home: Installation, held_as: str) -> list[HeldSummary]:
 OPERATIONS: tuple[Callable[[Installation], None], ...] = (
     project,
     write_again,
+    stray,
     project_in_parallel,
     rebuild_tables,
     come_back_late,

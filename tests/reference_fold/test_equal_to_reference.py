@@ -25,6 +25,8 @@ from tests.reference_fold.disturbances import (
 )
 from tests.reference_fold.histories import LoggedEvent, Shape, history, interleaved
 from tests.reference_fold.reference import fold
+from tests.reference_fold.reference_home import at_home
+from tests.reference_fold.strays import append_with_strays
 from tests.support.memory_log import MemoryLog
 from tests.support.profiles import examples
 
@@ -64,7 +66,7 @@ def project_in_pieces(connection: Connection, log: MemoryLog, random: Random) ->
     left = list(log.records)
     while left:
         size = random.choice([1, 2, 7, 50, 400])
-        schema.apply([parse_record(record) for record in left[:size]])
+        schema.apply([parse_record(record, log.log_id) for record in left[:size]])
         del left[:size]
         if random.random() < 0.2:
             schema = ProjectedSchema(connection, "cua", log.log_id)
@@ -80,7 +82,8 @@ def project_in_pieces(connection: Connection, log: MemoryLog, random: Random) ->
     shape=SHAPES,
     disturbances=st.lists(st.sampled_from(DISTURBANCES), max_size=4),
     seed=st.integers(0, 2**32),
-    partitions=st.integers(1, 4),
+    partitions=st.integers(1, 14),
+    strays=st.integers(0, 6),
     is_cut=st.booleans(),
 )
 def test_the_tables_equal_the_reference_fold(
@@ -91,6 +94,7 @@ def test_the_tables_equal_the_reference_fold(
     disturbances: list[Disturbance],
     seed: int,
     partitions: int,
+    strays: int,
     *,
     is_cut: bool,
 ) -> None:
@@ -104,15 +108,18 @@ def test_the_tables_equal_the_reference_fold(
     for disturb in disturbances:
         disturb(events, random)
     log = MemoryLog(num_partitions=partitions)
-    for event in events:
-        log.append(event.subject, event.value)
+    append_with_strays(log, events, strays, random)
 
     project_in_pieces(connection, log, random)
 
-    reference = fold((record.key, record.value) for record in log.records)
+    own, num_foreign = at_home(log.records, partitions)
+    reference = fold(own)
     assert differences(plain_tables(reference.tables), database_tables(migrated_url)) == []
     with connection, connection.cursor() as cursor:
         held = count_held(cursor)
+        cursor.execute("SELECT count(*) FROM cua.stream_position WHERE stream LIKE 'record/%'")
+        assert cursor.fetchall() == [(0,)]
+    assert held.foreign == num_foreign
     assert (held.parked, held.duplicates, held.fenced) == tuple(
         reference.count(name) for name in ("parked", "duplicates", "fenced")
     )
@@ -206,7 +213,8 @@ def test_what_has_ended_may_be_said_again_and_is_no_transition(
     schema = ProjectedSchema(connection, "cua", log.log_id)
     schema.load()
     for start in range(0, len(log.records), size):
-        schema.apply([parse_record(record) for record in log.records[start : start + size]])
+        records = log.records[start : start + size]
+        schema.apply([parse_record(record, log.log_id) for record in records])
         if restarts:
             schema.load()
 
@@ -250,7 +258,8 @@ def test_what_has_ended_does_not_end_in_another_way(connection: Connection, size
     schema = ProjectedSchema(connection, "cua", log.log_id)
     schema.load()
     for start in range(0, len(log.records), size):
-        schema.apply([parse_record(record) for record in log.records[start : start + size]])
+        records = log.records[start : start + size]
+        schema.apply([parse_record(record, log.log_id) for record in records])
 
     assert fold((event.subject, event.value) for event in events).count("parked") == 1
     with connection, connection.cursor() as cursor:

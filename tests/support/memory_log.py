@@ -5,9 +5,10 @@ A test double of LogReader whose records the test arranges itself.
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from zlib import crc32
 
 from consumers.log.reader import LastRecord, LogRecord, TopicPartition
+from schemas.catalogue import topic_of
+from schemas.home import home_partition, name_sizes
 
 BEGAN = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -16,7 +17,8 @@ class MemoryLog:
     """Partitions of records; appending gives offsets and times that never fall."""
 
     def __init__(self, log_id: str = "memory", num_partitions: int = 3) -> None:
-        self.log_id = log_id
+        sizes = dict.fromkeys(("cua.training", "cua.rollouts"), num_partitions)
+        self.log_id = log_id.partition(":")[0] + name_sizes(sizes)
         self.kind = "local"
         self.num_partitions = num_partitions
         self.records: list[LogRecord] = []
@@ -30,12 +32,17 @@ class MemoryLog:
         self,
         key: str | None,
         value: bytes,
-        topic: str = "cua.rollouts",
+        topic: str | None = None,
         partition: int | None = None,
     ) -> LogRecord:
-        """One record; its partition follows from the key."""
+        """One record; its topic and partition follow from the key, as far as it names a stream."""
+        if topic is None:
+            try:
+                topic = topic_of(key or "", "cua.")
+            except ValueError:
+                topic = "cua.rollouts"
         if partition is None:
-            partition = crc32((key or "").encode()) % self.num_partitions
+            partition = home_partition(key or "", self.num_partitions)
         last = next(
             (
                 r.offset

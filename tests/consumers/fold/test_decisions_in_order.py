@@ -6,15 +6,17 @@ from uuid import UUID
 from consumers.fold.fold import Fold, ReplayFilter
 from consumers.fold.held import Held
 from consumers.fold.order import BEHIND, DROPPED
-from consumers.fold.parse import parse_record
+from consumers.fold.parse import ParsedRecord, parse_record
 from consumers.log.reader import LogRecord
 from schemas.base import Payload
 from schemas.decision import GapDropped, RecordDropped, RestDropped, value_hash
 from schemas.environment import EnvironmentCreationStarted, EnvironmentRequested
+from schemas.home import home_partition
 from schemas.ids import EPOCH_START, uuid7
 from schemas.wire import encode
 
 SUBJECT = f"environment/{UUID('01890a5d-ac96-774b-bcce-b302099a8057')}"
+HOME = home_partition(SUBJECT, 12)
 GARBAGE = b"garbage"
 
 
@@ -39,7 +41,7 @@ def decision(payload: Payload) -> bytes:
 
 def at(offset: int, value: bytes) -> LogRecord:
     appended = EPOCH_START + timedelta(seconds=offset)
-    return LogRecord("cua.rollouts", 0, offset, SUBJECT, value, appended)
+    return LogRecord("cua.rollouts", HOME, offset, SUBJECT, value, appended)
 
 
 DROP_GARBAGE = decision(RecordDropped(value_sha256=value_hash(GARBAGE), made_by="a"))
@@ -64,11 +66,17 @@ def test_a_decision_behind_one_that_is_not_carried_out_yet_stays_held() -> None:
     }
 
 
+def parsed(values: tuple[bytes, ...]) -> list[ParsedRecord]:
+    return [parse_record(at(offset, value), "log") for offset, value in enumerate(values)]
+
+
 def test_verify_parks_a_decision_that_the_tables_parked() -> None:
-    there = ReplayFilter(parked=frozenset({("cua.rollouts", 0, 1)}))
+    there = ReplayFilter(parked=frozenset({("cua.rollouts", HOME, 1)}))
     fold = Fold({}, log_id="log", replay_filter=there, memory={})
     values = (event(1), DROP_GAP, event(3))
-    batch = fold.take_all([parse_record(at(offset, value)) for offset, value in enumerate(values)])
+    batch = fold.take_all(
+        [parse_record(at(offset, value), "log") for offset, value in enumerate(values)]
+    )
     assert [(held.record.offset, held.kind) for held in batch.held.values()] == [
         (1, "unknown_schema"),
         (2, "behind"),
@@ -79,7 +87,9 @@ def test_what_waited_in_a_stream_that_was_given_up_says_so() -> None:
     give_up = decision(RestDropped(value_sha256=value_hash(GARBAGE), made_by="a"))
     values = (event(1), event(3), give_up, GARBAGE)
     fold = Fold({}, log_id="log", memory={})
-    batch = fold.take_all([parse_record(at(offset, value)) for offset, value in enumerate(values)])
+    batch = fold.take_all(
+        [parse_record(at(offset, value), "log") for offset, value in enumerate(values)]
+    )
     assert {held.record.offset: (held.held_as, held.reason) for held in batch.held.values()} == {
         1: ("abandoned", DROPPED),
         3: ("abandoned", DROPPED),

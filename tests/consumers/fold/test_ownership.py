@@ -18,7 +18,7 @@ from producer.tasks.statements import task_facts
 from schemas import ids
 from schemas.base import Payload
 from schemas.catalogue import PAYLOADS
-from schemas.decision import nameless_stream
+from schemas.decision import lone_stream
 from schemas.evaluation import EvaluationCreated
 from schemas.group import GroupCreated, SourceType
 from schemas.task import TaskStated, ValidatorStated
@@ -245,6 +245,6 @@ def test_one_stream_has_one_spelling() -> None:
         subject = f"training/{spelled}"
         value = json.dumps(event | {"subject": subject}).encode()
         parsed = parse_record(LogRecord("t", 0, 0, subject, value, BEGAN))
-        assert (parsed.stream, parsed.envelope) == (nameless_stream(value), None)
+        assert (parsed.stream, parsed.envelope) == (lone_stream("t", 0, value), None)
         under_own_key = parse_record(LogRecord("t", 0, 0, event["subject"], value, BEGAN))
         assert (under_own_key.stream, under_own_key.envelope) == (event["subject"], None)

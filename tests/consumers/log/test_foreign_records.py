@@ -16,7 +16,7 @@ from consumers.log.reader import LogRecord, TopicPartition
 from producer.log.kafka import KafkaLog
 from producer.log.local import LocalLog
 from producer.log.writer import Record
-from schemas.decision import nameless_stream
+from schemas.decision import lone_stream
 from schemas.ids import EPOCH_START
 from tests.support.kafka import KafkaService
 from tests.support.logs import logged_events
@@ -31,7 +31,9 @@ def check(records: list[LogRecord]) -> None:
     parsed = [parse_record(record) for record in records]
     assert [item.envelope for item in parsed] == [None] * len(parsed)
     assert [item.stream for item in parsed] == [
-        STREAM if key == STREAM.encode() else nameless_stream(record.value)
+        STREAM
+        if key == STREAM.encode()
+        else lone_stream(record.topic, record.partition, record.value)
         for key, record in zip(KEYS, records, strict=True)
     ]
     for record in records:
@@ -121,7 +123,7 @@ def test_an_event_under_a_key_that_is_no_text_is_held_alone() -> None:
     key = one.subject.encode() + b"\xff"
     record = LogRecord("t", 0, 0, key.decode(errors="backslashreplace"), one.value, EPOCH_START)
     parsed = parse_record(record)
-    assert (parsed.stream, parsed.envelope) == (nameless_stream(one.value), None)
+    assert (parsed.stream, parsed.envelope) == (lone_stream("t", 0, one.value), None)
 
 
 @pytest.mark.parametrize("milliseconds", [None, -1, -(2**63), 0])

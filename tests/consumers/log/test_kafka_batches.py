@@ -10,6 +10,7 @@ from kafka.errors import KafkaError
 from consumers.log.open import open_reader
 from consumers.log.reader import LogReader, LogRecord, TopicPartition
 from producer.log.kafka import KafkaLog
+from schemas.home import home_partition
 from schemas.installation import Installation
 from schemas.kafka_fetching import POLL_BYTES
 from tests.support.kafka import KafkaService
@@ -19,6 +20,7 @@ from tests.support.reading import installation_on
 pytestmark = pytest.mark.services
 
 GOOD = "rollout/00000000-0000-0000-0000-00000000000a"
+HOME = home_partition(GOOD, 12)
 GZIP, GZIPPED = COMPRESS["gzip"]
 LZ4, _ = COMPRESS["lz4"]
 
@@ -63,9 +65,9 @@ def test_whatever_a_broker_takes_is_passed_by_readers_and_trainers(
     kafka: KafkaService, installation: Installation, topic: str, what: str
 ) -> None:
     """Each of them ended a process, stopped it for ever, or moved it past records of others."""
-    at = TopicPartition(topic, 3)
+    at = TopicPartition(topic, HOME)
     good = batch(record(b"good", GOOD.encode()))
-    *_, last = produce(kafka.bootstrap_servers, topic, 3, [STOPPED[what], good])
+    *_, last = produce(kafka.bootstrap_servers, topic, HOME, [STOPPED[what], good])
     reader = open_reader(installation)
     reader.seek({at: 0})
     records = [item for poll in poll_until(reader, at, last + 1) for item in poll]
@@ -85,10 +87,10 @@ def test_one_poll_returns_no_more_bytes_than_a_batch_may_have(
     kafka: KafkaService, installation: Installation, topic: str
 ) -> None:
     """Fourteen batches of 8 MiB are 110 KB in Kafka, and a poll of 5,000 records had them all."""
-    at = TopicPartition(topic, 3)
+    at = TopicPartition(topic, HOME)
     size = 8 << 20
     data = batch(GZIPPED(record(bytes(size), GOOD.encode())), codec=GZIP)
-    produce(kafka.bootstrap_servers, topic, 3, [data] * 14)
+    produce(kafka.bootstrap_servers, topic, HOME, [data] * 14)
     reader = open_reader(installation)
     reader.seek({at: 0})
     polls = poll_until(reader, at, 14)
@@ -101,10 +103,10 @@ def test_one_poll_returns_no_more_bytes_than_a_batch_may_have(
 def test_a_reader_may_begin_within_a_batch(
     kafka: KafkaService, installation: Installation, topic: str
 ) -> None:
-    at = TopicPartition(topic, 3)
+    at = TopicPartition(topic, HOME)
     records = b"".join(record(bytes([number]), delta=number) for number in range(4))
     good = batch(GZIPPED(records), 4, codec=GZIP)
-    produce(kafka.bootstrap_servers, topic, 3, [good, batch(record(b"x") * 3, 3)])
+    produce(kafka.bootstrap_servers, topic, HOME, [good, batch(record(b"x") * 3, 3)])
     reader = open_reader(installation)
     found = []
     for start in range(7):

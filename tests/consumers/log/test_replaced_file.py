@@ -12,11 +12,11 @@ import pytest
 from consumers.errors import CuaProjectError
 from consumers.log.local import LocalLogReader
 from consumers.log.reader import TopicPartition
-from schemas.local_log import partition_of
+from schemas.home import home_partition
 from tests.support.paths import ROOT
 
 REPLACED = "removed or replaced while it was being read; start the command again"
-AT = TopicPartition("cua.training", partition_of("training/1", 12))
+AT = TopicPartition("cua.training", home_partition("training/1", 12))
 WRITE = """
 import sys; from pathlib import Path
 from producer.log.local import LocalLog; from producer.log.writer import Record

@@ -62,7 +62,7 @@ def test_a_projector_whose_tables_are_rebuilt_from_another_log_ends_and_adds_not
 
             memory_log(events[200:], ours)
 
-            with pytest.raises(MismatchError, match=r"made from the log other, but .* is ours"):
+            with pytest.raises(MismatchError, match=r"made from the log other:.*, but .* is ours"):
                 ends.result(30)
         finally:
             stop.set()

@@ -15,7 +15,7 @@ from schemas.catalogue import topic_of
 from schemas.decision import (
     GapDropped,
     RecordDropped,
-    nameless_stream,
+    lone_stream,
     value_hash,
 )
 from tests.consumers.projection.test_redrive import (
@@ -59,7 +59,7 @@ def test_a_record_whose_value_and_key_name_no_stream_is_parked_alone(
 
     (held,) = list_held(operator)
     assert (held.id, held.kind) == ("cua.rollouts/0@0", "unreadable")
-    assert held.stream == nameless_stream(b"garbage")
+    assert held.stream == lone_stream("cua.rollouts", 0, b"garbage")
     assert operator.show("cua.rollouts/0@0")[1] == b"garbage"
     expect(migrated_url, events)
     drop_record(log, migrated_url, "cua.rollouts/0@0")

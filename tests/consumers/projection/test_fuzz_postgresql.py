@@ -40,7 +40,7 @@ def project(url: str, log: MemoryLog, random: Random) -> None:
         with Pipeline(schema, lookups) as pipeline:
             while left:
                 size = random.choice([1, 3, 40, 700, 2_000])
-                pipeline.send([parse_record(record) for record in left[:size]])
+                pipeline.send([parse_record(record, log.log_id) for record in left[:size]])
                 left = left[size:]
             pipeline.settle()
 

@@ -8,21 +8,20 @@ from uuid import UUID
 import pytest
 
 from consumers.errors import CuaProjectError
+from consumers.fold.parse import parse_record
 from consumers.log.local import LocalLogReader
 from consumers.log.reader import TopicPartition
 from consumers.projection.loop import ProjectionLoop
 from consumers.rebuild.parallel import Parallel, divide
-from consumers.rebuild.replay import misplaced
+from consumers.rebuild.replay import without_stream
 from consumers.rebuild.verify import verify
-from schemas.catalogue import NUM_PARTITIONS
 from schemas.installation import Installation, read_installation
-from schemas.local_log import partition_of
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
 from tests.reference_fold.disturbances import pose_as_step
 from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.reference_fold.reference import fold
 from tests.support.logs import logged_events, write_local_log
-from tests.support.memory_log import MemoryLog, MemoryReader
+from tests.support.memory_log import MemoryLog
 
 SHAPE = Shape(steps=2, groups=2, group_size=3, turns=3)
 SEED = 10
@@ -71,28 +70,22 @@ def test_one_process_has_every_training_and_evaluation_however_many_partitions_t
     assert [sum(shard.values()) for shard in shards] == [90, 90, 150]
 
 
-@pytest.mark.parametrize(
-    ("topic", "key", "is_misplaced"),
-    [
-        ("cua.training", "evaluation", False),
-        ("cua.rollouts", "evaluation", True),
-        ("cua.rollouts", "training", True),
-        ("cua.training", "rollout", True),
-        ("cua.rollouts", "rollout", False),
-    ],
-)
-def test_a_process_stops_before_a_stream_in_a_topic_that_is_not_its_own(
-    topic: str, key: str, *, is_misplaced: bool
-) -> None:
-    log = MemoryLog(num_partitions=1)
-    name = f"{key}/{UUID(int=1)}"
-    log.append(name, b"", topic, partition_of(name, NUM_PARTITIONS))
-    (record,) = log.records
+def test_a_process_stops_before_a_record_without_a_stream_but_not_before_a_foreign_one() -> None:
+    log = MemoryLog()
+    name = f"rollout/{UUID(int=1)}"
+    own = log.append(name, b"")
+    foreign = log.append(name, b"", partition=(own.partition + 1) % 3)
+    nameless = log.append(None, b"", partition=0)
+    decided = log.append(f"record/{UUID(int=1)}", b"")
 
-    problem = misplaced([record], MemoryReader(log))
+    found = [
+        without_stream([parse_record(record, log.log_id)])
+        for record in (own, foreign, nameless, decided)
+    ]
 
-    assert (problem is not None) == is_misplaced
-    assert problem is None or " belongs in another topic: " in problem
+    assert found[:2] == [None, None]
+    assert found[2] == f"cua.rollouts/0 offset {nameless.offset} names no stream"
+    assert found[3] is not None
 
 
 @pytest.mark.services

@@ -59,7 +59,9 @@ def test_tables_of_another_log_get_this_ones_rows_only_when_told_to(
     project(ours, migrated_url)
     before = verify(MemoryReader(ours), migrated_url)
 
-    told = r"from another log, memory, .* log is another; nothing was changed.*`cua-project rebuild"
+    told = (
+        r"from another log, memory:.* log is another:.*; nothing was changed.*`cua-project rebuild"
+    )
     for build in (rebuild, compare):
         with pytest.raises(MismatchError, match=f"{told} --adopt-log`"):
             build(MemoryReader(other), migrated_url)

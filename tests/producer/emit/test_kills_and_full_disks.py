@@ -21,7 +21,7 @@ from producer.log.local_file import open_for_writing, reading
 from producer.log.writer import Record
 from schemas.catalogue import NUM_PARTITIONS
 from schemas.environment import EnvironmentRequested
-from schemas.local_log import partition_of
+from schemas.home import home_partition
 from schemas.wire import read_envelope
 from tests.support.emitting import REQUESTED, acknowledged, emitting_process, new_subject
 from tests.support.paths import ROOT
@@ -118,7 +118,7 @@ def test_an_append_makes_the_partitions_that_a_killed_process_left_out(tmp_path:
     keys = [f"rollout/{number}" for number in range(50)]
     placed = log.append([Record("cua.rollouts", key, b"") for key in keys])
     log.close()
-    assert [at.partition for at in placed] == [partition_of(key, NUM_PARTITIONS) for key in keys]
+    assert [at.partition for at in placed] == [home_partition(key, NUM_PARTITIONS) for key in keys]
     assert {at.partition for at in placed} == set(range(NUM_PARTITIONS))
 
 

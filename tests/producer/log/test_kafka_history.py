@@ -17,9 +17,9 @@ from producer.log.kafka_history import KafkaHistory
 from producer.log.writer import TopicPartition
 from schemas import ids
 from schemas.catalogue import NUM_PARTITIONS, TOPIC_NAMES, stream, topic_of
+from schemas.home import home_partition
 from schemas.installation import Installation
 from schemas.kafka_log import TIMES_SETTING, TOPIC_SETTINGS
-from schemas.local_log import partition_of
 from tests.reference_fold.histories import LoggedEvent, Shape, history
 from tests.reference_fold.writers import BEGAN
 from tests.support.eventually import eventually
@@ -54,7 +54,7 @@ class Topics:
                     topic_of(event.subject, self.installation.topic_prefix),
                     event.value,
                     event.subject.encode(),
-                    partition=partition_of(event.subject, NUM_PARTITIONS),
+                    partition=home_partition(event.subject, NUM_PARTITIONS),
                     timestamp_ms=time_ms,
                 )
             producer.flush(30)

@@ -1,5 +1,6 @@
 """Topics that others change: grown, deleted, compressed, with records of strangers."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -8,24 +9,22 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, KafkaAdminClient
 
+from consumers.errors import MismatchError as ReaderMismatchError
 from consumers.log.open import open_reader
-from consumers.log.reader import LogRecord
+from consumers.log.reader import LogReader, LogRecord
 from producer.emit import Emitter
 from producer.errors import MismatchError
 from producer.log.append_decisions import append_decisions
 from producer.log.kafka import KafkaLog
-from producer.log.kafka_reading import assigned_partitions
 from producer.resume.training_history import read_training_history
 from schemas.catalogue import NUM_PARTITIONS, TOPIC_NAMES
 from schemas.event import StreamPoint
+from schemas.home import home_partition
 from schemas.installation import Installation
-from schemas.local_log import partition_of
 from tests.support.emitting import CREATING, REQUESTED, new_subject
 from tests.support.example_run import TRAINING, TRAINING_CREATED, TRAINING_STREAM
 from tests.support.kafka import KafkaService
 from tests.support.reading import installation_on
-
-KEYS = [f"rollout/{UUID(int=number)}" for number in range(200)]
 
 
 @pytest.fixture
@@ -60,42 +59,6 @@ def stranger(kafka: KafkaService) -> Iterator[KafkaProducer]:
 def ship(emitter: Emitter) -> None:
     emitter.flush(30)
     emitter.log.wait_shipped(30)
-
-
-def placed(keys: list[str], number: int) -> dict[int, list[str]]:
-    found: dict[int, list[str]] = {}
-    for key in keys:
-        found.setdefault(partition_of(key, number), []).append(key)
-    return found
-
-
-@pytest.mark.parametrize("number", [12, 16])
-def test_the_first_records_of_a_large_topic_tell_whether_it_is_one_of_ours_that_grew(
-    number: int,
-) -> None:
-    assert assigned_partitions(16, placed(KEYS, number)) == number
-
-
-@pytest.mark.parametrize("size", [1, 5, 12, 16])
-def test_a_topic_without_records_or_with_others_keys_is_used_as_it_is(size: int) -> None:
-    assert assigned_partitions(size, {}) == size
-    assert assigned_partitions(size, {0: ["", "somebody else's"]}) == size
-
-
-def test_where_both_numbers_fit_the_present_one_is_taken() -> None:
-    key = next(key for key in KEYS if partition_of(key, 12) == partition_of(key, 16))
-    assert assigned_partitions(16, {partition_of(key, 16): [key]}) == 16
-
-
-@pytest.mark.parametrize("num_own", [0, 3, 40])
-def test_records_that_another_partitioner_placed_change_nothing_and_stop_nobody(
-    num_own: int,
-) -> None:
-    keys = placed(KEYS[:num_own], 12)
-    for number in range(300):
-        key = f"rollout/{UUID(int=1000 + number)}"
-        keys.setdefault((partition_of(key, 12) + 1 + number % 11) % 12, []).append(key)
-    assert assigned_partitions(12, keys) == 12
 
 
 def partitions_of(kafka: KafkaService, topic: str, number: int) -> dict[str, set[int]]:
@@ -138,9 +101,8 @@ def test_streams_stay_whole_in_a_topic_that_grows_under_running_and_later_writer
         for subject in new:
             second.stream(subject).emit(REQUESTED)
         ship(second)
-        second.log.check_whole(subjects + new)
     found = partitions_of(kafka, topic, 17)
-    assert found == {subject: {partition_of(subject, 12)} for subject in subjects + new}
+    assert found == {subject: {home_partition(subject, 12)} for subject in subjects + new}
 
 
 def test_three_hundred_records_of_a_stranger_stop_no_trainer(
@@ -164,7 +126,7 @@ def test_three_hundred_records_of_a_stranger_stop_no_trainer(
         assert second.log.read_back(own, {}).position.point == StreamPoint(2, 1)
 
 
-def test_a_training_whose_stream_lies_in_two_partitions_is_not_continued(
+def test_a_training_is_continued_beside_foreign_records_of_its_streams(
     home: Installation, stranger: KafkaProducer
 ) -> None:
     subject, training = new_subject(), UUID(TRAINING)
@@ -173,12 +135,60 @@ def test_a_training_whose_stream_lies_in_two_partitions_is_not_continued(
         emitter.stream(subject, training_id=training).emit(REQUESTED)
         ship(emitter)
         value = next(value for _, value in emitter.log.read_topic("rollouts", {}))
-        other = (partition_of(subject, 12) + 1) % 12
+        other = (home_partition(subject, 12) + 1) % 12
         topic = f"{home.topic_prefix}rollouts"
+        stranger.send(topic, b"garbage", subject.encode(), partition=other).get(30)
         stranger.send(topic, value, subject.encode(), partition=other).get(30)
-        with pytest.raises(MismatchError, match="more partitions"):
-            read_training_history(emitter.log, training, start={}, since={})
-        read_training_history(emitter.log, uuid4(), start={}, since={})
+
+        history = read_training_history(emitter.log, training, start={}, since={})
+
+        assert history.streams[subject].position.point == StreamPoint(1, 1)
+        assert len(list(emitter.log.read_topic("rollouts", {}))) == 1
+
+
+def _ship_for(seconds: int, emitter: Emitter) -> None:
+    for _ in range(seconds):
+        emitter.stream(new_subject()).emit(REQUESTED)
+        ship(emitter)
+        time.sleep(1)
+
+
+def _look_for(seconds: int, reader: LogReader) -> None:
+    for _ in range(seconds):
+        reader.poll(10, 1.0)
+        reader.partitions()
+
+
+def test_a_small_topic_that_grows_is_another_log_that_every_sender_and_reader_refuses(
+    home: Installation, admin: KafkaAdminClient
+) -> None:
+    sizes = {f"{home.topic_prefix}rollouts": 3, f"{home.topic_prefix}training": 12}
+    wanted = {topic: {"num_partitions": size} for topic, size in sizes.items()}
+    admin.create_topics(wanted, wait_for_metadata=True)
+    topic = f"{home.topic_prefix}rollouts"
+    says = "topic rollouts had 3 partitions and has 5 now"
+    reader = open_reader(home)
+    before = reader.log_id
+    reader.seek(dict.fromkeys(reader.partitions(), 0))
+    subject = new_subject()
+    with Emitter.open(home) as emitter:
+        emitter.stream(subject).emit(REQUESTED)
+        ship(emitter)
+        admin.create_partitions({topic: 5})
+        admin.wait_for_topics([topic])
+        emitter.stream(new_subject()).emit(REQUESTED)
+        with pytest.raises(MismatchError, match=says):
+            _ship_for(30, emitter)
+    with Emitter.open(home) as emitter, pytest.raises(MismatchError, match=says):
+        emitter.log.wait_shipped(30)
+    with pytest.raises(MismatchError, match=says):
+        append_decisions(home, [], before)
+    with pytest.raises(ReaderMismatchError, match=says):
+        _look_for(60, reader)
+    reader.close()
+    again = open_reader(home)
+    assert again.log_id == before.replace("rollouts=3", "rollouts=5")
+    again.close()
 
 
 def test_topics_deleted_under_a_sender_are_made_again_as_ours_are_and_get_every_event(
@@ -258,7 +268,7 @@ def test_a_topic_may_have_any_compression(
     log = KafkaLog(home)
     admin.alter_configs([ConfigResource("TOPIC", topic, configs={"compression.type": codec})])
     key, value = f"rollout/{uuid4()}", b"compressible " * 100
-    stranger.send(topic, value, key.encode(), partition=partition_of(key, 12)).get(30)
+    stranger.send(topic, value, key.encode(), partition=home_partition(key, 12)).get(30)
     reader = open_reader(home)
     reader.seek(dict.fromkeys(reader.partitions(), 0))
     records: list[LogRecord] = []

@@ -22,9 +22,9 @@ from producer.log.local import LocalLog
 from producer.log.local_index import LocalIndex
 from producer.log.spool import Spool
 from producer.log.writer import Record, TopicPartition
+from schemas.home import home_partition
 from schemas.ids import NAMESPACE
 from schemas.local_index import BLOCK_OFFSETS, places_of_streams, places_of_training, spans
-from schemas.local_log import partition_of
 from schemas.training import HeartbeatSent
 from schemas.wire import encode
 from tests.support.eventually import eventually
@@ -105,8 +105,8 @@ def check_reading(log: LocalLog, appended: list[Record], since: int) -> None:
     kept = [
         record
         for record in appended
-        if next(offsets.setdefault(partition_of(record.key, 12), count()))
-        >= bounds[TopicPartition(TOPIC, partition_of(record.key, 12))]
+        if next(offsets.setdefault(home_partition(record.key, 12), count()))
+        >= bounds[TopicPartition(TOPIC, home_partition(record.key, 12))]
     ]
     assert sorted(everything) == sorted((item.key, item.value) for item in kept)
     for stream in STREAMS:

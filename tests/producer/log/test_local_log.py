@@ -10,7 +10,7 @@ from consumers.log.reader import TopicPartition
 from producer.errors import LogBrokenError
 from producer.log.local import LocalLog
 from producer.log.writer import Record
-from schemas.local_log import partition_of
+from schemas.home import home_partition
 
 TOPICS = ["cua.training", "cua.rollouts"]
 
@@ -30,7 +30,7 @@ def test_append_time_never_falls_although_the_clock_does(tmp_path: Path) -> None
     assert [read.appended_at for read in reader.poll(10, 0)] == [
         start + timedelta(seconds=s) for s in (5, 5, 7)
     ]
-    place = TopicPartition("cua.rollouts", partition_of("rollout/a", 12))
+    place = TopicPartition("cua.rollouts", home_partition("rollout/a", 12))
     assert reader.offsets_for_time([place], start + timedelta(seconds=5)) == {place: 0}
     assert reader.offsets_for_time([place], start + timedelta(seconds=6)) == {place: 2}
     assert reader.offsets_for_time([place], start + timedelta(seconds=8)) == {place: 3}
@@ -59,9 +59,9 @@ def test_a_reader_gets_every_record_from_its_positions_on_and_no_other_place(
 ) -> None:
     log = LocalLog(tmp_path / "log.sqlite3", topics=TOPICS)
     keys = ["rollout/a", "rollout/b", "rollout/d"]
-    assert len({partition_of(key, 12) for key in keys}) == 3
+    assert len({home_partition(key, 12) for key in keys}) == 3
     log.append([record(key, f"{key}:{number}".encode()) for number in range(100) for key in keys])
-    place_a, place_b = (TopicPartition("cua.rollouts", partition_of(key, 12)) for key in keys[:2])
+    place_a, place_b = (TopicPartition("cua.rollouts", home_partition(key, 12)) for key in keys[:2])
     reader = LocalLogReader(log.path, topic_prefix="cua.")
     reader.seek({place_a: 98, place_b: 40})
     read = []

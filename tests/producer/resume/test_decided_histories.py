@@ -18,11 +18,13 @@ from schemas.base import Payload
 from schemas.decision import DropUndone, GapDropped, RecordDropped, RestDropped, value_hash
 from schemas.environment import EnvironmentCreationStarted, EnvironmentRequested
 from schemas.event import Envelope
+from schemas.home import home_partition
 from schemas.ids import EPOCH_START, uuid7
 from schemas.wire import UnknownSchemaError, encode, read_payload
 
 OWNER = UUID("01890a5d-ac96-774b-bcce-b302099a8057")
 SUBJECT = f"environment/{OWNER}"
+HOME = home_partition(SUBJECT, 12)
 BY = {"made_by": "a"}
 NUM_EVENTS = 6
 
@@ -126,8 +128,8 @@ def tabled(records: Records) -> tuple[Stream, list[int]]:
     order = Order({}, apply, OrderRules("log"), memory={})
     offsets = count()
     for value in records:
-        record = LogRecord("cua.rollouts", 0, next(offsets), SUBJECT, value, EPOCH_START)
-        order.take(parse_record(record), PartitionProgress())
+        record = LogRecord("cua.rollouts", HOME, next(offsets), SUBJECT, value, EPOCH_START)
+        order.take(parse_record(record, "log"), PartitionProgress())
     return order.streams[SUBJECT], applied
 
 

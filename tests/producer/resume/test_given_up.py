@@ -122,7 +122,7 @@ def test_a_trainer_and_the_tables_agree_on_where_a_stream_is(
             history = None
     order = Order({}, reject_unknown, OrderRules("log"), memory={})
     for record in read_all(installation):
-        order.take(parse_record(record), PartitionProgress())
+        order.take(parse_record(record, "log"), PartitionProgress())
     stream = order.streams[SUBJECT]
     assert (stream.parked_since is not None) == (history is None)
     if history is not None:

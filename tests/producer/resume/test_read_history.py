@@ -1,6 +1,6 @@
 """What is read of the log to begin or continue a training."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import cast
 from uuid import UUID
 
@@ -25,9 +25,6 @@ class ScriptedLog:
 
     def lower_bounds(self) -> dict[TopicPartition, int]:
         return {}
-
-    def check_whole(self, subjects: Collection[str]) -> None:
-        del subjects
 
     def read_stream(
         self, subject: str, since: Mapping[TopicPartition, int]
