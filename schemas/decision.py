@@ -7,7 +7,7 @@ stands, until it is undone.
 """
 
 from hashlib import sha256
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from schemas.base import Count, Payload
 from schemas.event import DECISION_TYPES
@@ -24,9 +24,13 @@ def value_hash(value: bytes) -> str:
     return sha256(value).hexdigest()
 
 
+LONE: Final = "record/"
+"""How the names that `lone_stream` makes begin."""
+
+
 def lone_stream(topic: str, partition: int, value: bytes) -> str:
     """The stream of a record that is in none: it is alone in it, with its copies beside it."""
-    return f"record/{natural_id('record', topic, partition, value_hash(value))}"
+    return f"{LONE}{natural_id('record', topic, partition, value_hash(value))}"
 
 
 class _Decision(Payload):

@@ -73,6 +73,15 @@ def find_home(subject: str, log_id: str) -> Home:
     return Home(topic, home_partition(subject, _sizes(log_id).get(topic, MAX_HOMES)))
 
 
+def is_foreign(key: str, topic: str, partition: int, log_id: str) -> bool:
+    """Whether a record with this key is not in its stream's home. False if the key names none."""
+    try:
+        home = find_home(key, log_id)
+    except ValueError:
+        return False
+    return not home.is_at(topic, partition)
+
+
 def describe_growth(before: str, now: str) -> str | None:
     """What to say when one log's id names other numbers of homes than before; None: it does not.
 

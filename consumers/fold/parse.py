@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from consumers.fold.stream import new_stream
 from consumers.log.reader import LogRecord
-from schemas.decision import lone_stream
-from schemas.event import Envelope
+from schemas.decision import LONE, lone_stream
+from schemas.event import DECISION_TYPES, Envelope
 from schemas.home import find_home
 from schemas.wire import UnreadableError, read_envelope
 
@@ -48,6 +48,7 @@ def _parsed(record: LogRecord) -> ParsedRecord:
     try:
         envelope = read_envelope(record.value)
         _check_subject(envelope.subject)
+        _check_lone(envelope)
     except (UnreadableError, ValueError) as error:
         return unreadable(record, str(error))
     if record.key is not None and record.key != envelope.subject:
@@ -73,13 +74,25 @@ def _placed(parsed: ParsedRecord, log_id: str) -> ParsedRecord:
 
 
 def unreadable(record: LogRecord, problem: str) -> ParsedRecord:
-    """A record without an envelope; its key may still name its stream."""
-    stream = stream_of_key(record.key) or _lone(record)
+    """A record without an envelope; its key may still name its stream.
+
+    Not one of a single record: that would be in two partitions, its record's and its home.
+    """
+    stream = stream_of_key(record.key)
+    if stream is None or stream.startswith(LONE):
+        stream = _lone(record)
     return ParsedRecord(record, stream, None, problem[:MAX_PROBLEM_CHARS])
 
 
 def _lone(record: LogRecord) -> str:
     return lone_stream(record.topic, record.partition, record.value)
+
+
+def _check_lone(envelope: Envelope) -> None:
+    """ValueError for an event of a single record's stream that is no operator's decision."""
+    if envelope.subject.startswith(LONE) and not envelope.type.startswith(DECISION_TYPES):
+        message = f"{envelope.subject} is the stream of one record, which only decisions are about"
+        raise ValueError(message)
 
 
 @lru_cache(maxsize=50_000)

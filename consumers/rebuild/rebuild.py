@@ -325,7 +325,8 @@ def _only_training(run_name: str, streams: set[str]) -> ReplayFilter:
     training = training_id(run_name)
 
     def is_wanted(parsed: ParsedRecord) -> bool:
-        if parsed.envelope is not None and parsed.envelope.training_id == training:
+        is_named = parsed.envelope is not None and parsed.envelope.training_id == training
+        if is_named and not parsed.is_foreign:
             streams.add(parsed.stream)
         return parsed.envelope is None or parsed.stream in streams
 

@@ -22,7 +22,7 @@ from producer.log.kafka_reading import bounds, read_spans, spans_to_read
 from producer.log.kafka_sending import KafkaSender
 from producer.log.writer import Coordinates, Record, TopicPartition
 from schemas.catalogue import NUM_PARTITIONS, TOPIC_NAMES
-from schemas.home import home_partition
+from schemas.home import home_partition, is_foreign
 from schemas.installation import Installation
 from schemas.kafka_log import (
     MAX_BYTES_SETTING,
@@ -215,8 +215,8 @@ class KafkaLog:
                 for record in records:
                     if wanted is None or record.key in wanted:
                         key = (record.key or b"").decode(errors="replace")
-                        if key and self.place_of(at.topic, key).partition != at.partition:
-                            continue  # Foreign: in no stream.
+                        if is_foreign(key, at.topic, at.partition, self._log_id):
+                            continue
                         # A tombstone has no value; consumers treat it as empty too.
                         yield key, record.value or b"", record.timestamp or 0
         except TimeoutError as error:

@@ -17,7 +17,7 @@ from producer.log.local_file import broken, open_for_writing, reading, when_free
 from producer.log.local_index import LocalIndex
 from producer.log.writer import Coordinates, Record, TopicPartition
 from schemas.catalogue import NUM_PARTITIONS
-from schemas.home import home_partition
+from schemas.home import home_partition, is_foreign
 from schemas.local_index import Places, places_of_streams, places_of_training, spans
 
 INSERT = (
@@ -92,9 +92,9 @@ class LocalRecords:
             partitions = {partition_id: partition for partition_id, partition, _ in rows}
             found = offsets.items() if places is None else spans(connection, offsets, places)
             for partition_id, span in found:
+                partition = partitions[partition_id]
                 for key, value in _scan(connection, partition_id, span, keys):
-                    # Anywhere else a record is foreign: in no stream.
-                    if home_partition(key, NUM_PARTITIONS) == partitions[partition_id]:
+                    if not is_foreign(key, topic, partition, log_id=""):
                         yield key, value
 
 
