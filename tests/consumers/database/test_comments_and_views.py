@@ -163,16 +163,6 @@ def test_a_view_with_other_columns_is_replaced_unless_a_users_view_stands_on_it(
 
 
 @pytest.mark.services
-def test_migrations_leave_what_users_made_of_our_views(migrated_url: str, cursor: Cursor) -> None:
-    cursor.execute("CREATE VIEW public.mine AS SELECT outcome FROM cua.rollout_summary")
-    migrate(migrated_url, "-1")
-    migrate(migrated_url)
-    cursor.execute("SELECT * FROM public.mine")
-    assert cursor.fetchall() == []
-    assert schema_differences(migrated_url) == []
-
-
-@pytest.mark.services
 def test_a_view_is_in_nobodys_way(migrated_url: str, cursor: Cursor) -> None:
     for table in ("rollout", "turn", "action", "step"):
         cursor.execute(f"ALTER TABLE cua.{table} DROP COLUMN id")

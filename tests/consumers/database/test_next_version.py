@@ -12,11 +12,12 @@ from tests.reference_fold.histories import Shape
 from tests.support.forked_command import run_command
 from tests.support.logs import logged_events, write_local_log
 from tests.support.next_revision import REVISION, NextVersion, make_next_version
-from tests.support.postgres import one
+from tests.support.postgres import execute, one
 
 pytestmark = pytest.mark.services
 Run = Callable[..., "CompletedProcess[str]"]
 NAMES = "SELECT string_agg(run_name, ',' ORDER BY run_name) FROM cua.training"
+MINE = "SELECT count(*) FROM public.mine"
 LENGTHS = "SELECT array_agg(name_length ORDER BY run_name) FROM cua.training"
 
 
@@ -79,11 +80,14 @@ def test_an_upgrade_keeps_the_rows_readable_and_a_rebuild_fills_the_new_column(
 def test_after_a_downgrade_this_version_asks_for_a_rebuild(
     migrated_url: str, this: Run, next_version: NextVersion, to: str
 ) -> None:
+    """What a user made of our views stays on the way there and back."""
+    execute(migrated_url, "CREATE VIEW public.mine AS SELECT outcome FROM cua.rollout_summary")
     for words in (("migrate",), ("rebuild",), ("migrate", "--to", to)):
         done = next_version.run(*words, url=migrated_url)
         assert done.returncode == 0, done
 
     assert one(migrated_url, NAMES) == "one,three"
+    assert one(migrated_url, MINE) == one(migrated_url, "SELECT count(*) FROM cua.rollout")
     refused(this("run", "--once"), "run `cua-project rebuild`")
     assert this("rebuild").returncode == 0
     assert this("verify").returncode == 0
