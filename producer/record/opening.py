@@ -201,15 +201,19 @@ def _place_state(emitter: Emitter, name: str, folder: Path, after_step: int | No
         if state.manifest.generation == generation and state.manifest.step > step:
             shutil.rmtree(state.folder, ignore_errors=True)
     if step:
+        finished = steps[step].finished
+        envelope = next(event.envelope for event in own.events if event.payload is finished)
         state_folder = resume_state.begin_state(folder, generation, step)
         manifest = Manifest(
             training_name=name,
             generation=generation,
             step=step,
-            policy_version=steps[step].finished.policy_version,
+            policy_version=finished.policy_version,
             log_id=log_id,
             log_start={},
             since={},
+            claim_epoch=envelope.epoch,
+            claim_source=envelope.source,
         )
         resume_state.commit_state(state_folder, manifest)
 

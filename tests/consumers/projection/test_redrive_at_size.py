@@ -7,6 +7,8 @@ import pytest
 
 from consumers.database.connection import Connection, Cursor, connected
 from consumers.projection.redrive import Operator
+from schemas.catalogue import NUM_PARTITIONS
+from schemas.home import home_partition
 
 pytestmark = pytest.mark.services
 
@@ -19,9 +21,9 @@ FILL = """
         parked_since, abandoned, num_waiting, drops) SELECT stream, 0, 0, '', '{}', '[]', '{}',
         now(), false, 0, '{}' FROM unnest(%(streams)s) AS one (stream);
     INSERT INTO cua.held_record (log_id, topic, partition, log_offset, held_as, kind, reason,
-        stream, key, value, appended_at) SELECT 'log', 'cua.rollouts', 0, number, 'parked',
-        'unreadable', '', stream, stream, '{', now() FROM unnest(%(streams)s) WITH ORDINALITY AS
-        one (stream, number)
+        stream, key, value, appended_at) SELECT 'log', 'cua.rollouts', home, number, 'parked',
+        'unreadable', '', stream, stream, '{', now() FROM unnest(%(streams)s, %(homes)s) WITH
+        ORDINALITY AS one (stream, home, number)
 """
 READ = (
     "SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) FROM pg_stat_user_tables WHERE"
@@ -43,9 +45,11 @@ class CountingCursor(Cursor):  # type: ignore[misc]  # psycopg2's stubs
 @pytest.fixture
 def connection(migrated_url: str) -> Iterator[Connection]:
     others = [f"rollout/{uuid5(NAMESPACE_URL, str(number))}" for number in range(NUM_OTHERS)]
+    streams = [STREAM, *others]
+    homes = [home_partition(stream, NUM_PARTITIONS) for stream in streams]
     with connected(migrated_url, "test") as opened:
         with opened, opened.cursor() as cursor:
-            cursor.execute(FILL, {"streams": [STREAM, *others]})
+            cursor.execute(FILL, {"streams": streams, "homes": homes})
         opened.autocommit = True
         with opened.cursor() as cursor:
             cursor.execute("VACUUM ANALYZE")
