@@ -4,10 +4,13 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
+from contextlib import closing, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -231,6 +234,26 @@ def test_a_state_saved_after_the_takeover_does_not_count(installation: Installat
         assert [state.manifest.step for state in states] == [2]
 
 
+def stop_between_commits(pid: int, installation: Installation) -> None:
+    """Stop the process while it does not hold the local log's write lock.
+
+    In a commit it would hold the lock for as long as it is stopped, and all writers would wait.
+    """
+    with closing(
+        sqlite3.connect(installation.local_log_path, timeout=0, isolation_level=None)
+    ) as log:
+        for _ in range(100):
+            os.kill(pid, signal.SIGSTOP)
+            os.waitpid(pid, os.WUNTRACED)
+            with suppress(sqlite3.OperationalError):
+                log.execute("BEGIN IMMEDIATE")
+                log.execute("ROLLBACK")
+                return
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(0.05)
+    pytest.fail("the process was in a commit each time that it was stopped")
+
+
 @pytest.mark.slow
 def test_a_process_that_is_stopped_and_taken_over_ends_when_it_goes_on(
     installation: Installation, tmp_path: Path
@@ -243,7 +266,7 @@ def test_a_process_that_is_stopped_and_taken_over_ends_when_it_goes_on(
     try:
         assert process.stderr is not None
         assert any("step 2/" in line for line in process.stderr)
-        os.kill(process.pid, signal.SIGSTOP)
+        stop_between_commits(process.pid, installation)
         refusal = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
         assert refusal.returncode == 1
         assert f"process {process.pid}, which is stopped" in refusal.stderr
