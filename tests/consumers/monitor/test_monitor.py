@@ -315,7 +315,8 @@ def test_without_tables_the_page_says_what_makes_them(database_url: str, tmp_pat
     ("statement", "says"),
     [
         (
-            "UPDATE cua_ops.alembic_version SET version_num = '0005'; DROP TABLE cua.step CASCADE",
+            "UPDATE cua_ops.alembic_version SET version_num = '0005';"
+            " DROP TABLE cua.annotation CASCADE",
             "is at revision 0005, of a version of cua-train before 0.1.0",
         ),
         ("DROP TABLE cua.annotation CASCADE", "the table cua.annotation is missing"),

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
@@ -11,11 +10,8 @@ from producer.config import RunConfig
 from producer.emit import Emitter
 from producer.errors import UsageError
 from producer.resume.open_training import open_training
-from producer.resume.recorded_training import read_recorded_training
-from producer.resume.same_tasks import check_same_tasks
 from producer.training.run import run, utc_now
 from schemas.installation import Installation
-from schemas.task import TaskStated
 from tests.support.reading import ReadLog
 from tests.support.small_run import small
 
@@ -111,21 +107,3 @@ def test_tasks_accepted_by_a_process_that_was_killed_at_once_stay_accepted(
         )
     summary = run(asked([WIFI], num_steps=1), installation=installation, takeover=True)
     assert (summary.status, summary.steps) == ("completed", 1)
-
-
-def test_a_statement_of_an_older_writer_is_compared_by_what_it_says(
-    installation: Installation, asked: Callable[..., RunConfig]
-) -> None:
-    run(asked([SETTINGS], num_steps=1), installation=installation)
-    with Emitter.open(installation) as emitter:
-        own = read_recorded_training(emitter, "small", installation.runs_dir / "small").stream
-    [stated] = [event.payload for event in own.events if isinstance(event.payload, TaskStated)]
-    own.events[:] = [
-        event._replace(payload=event.payload.model_copy(update={"definition": None, "id": uuid4()}))
-        if isinstance(event.payload, TaskStated)
-        else event
-        for event in own.events
-    ]
-    check_same_tasks(own, [stated])
-    with pytest.raises(UsageError, match="'open' has another max_steps"):
-        check_same_tasks(own, [stated.model_copy(update={"max_steps": 9})])
