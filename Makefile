@@ -8,7 +8,7 @@ BIN := $(ROOT)/.venv/bin
 WORKERS := --numprocesses auto --dist worksteal
 MAKEFLAGS += --no-print-directory
 
-.PHONY: install run test test-fast test-servers test-long lint format bench bench-history bench-train learning mutants chaos docs lock clean
+.PHONY: install run test test-fast test-servers test-long lint format bench bench-history bench-train bench-peers learning mutants chaos docs lock clean
 
 install: ## set up .venv with both commands
 	@cd "$(ROOT)" && .ci/install
@@ -45,6 +45,9 @@ bench-history: install ## what starting, resuming, tail and status cost at ten t
 
 bench-train: install ## a training step's CPU-seconds beside TRL's GRPOTrainer, on the same weights and prompts; minutes
 	@cd "$(ROOT)" && "$(BIN)/python" -m tests.bench.train $(TRAIN)
+
+bench-peers: install ## rows written by the projector beside Debezium's and quixstreams' sinks and COPY; ten minutes; needs java and mvn; PEERS="--events 50000 --json"
+	@cd "$(ROOT)" && "$(BIN)/python" -m tests.bench.peers $(PEERS)
 
 learning: install ## does RL raise greedy success on held-out pairs of goals: five seeds, hours; LEARNING="--seeds 0" for one; writes docs/learning.md
 	@cd "$(ROOT)" && "$(BIN)/python" -m tests.learning $(LEARNING)

@@ -27,6 +27,7 @@ from schemas.standard_streams import (
     exit_as_asked,
     flush_or_discard,
     flush_output,
+    name_stdout_in_errors,
     open_missing_streams,
 )
 
@@ -216,6 +217,7 @@ def cli() -> None:
 def main() -> None:
     """The entry point: runs the command line; errors become a message and an exit code."""
     open_missing_streams()
+    name_stdout_in_errors()
     configure_logging()
     if not names_database(os.environ):
         forget_libpq_variables(os.environ)

@@ -23,6 +23,7 @@ from schemas.standard_streams import (
     exit_as_asked,
     flush_or_discard,
     flush_output,
+    name_stdout_in_errors,
     open_missing_streams,
 )
 
@@ -201,6 +202,7 @@ add_log_options(cli)
 def main() -> None:
     """The entry point: runs the command line; errors become a message and an exit code."""
     open_missing_streams()
+    name_stdout_in_errors()
     configure_logging()
     # Read when torch is imported. Otherwise waiting threads spin and keep busy cores from others.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

@@ -195,9 +195,7 @@ def explain_mistake(error: ValidationError, schema: type[BaseModel]) -> str:  # 
                 f"{path}: unknown value {_shortened(value)}.{hint} Use one of {', '.join(choices)}"
             )
         case "missing":
-            field = _schema_at(schema, location[:-1]).model_fields[str(location[-1])]
-            choices = [str(choice) for choice in get_args(field.annotation)]
-            return f"{path}: required" + (f"; use one of {', '.join(choices)}" if choices else "")
+            return f"{path}: required"
         case "too_short" | "string_too_short":
             return f"{path}: must not be empty"
         case "json_invalid":

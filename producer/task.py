@@ -1,11 +1,34 @@
 """A task: the instruction an agent gets and how its outcome is judged. Pure data."""
 
+import unicodedata
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator
 
 from schemas.entry import EntryContent
 
 Split = Literal["train", "eval"]
+Difficulty = Literal["easy", "medium", "hard"]
+
+
+def _check_name(name: str) -> str:
+    """NFC-normalise a name, so that names that look the same are equal. Any script is accepted.
+
+    Raises ValueError for an empty name, control characters and line breaks.
+    """
+    name = unicodedata.normalize("NFC", name)
+    if not name.strip():
+        message = "must not be empty"
+        raise ValueError(message)
+    if any(unicodedata.category(character) in {"Cc", "Zl", "Zp"} for character in name):
+        message = f"must not contain control characters or line breaks, but is {name!r}"
+        raise ValueError(message)
+    return name
+
+
+Name = Annotated[str, AfterValidator(_check_name)]
+"""One line of text in any script."""
 
 
 def split_joined(text: str) -> list[str]:
@@ -40,7 +63,7 @@ class Task:
     name: str
     description: str
     """The instruction given to the agent."""
-    difficulty: Literal["easy", "medium", "hard"] | None
+    difficulty: Difficulty | None
     category: str | None
     """app, settings, navigation, system, input."""
     max_steps: int

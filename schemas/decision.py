@@ -13,10 +13,10 @@ from schemas.base import Count, Payload
 from schemas.event import DECISION_TYPES
 from schemas.ids import natural_id
 
-Scope = Literal["record", "passed", "rest", "abandoned"]
+Scope = Literal["record", "passed", "rest", "dropped"]
 Drops = dict[str, Scope]
 """Of one stream: hash of a value -> whether that record, or the stream from it on, is dropped;
-`passed`, `abandoned`: it was, when its turn came."""
+`passed`, `dropped`: it was, when its turn came."""
 
 
 def value_hash(value: bytes) -> str:
@@ -56,7 +56,7 @@ class RecordDropped(_AboutRecord):
 
 
 class RestDropped(_AboutRecord):
-    """A stream is given up from a record on: it is abandoned, and its records stay held."""
+    """A stream is given up from a record on: its records are refused, and kept."""
 
     TYPE: ClassVar[str] = f"{DECISION_TYPES}rest_dropped"
 
@@ -97,7 +97,7 @@ def decide(drops: Drops, payload: Payload) -> bool:
                 return False
             drops[dropped] = "record" if isinstance(payload, RecordDropped) else "rest"
             return True
-        case DropUndone(value_sha256=dropped) if drops.get(dropped) in {"rest", "abandoned"}:
+        case DropUndone(value_sha256=dropped) if drops.get(dropped) in {"rest", "dropped"}:
             del drops[dropped]
             return True
         case _:

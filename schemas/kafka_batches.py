@@ -1,4 +1,4 @@
-"""Kafka's record batches: read, or held as one record with the reason why not.
+"""Kafka's record batches: read, or one record that says why they cannot be.
 
 A batch that lies about its size, its number of records or their offsets would end a reader, or take
 its memory, at the same offset at every start. kafka-python makes the batches; this imports no

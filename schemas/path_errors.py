@@ -1,9 +1,11 @@
 """Paths that the operating system cannot take, told in a sentence at both commands' boundary.
 
-Every setting, field and file may name a path; what is wrong with it is found where it is used.
+Every setting, field and file may name a path; what is wrong with it is found where it is used. The
+interpreter is one of them: commands start processes of their own with it.
 """
 
 import errno
+import sys
 from typing import Final
 
 MOST_SHOWN: Final = 80
@@ -13,7 +15,7 @@ TOO_LONG: Final = "is too long, or has a name that is too long; give a shorter p
 
 
 def path_problem(error: Exception) -> str | None:
-    """What is wrong with a path that the user gave; None: the error is of another kind."""
+    """What is wrong with a path; None: the error is of another kind."""
     if isinstance(error, RuntimeError):  # pathlib's own
         text = str(error)
         if "home directory" in text:
@@ -24,7 +26,17 @@ def path_problem(error: Exception) -> str | None:
         return f"{_named(error.filename)} {LOOP}"
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         return f"{_named(error.filename)} {TOO_LONG}"
+    if isinstance(error, OSError) and error.filename == sys.executable:
+        return not_executed(sys.executable, error)
     return None
+
+
+def not_executed(program: str, error: OSError) -> str:
+    """That a program, by its path, could not be started, and why."""
+    return (
+        f"{program} cannot be executed: {error.strerror}; correct the rights of the file and of the"
+        " folders above it, or use an installation that this user may execute"
+    )
 
 
 def _named(path: object) -> str:

@@ -1,9 +1,15 @@
 """Standard output and standard error of a command line, where they are absent or nobody reads."""
 
+import io
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
+
+STDOUT: Final = "standard output"
+"""In messages, in place of a file's name."""
 
 
 def open_missing_streams() -> None:
@@ -12,6 +18,41 @@ def open_missing_streams() -> None:
         if getattr(sys, name) is None:
             # Open until the process ends.
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+
+
+def name_stdout_in_errors() -> None:
+    """Have errors of stdout name it, as those of opening a file name the file.
+
+    Not where a program that calls the command line has replaced stdout.
+    """
+    out = sys.stdout
+    if out is sys.__stdout__ and isinstance(out, io.TextIOWrapper):
+        sys.stdout = _Stdout(
+            out.buffer,
+            encoding=out.encoding,
+            errors=out.errors,
+            line_buffering=out.line_buffering,
+            write_through=out.write_through,
+        )
+
+
+class _Stdout(io.TextIOWrapper):
+    def write(self, text: str, /) -> int:
+        with _naming():
+            return super().write(text)
+
+    def flush(self) -> None:
+        with _naming():
+            super().flush()
+
+
+@contextmanager
+def _naming() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        error.filename = STDOUT
+        raise
 
 
 def exit_as_asked(error: SystemExit) -> NoReturn:

@@ -102,10 +102,12 @@ def test_a_closed_stdout_is_like_the_null_device(program: str) -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_full_disk_under_stdout_is_named(program: str) -> None:
-    with open("/dev/full", "w") as full:  # noqa: PTH123  # a device, not a path of ours
-        done = streamed(program, "--version", stdout=full)
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: the disk is full")
+    prints = {"cua-train": ("tasks", "list"), "cua-project": ("schema",)}
+    for words in (("--version",), prints[program]):
+        with open("/dev/full", "w") as full:  # noqa: PTH123  # a device, not a path of ours
+            done = streamed(program, *words, stdout=full)
+        assert done.returncode == 1
+        assert "error: the disk is full (standard output); free some space" in done.stderr
 
 
 def test_help_looks_alike_and_shows_no_ranges() -> None:

@@ -36,7 +36,7 @@ ONLY_OF: dict[str, tuple[str, ...]] = {
     "consumers/metrics/serve.py": ("run", "up"),
     "consumers/monitor/access.py": ("monitor", "up"),
     "consumers/monitor/start.py": ("monitor", "up"),
-    "consumers/projection/redrive.py": ("parked drop",),
+    "consumers/projection/operators.py": ("parked drop",),
     "consumers/rebuild/built.py": ("rebuild",),
     "consumers/rebuild/rebuild.py": ("rebuild",),
     "consumers/rebuild/until.py": ("rebuild",),

@@ -256,21 +256,21 @@ CREATE TABLE cua.reader_position (
 ) WITH (fillfactor = 70);
 CREATE TABLE cua.stream_position (
     stream TEXT NOT NULL, epoch INTEGER NOT NULL, sequence INTEGER NOT NULL, source TEXT NOT NULL, ends JSONB NOT NULL,
-    refused JSONB NOT NULL, statuses JSONB NOT NULL, parked_since TIMESTAMPTZ, abandoned BOOLEAN NOT NULL,
+    refused JSONB NOT NULL, statuses JSONB NOT NULL, parked_since TIMESTAMPTZ, dropped BOOLEAN NOT NULL,
     num_waiting INTEGER NOT NULL, last_event_at TIMESTAMPTZ, drops JSONB NOT NULL,
     CONSTRAINT pk_stream_position PRIMARY KEY (stream)
 ) WITH (fillfactor = 70);
 CREATE INDEX ix_stream_position_parked ON cua.stream_position (stream) WHERE parked_since IS NOT NULL;
 CREATE INDEX ix_stream_position_waiting ON cua.stream_position (stream) WHERE num_waiting > 0;
-CREATE TABLE cua.held_record (
-    log_id TEXT NOT NULL, topic TEXT NOT NULL, partition INTEGER NOT NULL, log_offset BIGINT NOT NULL, held_as TEXT NOT NULL,
+CREATE TABLE cua.unapplied_record (
+    log_id TEXT NOT NULL, topic TEXT NOT NULL, partition INTEGER NOT NULL, log_offset BIGINT NOT NULL, state TEXT NOT NULL,
     kind TEXT NOT NULL, reason TEXT NOT NULL, stream TEXT NOT NULL, type TEXT, epoch INTEGER, sequence INTEGER, key TEXT,
     value BYTEA NOT NULL, event_time TIMESTAMPTZ, appended_at TIMESTAMPTZ NOT NULL,
-    CONSTRAINT pk_held_record PRIMARY KEY (log_id, topic, partition, log_offset),
-    CONSTRAINT ck_held_record_held_as CHECK (held_as IN ('parked', 'waiting', 'refused', 'abandoned'))
+    CONSTRAINT pk_unapplied_record PRIMARY KEY (log_id, topic, partition, log_offset),
+    CONSTRAINT ck_unapplied_record_state CHECK (state IN ('waiting', 'parked', 'refused'))
 );
-CREATE INDEX ix_held_record_held_as ON cua.held_record (held_as);
-CREATE INDEX ix_held_record_stream ON cua.held_record (stream);
+CREATE INDEX ix_unapplied_record_state ON cua.unapplied_record (state);
+CREATE INDEX ix_unapplied_record_stream ON cua.unapplied_record (stream);
 CREATE TABLE cua_ops.lease (
     name VARCHAR NOT NULL, holder TEXT NOT NULL, backend_pid INTEGER NOT NULL, backend_start TIMESTAMPTZ NOT NULL,
     renewed_at TIMESTAMPTZ NOT NULL, projection_version INTEGER NOT NULL, acquired_at TIMESTAMPTZ,

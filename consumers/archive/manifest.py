@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from consumers.errors import MismatchError, NotFoundError, UsageError
+from consumers.errors import MismatchError, UsageError
 from consumers.log.reader import TopicPartition
 
 NAME = "manifest.json"
@@ -88,13 +88,13 @@ class Manifest(BaseModel):
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """NotFoundError when the folder is no archive; MismatchError when its manifest is damaged."""
+    """UsageError when the folder is no archive; MismatchError when its manifest is damaged."""
     path = folder / NAME
     try:
         text = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         message = f"{folder} is no archive: it has no {NAME}; `cua-project archive` makes one"
-        raise NotFoundError(message) from None
+        raise UsageError(message) from None
     except OSError as error:
         message = f"the archive {folder} cannot be read: {error.strerror}"
         raise UsageError(message) from None

@@ -74,7 +74,7 @@ def archive(reader: LogReader, folder: Path) -> ArchiveReport:
 
 
 def check_archive(folder: Path) -> Manifest:
-    """Read every file of the archive and compare its hash. NotFoundError, MismatchError."""
+    """Read every file of the archive and compare its hash. UsageError, MismatchError."""
     manifest = read_manifest(folder)
     for file in manifest.files:
         check_file(folder, file)

@@ -6,6 +6,8 @@ import os
 
 import rich_click as click
 
+from schemas.installation import DATABASE_VARIABLES
+
 logger = logging.getLogger(__name__)
 
 
@@ -47,12 +49,21 @@ def command(context: click.Context, *, as_json: bool) -> None:
 def stop() -> None:
     """Stop the embedded database.
 
-    Its data stays; the next command that needs the database starts it again.
+    Its data stays; the next command that needs the database starts it again. Refused where
+    DATABASE_URL or POSTGRES_* names another one.
     """
     from consumers.embedded_postgres.postgres import stop_running
+    from consumers.errors import UsageError
     from consumers.home import open_installation
 
-    stopped = stop_running(open_installation(os.environ).database_dir)
+    installation = open_installation(os.environ)
+    if named := [name for name in DATABASE_VARIABLES if os.environ.get(name)]:
+        message = (
+            f"{', '.join(named)} of the environment names a database that is not ours to stop;"
+            f" unset {' '.join(named)} to stop the embedded one of {installation.home}"
+        )
+        raise UsageError(message)
+    stopped = stop_running(installation.database_dir)
     logger.info(
         "stopped the embedded database" if stopped else "the embedded database is not running"
     )

@@ -1,8 +1,8 @@
 """`cua-project monitor`: pages over the tables, for a browser on this machine."""
 
 import _thread
-import contextlib
 import json
+import logging
 import os
 import signal
 from pathlib import Path
@@ -10,6 +10,8 @@ from pathlib import Path
 import rich_click as click
 
 from consumers.commands.monitor_options import listening, monitor_options
+
+logger = logging.getLogger(__name__)
 
 
 @click.command()
@@ -36,13 +38,15 @@ def command(
 
     at = listening(port, host, refresh_s, token_file)
     installation = open_installation(os.environ)
-    # An outage is shown by the pages, and may be over at the next one.
-    with contextlib.suppress(UnreachableError):
+    try:
         look(resolve_database(os.environ, installation)).refuse()
+    except UnreachableError as error:
+        # It may be over at the next page.
+        logger.warning("%s. The monitor serves all the same, and each page tries again", error)
     server = open_monitor(os.environ, installation, at)
-    click.echo(json.dumps({"url": server.url}) if as_json else server.url)
     for number in (signal.SIGTERM, signal.SIGINT):
         # shutdown() waits for serve_forever, which runs in this thread.
         signal.signal(number, lambda *_: _thread.start_new_thread(server.shutdown, ()))
+    click.echo(json.dumps({"url": server.url}) if as_json else server.url)
     with server:
         server.serve_forever()

@@ -48,7 +48,7 @@ def monitor_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def listening(port: int | None, host: str, refresh_s: int, token_file: Path | None) -> "Listening":
-    """What the options say. NotFoundError and UsageError for the token file."""
+    """What the options say. UsageError for the token file."""
     from consumers.monitor.access import read_access
     from consumers.monitor.start import Listening
 

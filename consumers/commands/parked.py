@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from consumers.commands.held_options import held_options, take_filter
-from consumers.commands.parked_output import held_json, print_array, print_held
+from consumers.commands.parked_output import print_array, print_unapplied, unapplied_json
+from consumers.commands.unapplied_options import take_filter, unapplied_options
 from consumers.console import is_terminal, sanitize
 from consumers.errors import NotFoundError, UsageError
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from consumers.projection.decisions import Decision
-    from consumers.projection.held_filter import HeldFilter
-    from consumers.projection.held_records import HeldCount
-    from consumers.projection.redrive import Operator, Redriven
+    from consumers.projection.operators import Operator, RetryResult
+    from consumers.projection.unapplied_filter import UnappliedFilter
+    from consumers.projection.unapplied_records import UnappliedCount
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ def _operator() -> Iterator["Operator"]:
     from consumers.database.readiness import make_ready
     from consumers.home import open_installation
     from consumers.projection.lock_watch import LockWatch
-    from consumers.projection.redrive import OPERATOR_SETTINGS, Operator
+    from consumers.projection.operators import OPERATOR_SETTINGS, Operator
     from consumers.tables import SCHEMA
 
     installation = open_installation(os.environ)
@@ -55,7 +55,7 @@ def _operator() -> Iterator["Operator"]:
         yield Operator(connection, SCHEMA, watch=watch)
 
 
-def _report(result: "Redriven", *, as_json: bool) -> None:
+def _report(result: "RetryResult", *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(result._asdict()))
     else:
@@ -65,9 +65,17 @@ def _report(result: "Redriven", *, as_json: bool) -> None:
         )
 
 
-@click.group()
+class ParkedGroup(click.RichGroup):
+    """Takes `redrive` for `retry` too."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name; None if it does not exist."""
+        return super().get_command(ctx, "retry" if cmd_name == "redrive" else cmd_name)
+
+
+@click.group(cls=ParkedGroup)
 def command() -> None:
-    """List records that were not applied, try them again or give them up.
+    """List records that are not applied, try them again or give them up.
 
     A record that cannot be applied is parked together with everything later in its stream; other
     streams go on.
@@ -75,7 +83,7 @@ def command() -> None:
     Examples:
         cua-project parked list
         cua-project parked show cua.rollouts/3@1841
-        cua-project parked redrive
+        cua-project parked retry
         cua-project parked drop cua.rollouts/3@1841 --reason "broken build"
         cua-project parked drop --undo rollout/2f0c...
     """
@@ -83,12 +91,11 @@ def command() -> None:
 
 @command.command("list")
 @click.option(
-    "--as",
-    "held_as",
-    type=click.Choice(["parked", "waiting", "refused", "abandoned"]),
-    help="Only these. [default: all]",
+    "--state",
+    type=click.Choice(["waiting", "parked", "refused"]),
+    help="Only records in this state. [default: all]",
 )
-@held_options
+@unapplied_options
 @click.option(
     "--limit",
     type=click.IntRange(1),
@@ -101,7 +108,7 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print an array of objects.")
 def list_command(
     *,
-    held_as: str | None,
+    state: str | None,
     limit: int,
     everything: bool,
     as_json: bool,
@@ -109,19 +116,22 @@ def list_command(
 ) -> None:
     """List records that are not applied; the first 100.
 
-    They are parked, wait for a gap to fill, were refused, or are in a stream whose rest was given
-    up (abandoned: `parked drop --rest`). `cua-project tail --type 'cua.operator.*'` shows who gave
-    up what, when and why.
+    waiting: a record before it in its stream is missing; it is applied when that one comes.
+    parked: it cannot be applied, or is behind such a record; an operator has to look. refused: it
+    will not be applied, because an old owner of the stream wrote it, it is outside of its stream's
+    home partition, or an operator gave it up (`parked drop --rest`).
+
+    `cua-project tail --type 'cua.operator.*'` shows who gave up what, when and why.
     """
-    wanted = take_filter(options, held_as)
+    wanted = take_filter(options, state)
     with _operator() as operator:
         wanted = operator.resolve(wanted)
-        pages = operator.held_pages(wanted, None if everything else limit)
-        num_left = 0 if everything else operator.count_held(wanted).records - limit
+        pages = operator.unapplied_pages(wanted, None if everything else limit)
+        num_left = 0 if everything else operator.count_unapplied(wanted).records - limit
         if as_json:
-            print_array(map(held_json, chain.from_iterable(pages)))
-        elif not print_held(pages):
-            logger.info("no records are held")
+            print_array(map(unapplied_json, chain.from_iterable(pages)))
+        elif not print_unapplied(pages):
+            logger.info("no unapplied record matches")
     if num_left > 0:
         logger.warning("%s more records are not listed; --all lists them", f"{num_left:,}")
 
@@ -130,7 +140,7 @@ def list_command(
 @click.argument("record", metavar="RECORD")
 @click.option("--json", "as_json", is_flag=True, help="Print one object, the value as text.")
 def show(record: str, *, as_json: bool) -> None:
-    """Show one held RECORD (topic/partition@offset) with its value.
+    """Show one RECORD (topic/partition@offset) that is not applied, with its value.
 
     Decisions name a record by `value_sha256`: `cua-project tail --type 'cua.operator.*'`.
     """
@@ -139,7 +149,7 @@ def show(record: str, *, as_json: bool) -> None:
     with _operator() as operator:
         summary, value = operator.show(record)
     text = value.decode(errors="replace")
-    facts = held_json(summary) | {"value_sha256": value_hash(value)}
+    facts = unapplied_json(summary) | {"value_sha256": value_hash(value)}
     if as_json:
         click.echo(json.dumps(facts | {"value": text}))
         return
@@ -150,14 +160,12 @@ def show(record: str, *, as_json: bool) -> None:
 
 @command.command()
 @click.argument("streams", nargs=-1, metavar="[STREAM]...")
-@held_options
+@unapplied_options
 @click.option("--dry-run", is_flag=True, help="Only count them.")
 @click.option(
     "--json", "as_json", is_flag=True, help='Print {"streams", "events", "still_parked"}.'
 )
-def redrive(
-    streams: tuple[str, ...], *, dry_run: bool, as_json: bool, **options: str | None
-) -> None:
+def retry(streams: tuple[str, ...], *, dry_run: bool, as_json: bool, **options: str | None) -> None:
     """Try parked records again: those of the named streams (rollout/<uuid>), or all.
 
     With a filter: the streams that have a parked record which it means.
@@ -169,13 +177,13 @@ def redrive(
     with _operator() as operator:
         wanted = operator.resolve(wanted)
         if dry_run:
-            found = operator.count_held(wanted._replace(held_as="parked"))
+            found = operator.count_unapplied(wanted._replace(state="parked"))
             _report_count(found, as_json=as_json)
             return
         if wanted.is_everything:
-            result = operator.redrive(list(streams) or None)
+            result = operator.retry(list(streams) or None)
         else:
-            result = operator.redrive_matching(wanted)
+            result = operator.retry_matching(wanted)
     if streams and not result.streams:
         message = (
             f"nothing is parked in {', '.join(streams)}; `cua-project parked list` shows the"
@@ -187,10 +195,10 @@ def redrive(
 
 @command.command()
 @click.argument("what", metavar="[RECORD|STREAM]", required=False)
-@held_options
+@unapplied_options
 @click.option("--rest", is_flag=True, help="Give up RECORD and everything after it in its stream.")
 @click.option("--gap", is_flag=True, help="Give up the missing records that STREAM waits for.")
-@click.option("--undo", is_flag=True, help="Take back --rest: try what STREAM holds again.")
+@click.option("--undo", is_flag=True, help="Take back --rest: try the refused rest of STREAM.")
 @click.option(
     "--reason",
     metavar="TEXT",
@@ -216,7 +224,7 @@ def drop(
     """Give up a parked RECORD (topic/partition@offset) and apply what follows it in its stream.
 
     With --gap: give up the gap of a STREAM (rollout/<uuid>). With a filter instead of either: every
-    parked record that it means, but for those that only wait behind a parked one. Asks first. A
+    parked record that it means, but for those that are only behind a parked one. Asks first. A
     dropped record or gap cannot be taken back, only --rest can.
 
     The decision is an event in the log, in the stream that it concerns. Projectors apply it when
@@ -244,8 +252,8 @@ def drop(
     with _operator() as operator:
         if what is None:
             wanted = operator.resolve(wanted)
-            parked = wanted._replace(held_as="parked")
-            found = operator.count_held(parked, decisions.CULPRITS)
+            parked = wanted._replace(state="parked")
+            found = operator.count_unapplied(parked, decisions.CULPRITS)
             if dry_run:
                 _report_count(found, as_json=as_json)
                 return
@@ -271,7 +279,7 @@ def drop(
 
 def _check_drop(
     what: str | None,
-    wanted: "HeldFilter",
+    wanted: "UnappliedFilter",
     *,
     rest: bool,
     gap: bool,
@@ -324,7 +332,7 @@ def _append(decisions: "Sequence[Decision]", log_id: str | None, *, as_json: boo
     )
 
 
-def _report_count(found: "HeldCount", *, as_json: bool) -> None:
+def _report_count(found: "UnappliedCount", *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"dry_run": True} | found._asdict()))
     else:

@@ -1,4 +1,4 @@
-"""Held records as `cua-project parked` prints them."""
+"""Records that are not applied, as `cua-project parked` prints them."""
 
 import json
 import sys
@@ -10,11 +10,11 @@ import rich_click as click
 from consumers.console import sanitize
 
 if TYPE_CHECKING:
-    from consumers.projection.redrive import HeldSummary
+    from consumers.projection.operators import UnappliedSummary
 
 
-def held_json(summary: "HeldSummary") -> dict[str, object]:
-    """A held record as one object."""
+def unapplied_json(summary: "UnappliedSummary") -> dict[str, object]:
+    """A record as one object."""
     times = {
         "event_time": summary.event_time,
         "appended_at": summary.appended_at,
@@ -36,18 +36,18 @@ def print_array(entries: Iterable[dict[str, object]]) -> None:
     out.flush()
 
 
-def print_held(pages: Iterable[list["HeldSummary"]]) -> bool:
+def print_unapplied(pages: Iterable[list["UnappliedSummary"]]) -> bool:
     """By stream; whether there was any."""
     is_any = False
     for page in pages:
-        by_stream: dict[str, list[HeldSummary]] = {}
+        by_stream: dict[str, list[UnappliedSummary]] = {}
         for summary in page:
             by_stream.setdefault(summary.stream, []).append(summary)
-        for stream, held in by_stream.items():
+        for stream, of_stream in by_stream.items():
             is_any = True
             click.echo(sanitize(stream))
-            for summary in held:
+            for summary in of_stream:
                 point = f" {summary.epoch}/{summary.sequence}" if summary.epoch else ""
                 name = f"{summary.type}{point}" if summary.type else "unreadable"
-                click.echo(sanitize(f"  {summary.held_as}  {summary.id}  {name}: {summary.reason}"))
+                click.echo(sanitize(f"  {summary.state}  {summary.id}  {name}: {summary.reason}"))
     return is_any

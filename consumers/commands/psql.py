@@ -29,6 +29,7 @@ def command(arguments: tuple[str, ...]) -> None:
         cua-project psql -c 'SELECT run_name, status FROM training'
         cua-project psql -f report.sql --csv
     """
+    from consumers.commands.in_our_place import run_in_our_place
     from consumers.database.location import resolve_database
     from consumers.database.pooler import takes_options
     from consumers.database.shell import shell_command
@@ -36,5 +37,4 @@ def command(arguments: tuple[str, ...]) -> None:
 
     url = resolve_database(os.environ, open_installation(os.environ))
     words, environ = shell_command(os.environ, url, arguments, sets_path=takes_options(url))
-    # psql in our place: the terminal, the signals and the exit code are its own.
-    os.execve(words[0], words, environ)  # noqa: S606  # no shell
+    run_in_our_place(words, environ)

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import rich_click as click
 
+SUFFIXES = (".html", ".htm")
+
 
 @click.command()
 @click.argument("name", metavar="NAME")
@@ -40,12 +42,16 @@ def command(*, name: str, output: Path, overwrite: bool, most_rollouts: int, as_
 
     from consumers.commands.named_training import named_training
     from consumers.commands.whole_file import refuse_existing, write_whole
+    from consumers.errors import UsageError
     from consumers.home import open_installation
     from consumers.monitor.blobs import ScreenshotStore
     from consumers.monitor.report import Limits, training_report
     from consumers.queries import get_session
     from consumers.queries.session import open_database
 
+    if output.suffix.lower() not in SUFFIXES:
+        message = f"--output: {output} would hold HTML; name a file that ends in .html"
+        raise UsageError(message)
     if not overwrite:
         refuse_existing(output)
     store = ScreenshotStore(open_installation(os.environ))

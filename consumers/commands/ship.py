@@ -17,10 +17,10 @@ def command(*, as_json: bool) -> None:
         cua-project ship
         cua-project ship --json
     """
+    from consumers.commands.in_our_place import run_in_our_place
     from consumers.home import open_installation
     from consumers.shipping import ship_command
 
     open_installation(os.environ)
-    words = ship_command(*["--json"] * as_json)
-    # The trainers' side in our place: signals and the exit code are its own.
-    os.execv(words[0], words)  # noqa: S606  # no shell
+    # The trainers' side.
+    run_in_our_place(ship_command(*["--json"] * as_json), os.environ)

@@ -121,7 +121,7 @@ def _report(status: "ProjectionStatus") -> dict[str, object]:
         "lag_events": status.lag_events,
         "lag_seconds": status.lag_seconds,
         "needs_rebuild": status.needs_rebuild,
-        **status.held._asdict(),
+        **status.unapplied._asdict(),
         "projector": status.projector._asdict(),
         "disk": status.disk._asdict(),
         "leaked_devices": status.leaked_devices,

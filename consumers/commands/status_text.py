@@ -73,28 +73,28 @@ def _tables(status: ProjectionStatus) -> str:
     lag = f"{status.lag_events:,} events behind" if status.lag_events else "up to date"
     if oldest_s := status.lag_seconds:
         lag += f", the oldest appended {format_age(oldest_s)}"
-    held = status.held
+    unapplied = status.unapplied
     if status.needs_rebuild:
         lag = "filled by another version of cua-train; run `cua-project rebuild`"
     notes = [
-        f"{held.parked:,} parked records"
-        + (" (see `cua-project parked list`)" if held.parked else "")
+        f"{unapplied.parked:,} parked records"
+        + (" (see `cua-project parked list`)" if unapplied.parked else "")
     ]
-    notes += [f"{held.abandoned:,} abandoned streams"] if held.abandoned else []
-    notes += [f"{held.gaps:,} gaps"] if held.gaps else []
-    notes += [f"{held.fenced:,} fenced records"] if held.fenced else []
-    notes += [f"{held.foreign:,} foreign records"] if held.foreign else []
-    notes += [f"{held.duplicates:,} duplicates"] if held.duplicates else []
+    notes += [f"{unapplied.dropped:,} dropped streams"] if unapplied.dropped else []
+    notes += [f"{unapplied.gaps:,} gaps"] if unapplied.gaps else []
+    notes += [f"{unapplied.fenced:,} fenced records"] if unapplied.fenced else []
+    notes += [f"{unapplied.foreign:,} foreign records"] if unapplied.foreign else []
+    notes += [f"{unapplied.duplicates:,} duplicates"] if unapplied.duplicates else []
     return f"{lag}; {', '.join(notes)}"
 
 
-def _held_in_spool(held: Sequence[HeldStream]) -> str:
+def _held_in_spool(unapplied: Sequence[HeldStream]) -> str:
     texts = [
         f"{item.stream} ({item.num_records:,} records of this home, since a record of"
         f" {format_bytes(item.size_bytes)}, larger than topic {item.topic} takes)"
-        for item in held[:NUM_PARKED]
+        for item in unapplied[:NUM_PARKED]
     ]
-    rest = len(held) - len(texts)
+    rest = len(unapplied) - len(texts)
     return ", ".join(texts) + (f" and {rest} more" if rest else "")
 
 

@@ -61,7 +61,7 @@ def command(*, archive: Path | None, as_json: bool) -> None:
             "tables": {name: table._asdict() for name, table in result.tables.items()},
             "differences": [difference._asdict() for difference in result.differences],
             "has_more": result.has_more,
-            "redrivable": result.redrivable,
+            "retryable": result.retryable,
             "missing": result.missing,
             "log_problem": result.log_problem,
             "waiting": result.waiting.total,
@@ -98,7 +98,7 @@ def _print(result: "Verification") -> None:
         )
     if result.has_more:
         click.echo("... and more differences")
-    for stream in result.redrivable:
+    for stream in result.retryable:
         click.echo(f"{stream} was parked by an older version; `cua-project run` tries it again")
     if result.waiting.total:
         click.echo(

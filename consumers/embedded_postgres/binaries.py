@@ -37,8 +37,13 @@ def find_binaries(environ: Mapping[str, str], major: int | None = None) -> Binar
     UnreachableError if there is none.
     """
     found: list[Binaries] = []
+    unusable: list[str] = []
     for folder in _candidate_folders(environ):
-        binaries = _inspect(folder)
+        try:
+            binaries = _inspect(folder)
+        except OSError as error:
+            unusable.append(f"{error.filename} cannot be executed: {error.strerror}")
+            continue
         if binaries is None or binaries.major < OLDEST_MAJOR:
             continue
         if major is None or binaries.major == major:
@@ -50,6 +55,12 @@ def find_binaries(environ: Mapping[str, str], major: int | None = None) -> Binar
             f"the embedded database was made by PostgreSQL {major}, and this machine has only"
             f" {versions}; install PostgreSQL {major}, or move the folder `database` in CUA_HOME"
             " away and run `cua-project rebuild`, which recreates every table from the log"
+        )
+        raise UnreachableError(message)
+    if unusable:
+        message = (
+            f"the embedded database needs PostgreSQL, and {unusable[0]}; correct the rights of the"
+            " file and of the folders above it, or set DATABASE_URL to a server of yours"
         )
         raise UnreachableError(message)
     message = (
@@ -81,6 +92,7 @@ def _newest_first(folders: Iterator[Path]) -> list[Path]:
 
 
 def _inspect(folder: Path) -> Binaries | None:
+    """OSError, with the file's name, when there is a PostgreSQL that cannot be executed."""
     if not all((folder / name).is_file() for name in NEEDED):
         return None
     try:
@@ -91,7 +103,7 @@ def _inspect(folder: Path) -> Binaries | None:
             check=True,
             timeout=20,
         ).stdout
-    except (OSError, subprocess.SubprocessError):
+    except subprocess.SubprocessError:
         return None
     number = re.search(r"\(PostgreSQL\) (\d+)", answer)
     return Binaries(folder, int(number.group(1))) if number else None

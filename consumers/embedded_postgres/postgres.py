@@ -28,6 +28,7 @@ from consumers.embedded_postgres.cluster import Cluster, make_private
 from consumers.embedded_postgres.connection import connect
 from consumers.errors import OUT_OF_SPACE, CuaProjectError, UnreachableError, UsageError
 from schemas.lock_holders import file_lock_holder, stopped_process
+from schemas.path_errors import path_problem
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +58,9 @@ def ensure_running(folder: Path, environ: Mapping[str, str]) -> str:
             _start_supervisor(folder, environ)
             url = _await_url(cluster)
     except OSError as error:
+        if error.filename == sys.executable:
+            message = f"the embedded database cannot start: {path_problem(error)}"
+            raise UsageError(message) from None
         message = (
             f"CUA_HOME: the embedded database cannot use {folder}: {_reason(folder, error)}; choose"
             " a folder that you can write to, or set DATABASE_URL to a PostgreSQL server"

@@ -121,7 +121,10 @@ def main(arguments: list[str]) -> None:
     if os.getppid() != parent_pid:
         sys.exit("the supervisor exited before the server started")
     os.umask(0o077)
-    os.execv(program, [str(program), *rest])  # noqa: S606  # no shell wanted
+    try:
+        os.execv(program, [str(program), *rest])  # noqa: S606  # no shell wanted
+    except OSError as error:
+        sys.exit(f"{program} cannot be executed: {error.strerror}")
 
 
 if __name__ == "__main__":

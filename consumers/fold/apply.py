@@ -7,7 +7,6 @@ database.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from consumers.fold.held import Kind
 from consumers.fold.ownership import (
     NO_TABLES,
     Entity,
@@ -22,6 +21,7 @@ from consumers.fold.ranges import OutOfRangeError, check_ranges
 from consumers.fold.rows import Operation, UnappliableError, Upsert
 from consumers.fold.stream import Stream
 from consumers.fold.transition import StatusTransition, find_transition, history, remember
+from consumers.fold.unapplied import Kind
 from schemas.bounds import OutOfBoundsError, check_key_texts
 from schemas.event import Envelope, Event
 from schemas.status import IllegalTransitionError

@@ -1,4 +1,6 @@
-"""The pipe: parsed records in; rows, stream states and held records out. Pure but for its streams.
+"""The pipe: parsed records in; rows, stream states and what is not applied out.
+
+Pure but for its streams.
 
     parse -> order -> apply (transition, projectors) -> rows
 
@@ -13,12 +15,12 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from consumers.fold.apply import Rejection, Write, apply_event
-from consumers.fold.held import Coordinates, Held
 from consumers.fold.order import Order, OrderRules, PartitionProgress
 from consumers.fold.ownership import NO_TABLES, IsStep, Lookups
 from consumers.fold.parse import ParsedRecord, parse_record
 from consumers.fold.rows import Rows
 from consumers.fold.stream import Stream
+from consumers.fold.unapplied import Coordinates, Unapplied
 from schemas.event import Envelope
 
 YOUNG_OBJECTS = 200_000
@@ -46,10 +48,10 @@ class FoldedBatch:
     rows: Rows
     streams: Mapping[str, Stream]
     """The streams that changed."""
-    held: Mapping[Coordinates, Held]
-    """Records that are held from now on."""
+    unapplied: Mapping[Coordinates, Unapplied]
+    """Records of this batch that are not applied, and earlier ones whose state has changed."""
     released: set[Coordinates]
-    """Records that are no longer held."""
+    """Earlier records that were taken again; those still not applied are in `unapplied` too."""
     decided: Collection[str]
     """As `Order.decided`; then the batch ends there."""
     partitions: Mapping[tuple[str, int], PartitionProgress]
@@ -76,7 +78,7 @@ class Fold:
         write: Write | None = None,
         lookups: Lookups = NO_TABLES,
         replay_filter: ReplayFilter = EVERYTHING,
-        memory: dict[str, list[Held]] | None = None,
+        memory: dict[str, list[Unapplied]] | None = None,
     ) -> None:
         """`memory`: as `Order.memory`; it outlives the batch."""
         self._wanted = replay_filter.wanted
@@ -105,7 +107,7 @@ class Fold:
         rules = OrderRules(log_id, replay_filter.parked, replay_filter.dropped)
         self._order = order = Order(streams, apply, rules, memory=memory)
         self.batch = FoldedBatch(
-            *(rows, order.changed, order.held, order.released, order.decided, self._partitions)
+            *(rows, order.changed, order.unapplied, order.released, order.decided, self._partitions)
         )
 
     def take_all(self, parsed_records: Iterable[ParsedRecord]) -> FoldedBatch:
@@ -139,12 +141,12 @@ class Fold:
         if progress.next_offset <= offset:
             progress.next_offset, progress.appended_at = offset, None
 
-    def retry(self, held: Iterable[Held]) -> int:
+    def retry(self, parked: Iterable[Unapplied]) -> int:
         """Fold parked records of streams that are no longer parked; the number applied."""
         progress = PartitionProgress()
-        for record in held:
-            self._order.unhold(record)
-            self._order.take(parse_record(record.record, record.log_id), progress)
+        for unapplied in parked:
+            self._order.remove_unapplied(unapplied)
+            self._order.take(parse_record(unapplied.record, unapplied.log_id), progress)
         return progress.num_events
 
 

@@ -1,18 +1,19 @@
-"""What happens to a record: applied, ignored as a duplicate, held or dropped; nothing else can.
+"""Decides about each record: it is applied, a duplicate, passed over, waiting, parked or refused.
 
 Second stage: puts each stream's records in order. A record after a gap waits and is released when
 the gap fills; a fenced one is refused; one that cannot be applied is parked, and everything else of
-its stream behind it. An operator's decision about the stream takes effect where it is read. What a
-stream holds never touches another stream. A foreign record is refused and touches none.
+its stream behind it. An operator's decision about the stream takes effect where it is read: a
+dropped record is passed over, the dropped rest of a stream is refused. A stream's records never
+touch another stream. A foreign record is refused and touches none.
 """
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from consumers.fold.apply import Rejection
-from consumers.fold.held import Coordinates, Held, HeldAs, Kind, waiting_envelope
 from consumers.fold.parse import MAX_PROBLEM_CHARS, ParsedRecord, parse_record
 from consumers.fold.stream import Stream, new_stream
+from consumers.fold.unapplied import Coordinates, Kind, Unapplied, UnappliedState, waiting_envelope
 from schemas.base import Payload
 from schemas.decision import DropUndone, GapDropped, decide, value_hash
 from schemas.event import Envelope, StreamPoint
@@ -59,21 +60,21 @@ class Order:
     rules: OrderRules
     changed: dict[str, Stream] = field(default_factory=dict)
     """Streams that got a record."""
-    held: dict[Coordinates, Held] = field(default_factory=dict)
-    """Records that are held from now on."""
+    unapplied: dict[Coordinates, Unapplied] = field(default_factory=dict)
+    """Records of this batch that are not applied, and earlier ones whose state has changed."""
     released: set[Coordinates] = field(default_factory=set)
-    """Records that are no longer held."""
+    """Earlier records that were taken again; those still not applied are in `unapplied` too."""
     decided: set[str] = field(default_factory=set)
     """Streams whose parked records are to be tried again once the batch is written, because of an
     operator's decision. Until then they stay parked, and no later record of them may be taken."""
-    memory: dict[str, list[Held]] | None = None
-    """Without tables: the parked and abandoned records of every stream, which are then tried again
+    memory: dict[str, list[Unapplied]] | None = None
+    """Without tables: the parked and given-up records of every stream, which are then tried again
     at once."""
 
     def take(self, parsed: ParsedRecord, progress: PartitionProgress) -> None:
         """One record, and the records that waited for it."""
         if parsed.is_foreign:
-            self._hold(parsed, "refused", "foreign", parsed.problem)
+            self._set_aside(parsed, "refused", "foreign", parsed.problem)
             return
         subject = parsed.stream
         stream = self.streams.get(subject)
@@ -95,7 +96,7 @@ class Order:
         """An operator's decision; what has no effect (any more) is counted as a duplicate."""
         payload = self._read_decision(parsed, envelope)
         if isinstance(payload, Rejection):
-            if stream.abandoned or stream.parked_since is not None:
+            if stream.dropped or stream.parked_since is not None:
                 self._decide(stream, parsed, progress)
             elif not self._drop(stream, parsed):
                 self._park(stream, parsed, payload)
@@ -108,8 +109,8 @@ class Order:
             progress.num_duplicates += 1
             return
         progress.num_events += 1
-        if isinstance(payload, DropUndone) and stream.abandoned:
-            stream.abandoned, stream.parked_since = False, envelope.time
+        if isinstance(payload, DropUndone) and stream.dropped:
+            stream.dropped, stream.parked_since = False, envelope.time
         if stream.parked_since is not None:
             self.decided.add(stream.subject)
             self._try_again(stream, progress)
@@ -131,16 +132,16 @@ class Order:
         self.decided.remove(stream.subject)
         stream.parked_since = None
         tried = self.memory.pop(stream.subject, ())
-        for held in sorted(tried, key=lambda held: held.coordinates):
-            self.unhold(held)
-            self.take(parse_record(held.record, held.log_id), progress)
+        for unapplied in sorted(tried, key=lambda unapplied: unapplied.coordinates):
+            self.remove_unapplied(unapplied)
+            self.take(parse_record(unapplied.record, unapplied.log_id), progress)
 
     def _decide(self, stream: Stream, parsed: ParsedRecord, progress: PartitionProgress) -> None:
-        if stream.abandoned:
-            self._hold(parsed, "abandoned", "behind", DROPPED)
+        if stream.dropped:
+            self._set_aside(parsed, "refused", "behind", DROPPED)
             return
         if stream.parked_since is not None:
-            self._hold(parsed, "parked", "behind", BEHIND)
+            self._set_aside(parsed, "parked", "behind", BEHIND)
             return
         envelope = parsed.envelope
         if envelope is None:
@@ -155,8 +156,8 @@ class Order:
             case RecordOrder.GAP:
                 epoch, sequence = stream.position.point
                 reason = f"waits for the records after epoch {epoch}, sequence {sequence}"
-                held = self._hold(parsed, "waiting", "gap", reason)
-                stream.waiting.add(envelope, held, stream.position)
+                unapplied = self._set_aside(parsed, "waiting", "gap", reason)
+                stream.waiting.add(envelope, unapplied, stream.position)
             case RecordOrder.FENCED:
                 if stream.position.refuse(envelope):
                     stream.waiting.fence(envelope.epoch, envelope.source)
@@ -165,13 +166,13 @@ class Order:
                     f"epoch {envelope.epoch} of {envelope.source} does not continue the stream,"
                     f" which is at epoch {epoch}, sequence {sequence}"
                 )
-                self._hold(parsed, "refused", "fenced", reason)
+                self._set_aside(parsed, "refused", "fenced", reason)
 
     def _next(
         self, stream: Stream, parsed: ParsedRecord, envelope: Envelope, progress: PartitionProgress
     ) -> None:
         if self._drop(stream, parsed):
-            if not stream.abandoned:
+            if not stream.dropped:
                 stream.position.advance(envelope)
             return
         if self._is_parked_there(parsed):
@@ -189,11 +190,11 @@ class Order:
         """Take the waiting records as far as the gap has filled."""
         self.changed[stream.subject] = stream
         while stream.waiting and stream.parked_since is None:
-            held = stream.waiting.pop_released(stream.position)
-            if held is None:
+            unapplied = stream.waiting.pop_released(stream.position)
+            if unapplied is None:
                 return
-            self.unhold(held)
-            parsed = ParsedRecord(held.record, stream.subject, held.envelope, "")
+            self.remove_unapplied(unapplied)
+            parsed = ParsedRecord(unapplied.record, stream.subject, unapplied.envelope, "")
             self._decide(stream, parsed, progress)
 
     def _skip_gap(self, stream: Stream, dropped: GapDropped) -> bool:
@@ -221,37 +222,39 @@ class Order:
         scope = stream.drops.get(dropped)
         if scope == "record":
             stream.drops[dropped] = "passed"
-        elif scope in {"rest", "abandoned"}:
-            stream.drops[dropped] = "abandoned"
-            stream.abandoned = True
-            self._hold(parsed, "abandoned", "dropped", DROPPED)
-            self._hold_waiting(stream, "abandoned")
+        elif scope in {"rest", "dropped"}:
+            stream.drops[dropped] = "dropped"
+            stream.dropped = True
+            self._set_aside(parsed, "refused", "dropped", DROPPED)
+            self._set_waiting_aside(stream, "refused")
         return scope is not None
 
     def _park(self, stream: Stream, parsed: ParsedRecord, rejection: Rejection) -> None:
-        held = self._hold(parsed, "parked", rejection.kind, rejection.reason)
-        stream.parked_since = held.since
-        self._hold_waiting(stream, "parked")
+        unapplied = self._set_aside(parsed, "parked", rejection.kind, rejection.reason)
+        stream.parked_since = unapplied.since
+        self._set_waiting_aside(stream, "parked")
 
-    def _hold_waiting(self, stream: Stream, held_as: HeldAs) -> None:
-        """As if they came only now, so that what is held depends on no order of arrival."""
+    def _set_waiting_aside(self, stream: Stream, state: UnappliedState) -> None:
+        """As if they came only now, so that their state depends on no order of arrival."""
         waiting, stream.waiting = stream.waiting, WaitingRecords()
-        reason = DROPPED if held_as == "abandoned" else BEHIND
+        reason = DROPPED if state == "refused" else BEHIND
         for behind in waiting:
-            self.unhold(behind)
+            self.remove_unapplied(behind)
             later = ParsedRecord(behind.record, stream.subject, behind.envelope, "")
-            self._hold(later, held_as, "behind", reason)
+            self._set_aside(later, state, "behind", reason)
 
-    def _hold(self, parsed: ParsedRecord, held_as: HeldAs, kind: Kind, reason: str) -> Held:
+    def _set_aside(
+        self, parsed: ParsedRecord, state: UnappliedState, kind: Kind, reason: str
+    ) -> Unapplied:
         record, subject, envelope = parsed.record, parsed.stream, parsed.envelope
         reason = reason[:MAX_PROBLEM_CHARS]
-        held = Held(self.rules.log_id, record, held_as, kind, reason, subject, envelope)
-        self.held[held.coordinates] = held
-        if self.memory is not None and held_as in {"parked", "abandoned"}:
-            self.memory.setdefault(subject, []).append(held)
-        return held
+        unapplied = Unapplied(self.rules.log_id, record, state, kind, reason, subject, envelope)
+        self.unapplied[unapplied.coordinates] = unapplied
+        if self.memory is not None and unapplied.can_be_retried:
+            self.memory.setdefault(subject, []).append(unapplied)
+        return unapplied
 
-    def unhold(self, held: Held) -> None:
-        """Hold a record no longer."""
-        if self.held.pop(held.coordinates, None) is None:
-            self.released.add(held.coordinates)
+    def remove_unapplied(self, unapplied: Unapplied) -> None:
+        """Take a record out of those that are not applied."""
+        if self.unapplied.pop(unapplied.coordinates, None) is None:
+            self.released.add(unapplied.coordinates)

@@ -1,4 +1,4 @@
-"""The log's events as the projection applies them: in stream order, without what it would hold.
+"""The log's events as the projection applies them: in stream order, and no others.
 
 For readers that need events and no tables: `export`, experiment trackers.
 """
@@ -34,7 +34,7 @@ class OrderedEvents:
         self._order.take(parsed, self._progress)
         applied, self._applied = self._applied, []
         self._order.changed.clear()
-        self._order.held.clear()
+        self._order.unapplied.clear()
         self._order.released.clear()
         return applied
 

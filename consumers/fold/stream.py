@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import cast
 from uuid import UUID
 
-from consumers.fold.held import Held, waiting_envelope
 from consumers.fold.rows import Row
+from consumers.fold.unapplied import Unapplied, waiting_envelope
 from schemas.catalogue import stream_kind
 from schemas.decision import Drops
 from schemas.streams import StreamPosition
@@ -29,11 +29,11 @@ class Stream:
     """`step/<uuid>` -> status, of the owner and of what it has created; see `forgets`."""
     parked_since: datetime | None = None
     """Not None: a record could not be applied; everything after it is parked too."""
-    abandoned: bool = False
+    dropped: bool = False
     """An operator dropped the rest of the stream."""
     drops: Drops = field(default_factory=dict)
     """What operators dropped of it."""
-    waiting: WaitingRecords[Held] = field(default_factory=WaitingRecords)
+    waiting: WaitingRecords[Unapplied] = field(default_factory=WaitingRecords)
     """Records after a gap."""
     last_event_at: datetime | None = None
     is_stored: bool = False
@@ -73,7 +73,7 @@ class Stream:
             "refused": sorted(position.refused),
             "statuses": self.statuses,
             "parked_since": self.parked_since,
-            "abandoned": self.abandoned,
+            "dropped": self.dropped,
             "drops": self.drops,
             "num_waiting": len(self.waiting),
             "last_event_at": self.last_event_at,
@@ -90,7 +90,7 @@ def new_stream(subject: str) -> Stream:
     return Stream(subject, owner)
 
 
-def stored_stream(row: Mapping[str, object], waiting: Iterable[Held]) -> Stream:
+def stored_stream(row: Mapping[str, object], waiting: Iterable[Unapplied]) -> Stream:
     """The stream that a row of `stream_position` describes."""
     stream = new_stream(cast("str", row["stream"]))
     ends = cast("dict[str, int]", row["ends"])
@@ -104,10 +104,10 @@ def stored_stream(row: Mapping[str, object], waiting: Iterable[Held]) -> Stream:
     )
     stream.statuses = dict(cast("dict[str, str]", row["statuses"]))
     stream.parked_since = cast("datetime | None", row["parked_since"])
-    stream.abandoned = cast("bool", row["abandoned"])
+    stream.dropped = cast("bool", row["dropped"])
     stream.drops = dict(cast("Drops", row["drops"]))
     stream.last_event_at = cast("datetime | None", row["last_event_at"])
-    for held in waiting:
-        stream.waiting.add(waiting_envelope(held), held, stream.position)
+    for unapplied in waiting:
+        stream.waiting.add(waiting_envelope(unapplied), unapplied, stream.position)
     stream.is_stored = True
     return stream

@@ -127,15 +127,17 @@ def _ends(ends: Positions) -> Iterator[Metric]:
 def _tables(tables: TablesSeen) -> Iterator[Metric]:
     yield GaugeMetricFamily("cua_events_applied", "Events in the tables.", value=tables.num_events)
     yield GaugeMetricFamily(
-        "cua_duplicates", "Records that were applied before.", value=tables.held.duplicates
+        "cua_duplicates", "Records that were applied before.", value=tables.unapplied.duplicates
     )
-    yield GaugeMetricFamily("cua_parked", "Parked records.", value=tables.held.parked)
-    yield GaugeMetricFamily("cua_fenced", "Fenced records.", value=tables.held.fenced)
+    yield GaugeMetricFamily("cua_parked", "Parked records.", value=tables.unapplied.parked)
+    yield GaugeMetricFamily("cua_fenced", "Fenced records.", value=tables.unapplied.fenced)
     yield GaugeMetricFamily(
-        "cua_foreign", "Records outside of their stream's partition.", value=tables.held.foreign
+        "cua_foreign",
+        "Records outside of their stream's partition.",
+        value=tables.unapplied.foreign,
     )
     yield GaugeMetricFamily(
-        "cua_gaps", "Streams that wait for a missing record.", value=tables.held.gaps
+        "cua_gaps", "Streams that wait for a missing record.", value=tables.unapplied.gaps
     )
     yield GaugeMetricFamily(
         "cua_gap_seconds",
@@ -143,16 +145,16 @@ def _tables(tables: TablesSeen) -> Iterator[Metric]:
         value=tables.gap_seconds,
     )
     yield GaugeMetricFamily(
-        "cua_abandoned_streams",
+        "cua_dropped_streams",
         "Streams whose rest an operator dropped.",
-        value=tables.held.abandoned,
+        value=tables.unapplied.dropped,
     )
-    held = GaugeMetricFamily(
-        "cua_held_records", "Records that are not applied.", labels=("held_as", "kind")
+    unapplied = GaugeMetricFamily(
+        "cua_unapplied_records", "Records that are not applied.", labels=("state", "kind")
     )
     for labels, count in sorted(tables.by_kind.items()):
-        held.add_metric(labels, count)
-    yield held
+        unapplied.add_metric(labels, count)
+    yield unapplied
     trainings = GaugeMetricFamily("cua_trainings", "Trainings.", labels=("status",))
     for status, count in sorted(count_by_status(tables.trainings).items()):
         trainings.add_metric((status,), count)

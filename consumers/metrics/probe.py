@@ -21,10 +21,10 @@ from consumers.log.reader import LogReader, TopicPartition
 from consumers.log.waiting import Waiting, read_waiting
 from consumers.projection.positions import load_positions
 from consumers.status.gaps import load_waiting
-from consumers.status.held import HeldCounts, count_held, count_held_by_kind
 from consumers.status.lag import PartitionStatus, measure_lag
 from consumers.status.parked import load_parked
 from consumers.status.trainings import TrainingStatus, load_trainings
+from consumers.status.unapplied import UnappliedCounts, count_unapplied, count_unapplied_by_kind
 from consumers.tables import SCHEMA
 from schemas.installation import Installation
 
@@ -45,7 +45,7 @@ class TablesSeen:
 
     positions: Positions
     num_events: int
-    held: HeldCounts
+    unapplied: UnappliedCounts
     by_kind: Mapping[tuple[str, str], int]
     trainings: list[TrainingStatus]
     gap_seconds: float
@@ -205,8 +205,8 @@ class Probe:
                 return TablesSeen(
                     positions,
                     cursor.fetchone()[0],
-                    count_held(cursor),
-                    count_held_by_kind(cursor),
+                    count_unapplied(cursor),
+                    count_unapplied_by_kind(cursor),
                     load_trainings(
                         cursor,
                         exchange.now,

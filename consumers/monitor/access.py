@@ -11,7 +11,7 @@ from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from stat import S_IMODE
 
-from consumers.errors import NotFoundError, UsageError
+from consumers.errors import UsageError
 
 LONGEST_BYTES = 4096
 """Of a token file; a token is some dozens."""
@@ -58,8 +58,8 @@ def _name(port: int) -> str:
 def read_access(path: Path) -> Access:
     """The access by the token that the file has, on one line.
 
-    NotFoundError when there is no such file; UsageError when it cannot be read, others can read it,
-    or it has no token.
+    UsageError when there is no such file, it cannot be read, others can read it, or it has no
+    token.
     """
     try:
         with path.open("rb") as file:
@@ -67,7 +67,7 @@ def read_access(path: Path) -> Access:
             content = file.read(LONGEST_BYTES + 1)
     except FileNotFoundError:
         message = f"there is no token file {path}; create it, readable by you alone"
-        raise NotFoundError(message) from None
+        raise UsageError(message) from None
     except OSError as error:
         message = f"the token file {path} cannot be read: {error.strerror}; name another one"
         raise UsageError(message) from None

@@ -163,4 +163,4 @@ def table_feed(tables: TableReader) -> ChangeFeed:
         rows = session.execute(select(*columns).order_by(Training.updated_at, Training.id))
         return {str(row.id): TrainingChange.model_validate(row) for row in rows}
 
-    return ChangeFeed(lambda: tables.read(states))
+    return ChangeFeed(lambda: tables.read_soon(states))

@@ -11,7 +11,7 @@ from consumers.monitor import layout, measured
 from consumers.monitor.html import Node, tag
 from consumers.monitor.plain_text import name
 from consumers.queries import Gain, Success, list_annotations, list_gains, list_trainings
-from consumers.tables import Eval, HeldRecord, StreamState, Training
+from consumers.tables import Eval, StreamState, Training, UnappliedRecord
 from schemas.evaluation_text import tasks_text, temperature_text
 
 WHOLE_PATH = "/trainings"
@@ -133,7 +133,7 @@ def _waiting_note(session: Session, now: datetime) -> Node:
     if not number:
         return None
     since = session.scalar(
-        select(func.min(HeldRecord.appended_at)).where(HeldRecord.held_as == "waiting")
+        select(func.min(UnappliedRecord.appended_at)).where(UnappliedRecord.state == "waiting")
     )
     if since is None or now - since < WAITS_TOO_LONG:
         return None

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Protocol
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from consumers.monitor.access import Access
 from consumers.monitor.answer import API, NO_STORE, Answer, failure
@@ -109,7 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _refuse_method
 
     def _respond(self, *, with_content: bool) -> None:
-        answer = self._refusal()
+        answer = self._refusal() or self._unknown_parameter()
         if answer is None and urlsplit(self.path).path == EVENTS and self.server.feed is not None:
             answer = self._follow(self.server.feed, with_content=with_content)
             if answer is None:
@@ -164,6 +164,17 @@ class _Handler(BaseHTTPRequestHandler):
                 b"This server answers only requests made to localhost or 127.0.0.1.\n",
             )
         return None if self.server.access is None else self._without_token(self.server.access)
+
+    def _unknown_parameter(self) -> Answer | None:
+        """Programs' paths take no parameters; who gives one expects another answer."""
+        url = urlsplit(self.path)
+        if url.path != EVENTS and not url.path.startswith(API):
+            return None
+        given = next(iter(parse_qsl(url.query, keep_blank_values=True)), None)
+        if given is None:
+            return None
+        message = f"unknown query parameter {given[0]!r}: {url.path} takes none; leave it out"
+        return failure(400, message)
 
     def _without_token(self, access: Access) -> Answer | None:
         """The answer to a request without the token, or with it in the address; None: go on."""

@@ -1,6 +1,8 @@
 """The tables as requests read them: read-only, and found again after the database was restarted."""
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import TypeVar
 
 from sqlalchemy import Engine
@@ -12,6 +14,8 @@ from consumers.database.shape import describe, missing
 from consumers.errors import CuaProjectError, UnreachableError
 
 Read = TypeVar("Read")
+CONNECT_WITHIN_S = 2.0
+"""How long a program waits until the database takes its query; a restart may take longer."""
 
 
 class UnreadableError(Exception):
@@ -29,6 +33,43 @@ class TableReader:
         """`open_engine` finds the database; called again after the connection is lost."""
         self._open_engine = open_engine
         self._engine: Engine | None = None
+        self._lock = threading.Lock()
+        self._connecting: Future[None] | None = None
+
+    def read_soon(self, query: Callable[[Session], Read]) -> Read:
+        """As `read`, but UnreadableError if the database takes no query within CONNECT_WITHIN_S.
+
+        Connecting goes on for whoever asks next; it may be a start of the embedded database.
+        """
+        try:
+            self._begin_to_connect().result(CONNECT_WITHIN_S)
+        except TimeoutError:
+            message = f"PostgreSQL has not answered within {CONNECT_WITHIN_S:.0f} s; ask again"
+            raise _unreachable(UnreachableError(message)) from None
+        except UnreachableError as error:
+            raise _unreachable(error) from None
+        return self.read(query)
+
+    def _begin_to_connect(self) -> "Future[None]":
+        """One attempt for all who wait; it raises UnreachableError."""
+        with self._lock:
+            if self._connecting is None or self._connecting.done():
+                self._connecting = Future()
+                # Not of an executor, which a process waits for at its end.
+                threading.Thread(
+                    target=self._connect, args=(self._connecting,), name="connecting", daemon=True
+                ).start()
+            return self._connecting
+
+    def _connect(self, connecting: "Future[None]") -> None:
+        try:
+            self._read_with_one_retry(lambda session: session.connection())
+        except UnreachableError as error:
+            connecting.set_exception(error)
+        except BaseException:  # noqa: BLE001  # the thread's boundary: `read` meets it again, and tells it
+            connecting.set_result(None)
+        else:
+            connecting.set_result(None)
 
     def read(self, query: Callable[[Session], Read]) -> Read:
         """What `query` returns, asked again once after a lost connection. UnreadableError."""

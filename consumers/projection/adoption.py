@@ -2,7 +2,7 @@
 
 The new log is folded in memory, by the rules of a projection, and every stream must get as far as
 it is in the tables. The projection then begins at the new log's beginning, where what was applied
-before is a duplicate, and holds parked and waiting records at their new coordinates.
+before is a duplicate, and parked and waiting records get their new coordinates.
 """
 
 import logging
@@ -13,9 +13,9 @@ from uuid import uuid4
 from consumers.database.connection import Connection, Cursor
 from consumers.errors import MismatchError
 from consumers.fold.fold import Fold
-from consumers.fold.held import Held
 from consumers.fold.parse import ParsedRecord, parse_records
 from consumers.fold.stream import Stream
+from consumers.fold.unapplied import Unapplied
 from consumers.log.reader import LogReader
 from consumers.log.until import read_until
 from consumers.projection.positions import read_state
@@ -43,8 +43,8 @@ class _Tables(NamedTuple):
     """What the new log must contain."""
 
     streams: dict[str, _Reached]
-    held: dict[str, str]
-    """Hash of a held record's value -> its stream."""
+    unapplied: dict[str, str]
+    """Hash of the value of a record that is not applied -> its stream."""
 
 
 def adopt_log(
@@ -68,12 +68,12 @@ def adopt_log(
     with connection, connection.cursor() as cursor:
         cursor.execute(f'LOCK TABLE "{schema}".reader_position IN EXCLUSIVE MODE')
         cursor.execute(f'DELETE FROM "{schema}".reader_position')
-        # They are read again, and held where they are now.
-        cursor.execute(f'DELETE FROM "{schema}".held_record')
+        # They are read again, where they are now.
+        cursor.execute(f'DELETE FROM "{schema}".unapplied_record')
         cursor.execute(f"DELETE FROM \"{schema}\".stream_position WHERE stream LIKE 'record/%'")
         cursor.execute(
             f'UPDATE "{schema}".stream_position SET parked_since = NULL, num_waiting = 0,'
-            " abandoned = false"
+            " dropped = false"
         )
         cursor.execute(
             f'UPDATE "{schema}".projection SET log_id = %s, build_id = %s',
@@ -86,7 +86,9 @@ def _read_tables(cursor: Cursor, schema: str) -> _Tables:
         f'SELECT stream, epoch, sequence, source FROM "{schema}".stream_position WHERE epoch > 0'
     )
     streams = {stream: _Reached(*point) for stream, *point in cursor.fetchall()}
-    cursor.execute(f"SELECT encode(sha256(value), 'hex'), stream FROM \"{schema}\".held_record")
+    cursor.execute(
+        f"SELECT encode(sha256(value), 'hex'), stream FROM \"{schema}\".unapplied_record"
+    )
     return _Tables(streams, dict(cursor.fetchall()))
 
 
@@ -94,21 +96,21 @@ class _Replayed(NamedTuple):
     """What the new log contains."""
 
     streams: dict[str, Stream]
-    held: set[str]
-    """Hashes of values that the tables hold."""
+    unapplied: set[str]
+    """Which of the hashes in `_Tables.unapplied` it contains."""
 
 
 def _replayed(reader: LogReader, tables: _Tables, keep_going: Callable[[], None]) -> _Replayed:
     found = _Replayed({}, set())
-    memory: dict[str, list[Held]] = {}
+    memory: dict[str, list[Unapplied]] = {}
     partitions = reader.partitions()
     ends = reader.end_offsets(partitions)
     starts = reader.beginning_offsets(partitions)
-    names = set(tables.held.values())
+    names = set(tables.unapplied.values())
     for records in read_until(reader, starts, ends, BATCH_RECORDS, keep_going):
         parsed_records = parse_records(records, reader.log_id)
         Fold(found.streams, log_id=reader.log_id, memory=memory).take_all(parsed_records)
-        found.held.update(_hashes(parsed_records, names) & tables.held.keys())
+        found.unapplied.update(_hashes(parsed_records, names) & tables.unapplied.keys())
     return found
 
 
@@ -129,15 +131,15 @@ def _check(tables: _Tables, found: _Replayed) -> None:
         for stream, reached in tables.streams.items()
         if stream not in found.streams or not _contains(found.streams[stream].position, reached)
     ]
-    held = sorted(tables.held.keys() - found.held)
-    if not missing and not held:
+    unseen = tables.unapplied.keys() - found.unapplied
+    if not missing and not unseen:
         return
-    examples = sorted(missing)[:NAMED] or sorted({tables.held[hash_] for hash_ in held})[:NAMED]
+    examples = sorted(missing)[:NAMED] or sorted({tables.unapplied[one] for one in unseen})[:NAMED]
     message = (
         f"this log lacks what the tables contain: {len(missing):,} of {len(tables.streams):,}"
-        f" streams do not get as far in it, {len(held):,} held records are not in it (for example"
-        f" {', '.join(examples)}). Ship the old"
-        " log's whole history to it first, or use another database for this log"
+        f" streams do not get as far in it, and {len(unseen):,} records that are not applied are"
+        f" not in it (for example {', '.join(examples)}). Ship the old log's whole history to it"
+        " first, or use another database for this log"
     )
     raise MismatchError(message)
 

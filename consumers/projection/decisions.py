@@ -1,4 +1,4 @@
-"""Operators' decisions about held records, before they are in the log: what is meant, and whether.
+"""Operators' decisions about records that are not applied, before they are in the log.
 
 Reads the tables and changes nothing. A decision takes effect where the log's readers meet it.
 """
@@ -9,12 +9,12 @@ from uuid import UUID
 
 from consumers.database.connection import Cursor
 from consumers.errors import NotFoundError, UsageError
-from consumers.fold.held import Held
 from consumers.fold.parse import stream_of_key
 from consumers.fold.stream import Stream
-from consumers.projection.held_filter import HeldFilter
-from consumers.projection.held_records import PART_RECORDS, find_held, held_page
+from consumers.fold.unapplied import Unapplied
 from consumers.projection.stored import load_streams
+from consumers.projection.unapplied_filter import UnappliedFilter
+from consumers.projection.unapplied_records import PART_RECORDS, find_unapplied, unapplied_page
 from consumers.tables import SCHEMA
 from schemas.base import Payload
 from schemas.catalogue import stream_kind, stream_owner
@@ -32,7 +32,7 @@ OWNERS = {
 }
 """Kind of stream -> the training of its owner's row."""
 BEHIND = "behind"
-"""The kind of records that only wait for the one before them."""
+"""The kind of records that are not applied only because one before them is not."""
 CULPRITS = f"kind <> '{BEHIND}'"
 """SQL that leaves them out."""
 
@@ -50,37 +50,37 @@ def drop_record(
     cursor: Cursor, record_id: str, *, rest: bool, made_by: str, reason: str | None
 ) -> Decision:
     """To drop a parked record, or with `rest` its stream from it on. NotFoundError, UsageError."""
-    held = find_held(cursor, SCHEMA, record_id)
-    if held.kind == "foreign":
+    unapplied = find_unapplied(cursor, SCHEMA, record_id)
+    if unapplied.kind == "foreign":
         message = (
             f"{record_id} is in no stream, because another program chose its place: nothing waits"
             " for it, so there is nothing to drop"
         )
         raise UsageError(message)
-    if held.held_as != "parked":
+    if unapplied.state != "parked":
         message = (
-            f"{record_id} is {held.held_as}, not parked; to give up the gap that a stream waits"
+            f"{record_id} is {unapplied.state}, not parked; to give up the gap that a stream waits"
             " for, run `cua-project parked drop STREAM --gap`"
         )
         raise UsageError(message)
-    if held.kind == BEHIND:
+    if unapplied.kind == BEHIND:
         message = (
-            f"{record_id} only waits behind a parked record of {held.stream}; drop that one, or run"
-            f" `cua-project parked redrive {held.stream}`"
+            f"{record_id} is only behind a parked record of {unapplied.stream}; drop that one, or"
+            f" run `cua-project parked retry {unapplied.stream}`"
         )
         raise UsageError(message)
-    return _drop(cursor, held, rest=rest, made_by=made_by, reason=reason)
+    return _drop(cursor, unapplied, rest=rest, made_by=made_by, reason=reason)
 
 
 def drop_gap(cursor: Cursor, stream_name: str, *, made_by: str, reason: str | None) -> Decision:
     """To give up the records that a stream waits for. NotFoundError, UsageError."""
     stream = _load(cursor, stream_name)
     if stream is not None and stream.parked_since is not None:
-        message = f"{stream_name} is parked; redrive or drop its parked record first, then the gap"
+        message = f"{stream_name} is parked; retry or drop its parked record first, then the gap"
         raise UsageError(message)
     if stream is None or not stream.waiting:
         message = (
-            f"{stream_name} waits for no gap; `cua-project parked list --as waiting` shows the"
+            f"{stream_name} waits for no gap; `cua-project parked list --state waiting` shows the"
             " streams that do"
         )
         raise NotFoundError(message)
@@ -93,11 +93,12 @@ def undo_rest(cursor: Cursor, stream_name: str, *, made_by: str, reason: str | N
     """To take back `drop --rest`, also one without effect. NotFoundError when there is none."""
     stream = _load(cursor, stream_name)
     dropped_as = {} if stream is None else {how: hash_ for hash_, how in stream.drops.items()}
-    dropped = dropped_as.get("abandoned") or dropped_as.get("rest")
+    dropped = dropped_as.get("dropped") or dropped_as.get("rest")
     if dropped is None:
         message = (
-            f"{stream_name} is not abandoned, or its decision is not read yet; `cua-project parked"
-            " list --as abandoned` shows the streams that are"
+            f"the rest of {stream_name} is not dropped, or that decision is not read yet;"
+            " `cua-project parked list --state refused --kind dropped` shows the streams whose rest"
+            " is"
         )
         raise NotFoundError(message)
     payload = DropUndone(value_sha256=dropped, made_by=made_by, reason=reason)
@@ -116,25 +117,29 @@ def _load(cursor: Cursor, stream_name: str) -> Stream | None:
 
 
 def drop_matching(
-    cursor: Cursor, wanted: HeldFilter, *, rest: bool, made_by: str, reason: str | None
+    cursor: Cursor, wanted: UnappliedFilter, *, rest: bool, made_by: str, reason: str | None
 ) -> list[Decision]:
     """To drop every parked record that is meant now; a stream's next one may park then."""
-    parked = wanted._replace(held_as="parked")
+    parked = wanted._replace(state="parked")
     decisions, after = [], None
     while True:
-        page, after = held_page(cursor, SCHEMA, parked, after, PART_RECORDS, condition=CULPRITS)
+        page, after = unapplied_page(
+            cursor, SCHEMA, parked, after, PART_RECORDS, condition=CULPRITS
+        )
         for item in page:
-            held = find_held(cursor, SCHEMA, item.id)
-            decisions.append(_drop(cursor, held, rest=rest, made_by=made_by, reason=reason))
+            unapplied = find_unapplied(cursor, SCHEMA, item.id)
+            decisions.append(_drop(cursor, unapplied, rest=rest, made_by=made_by, reason=reason))
         if after is None:
             return decisions
 
 
-def _drop(cursor: Cursor, held: Held, *, rest: bool, made_by: str, reason: str | None) -> Decision:
+def _drop(
+    cursor: Cursor, unapplied: Unapplied, *, rest: bool, made_by: str, reason: str | None
+) -> Decision:
     payload = (RestDropped if rest else RecordDropped)(
-        value_sha256=value_hash(held.record.value), made_by=made_by, reason=reason
+        value_sha256=value_hash(unapplied.record.value), made_by=made_by, reason=reason
     )
-    return Decision(held.stream, training_of(cursor, held.stream), payload)
+    return Decision(unapplied.stream, training_of(cursor, unapplied.stream), payload)
 
 
 def training_of(cursor: Cursor, stream: str) -> UUID | None:
@@ -143,8 +148,8 @@ def training_of(cursor: Cursor, stream: str) -> UUID | None:
     if kind in {"training", "annotation"}:
         return owner
     cursor.execute(
-        f"SELECT value FROM {SCHEMA}.held_record WHERE stream = %s AND type IS NOT NULL ORDER BY"
-        " appended_at LIMIT 1",
+        f"SELECT value FROM {SCHEMA}.unapplied_record WHERE stream = %s AND type IS NOT NULL"
+        " ORDER BY appended_at LIMIT 1",
         (stream,),
     )
     for (value,) in cursor.fetchall():

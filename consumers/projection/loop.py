@@ -30,8 +30,8 @@ from consumers.log.reader import LogReader, TopicPartition
 from consumers.projection.activity import Activity
 from consumers.projection.adoption import adopt_log
 from consumers.projection.catching_up import CatchingUp
-from consumers.projection.held_records import count_parked_since
 from consumers.projection.lock_watch import LockWatch
+from consumers.projection.operators import Operator
 from consumers.projection.outage import Outage
 from consumers.projection.pipeline import Pipeline
 from consumers.projection.positions import (
@@ -44,8 +44,8 @@ from consumers.projection.positions import (
     start_positions,
 )
 from consumers.projection.projection_run import Run, wait_for_lease
-from consumers.projection.redrive import Operator
 from consumers.projection.schema import ProjectedSchema
+from consumers.projection.unapplied_records import count_parked_since
 from consumers.tables import PROJECTION_VERSION, SCHEMA
 
 logger = logging.getLogger(__name__)
@@ -264,13 +264,13 @@ class ProjectionLoop:
             self._follow(schema, lease, pipeline, run, catching_up)
 
     def _prepare(self, schema: ProjectedSchema, lease: ProjectorLease) -> None:
-        """Check that tables, code and log belong together; redrive what newer code can apply."""
+        """Check that tables, code and log belong together; retry what newer code can apply."""
         self._check_version(schema)
         if self._adopt and schema.state.log_id not in {None, self._reader.log_id}:
             adopt_log(schema.connection, SCHEMA, self._reader, lease.renew)
         schema.load()
         check_log(schema.state, self._reader)
-        if Operator(schema.connection, schema.schema).redrive_if_newer(lease.renew):
+        if Operator(schema.connection, schema.schema).retry_if_newer(lease.renew):
             schema.load()
 
     def _check_version(self, schema: ProjectedSchema) -> None:

@@ -224,7 +224,7 @@ def advance(
     # A statement of its own: its snapshot is taken after the positions were locked.
     now = read_state(cursor, schema)
     if now.build_id != state.build_id or now.log_id not in {None, log_id}:
-        message = "the tables were rebuilt, or an operator changed held records"
+        message = "the tables were rebuilt, or an operator tried records again"
         raise SupersededError(message)
     if now.log_id is None:
         cursor.execute(f'UPDATE "{schema}".projection SET log_id = %s', (log_id,))

@@ -288,8 +288,8 @@ class ProjectedSchema:
         except (psycopg2.Error, UnwritableError) as error:
             if not is_refused(error):
                 raise
-            # Rows are parked one by one, so it is what is held, or a stream's state, that is
-            # refused: the record is then held without its content.
+            # Rows are parked one by one, so the row of the parked record itself, or its stream's
+            # state, is refused: the record is then parked without its content.
             self.connection.rollback()
             self._forget()
             if len(parsed_records) == 1:

@@ -1,35 +1,35 @@
-"""Reads stream states and held records back from a projected schema."""
+"""Reads stream states and records that are not applied from a projected schema."""
 
 from collections.abc import Sequence
 from functools import partial
 
 from consumers.database.connection import Cursor
-from consumers.fold.held import Held, HeldAs, record_of
 from consumers.fold.ownership import Entity, Lookups
 from consumers.fold.stream import Stream, stored_stream
+from consumers.fold.unapplied import Unapplied, UnappliedState, record_of
 from schemas.event import Envelope
 from schemas.wire import UnreadableError, read_envelope
 
-HELD_COLUMNS = (
-    "log_id, topic, partition, log_offset, held_as, kind, reason, stream, key, value, appended_at,"
+UNAPPLIED_COLUMNS = (
+    "log_id, topic, partition, log_offset, state, kind, reason, stream, key, value, appended_at,"
     " type IS NOT NULL AS readable"
 )
-"""What `held_records` reads."""
+"""What `unapplied_records` reads."""
 
 
 def load_streams(cursor: Cursor, schema: str, subjects: Sequence[str]) -> dict[str, Stream]:
     """The stored states of these streams, with their waiting records."""
     cursor.execute(
-        "SELECT stream, epoch, sequence, source, ends, refused, statuses, parked_since, abandoned,"
+        "SELECT stream, epoch, sequence, source, ends, refused, statuses, parked_since, dropped,"
         f' drops, num_waiting, last_event_at FROM "{schema}".stream_position WHERE stream ='
         " ANY(%s)",
         (list(subjects),),
     )
     rows = _rows(cursor)
     with_waiting = [str(row["stream"]) for row in rows if row["num_waiting"]]
-    waiting: dict[str | None, list[Held]] = {}
-    for held in load_held(cursor, schema, with_waiting, "waiting"):
-        waiting.setdefault(held.stream, []).append(held)
+    waiting: dict[str | None, list[Unapplied]] = {}
+    for unapplied in load_unapplied(cursor, schema, with_waiting, "waiting"):
+        waiting.setdefault(unapplied.stream, []).append(unapplied)
     return {
         name: stored_stream(row, waiting.get(name, ()))
         for row in rows
@@ -37,12 +37,12 @@ def load_streams(cursor: Cursor, schema: str, subjects: Sequence[str]) -> dict[s
     }
 
 
-EFFECTIVE = frozenset({"passed", "abandoned"})
+EFFECTIVE = frozenset({"passed", "dropped"})
 """Scopes of drops that have changed what is applied of a stream."""
 
 
 def load_dropped(cursor: Cursor, schema: str) -> dict[str, list[str]]:
-    """Stream -> hashes of the values that it passed over, or from which on it is abandoned."""
+    """Stream -> hashes of the values that it passed over, or from which on it is dropped."""
     cursor.execute(f"SELECT stream, drops FROM \"{schema}\".stream_position WHERE drops <> '{{}}'")
     return {
         stream: [hash_ for hash_, scope in drops.items() if scope in EFFECTIVE]
@@ -94,21 +94,23 @@ def lookups(cursor: Cursor, schema: str) -> Lookups:
     return Lookups(partial(find_owned, cursor, schema), partial(is_step, cursor, schema))
 
 
-def load_held(cursor: Cursor, schema: str, subjects: Sequence[str], held_as: HeldAs) -> list[Held]:
-    """Held records of these streams, by offset."""
+def load_unapplied(
+    cursor: Cursor, schema: str, subjects: Sequence[str], state: UnappliedState
+) -> list[Unapplied]:
+    """The records of these streams in one state, by offset."""
     if not subjects:
         return []
     cursor.execute(
-        f'SELECT {HELD_COLUMNS} FROM "{schema}".held_record WHERE held_as = %s AND stream = ANY(%s)'
-        " ORDER BY topic, partition, log_offset",
-        (held_as, list(subjects)),
+        f'SELECT {UNAPPLIED_COLUMNS} FROM "{schema}".unapplied_record WHERE state = %s AND stream ='
+        " ANY(%s) ORDER BY topic, partition, log_offset",
+        (state, list(subjects)),
     )
-    return held_records(cursor)
+    return unapplied_records(cursor)
 
 
-def held_records(cursor: Cursor, limit: int | None = None) -> list[Held]:
-    """The records of a query that selects HELD_COLUMNS; with `limit` the next ones."""
-    return [_held(row) for row in _rows(cursor, limit)]
+def unapplied_records(cursor: Cursor, limit: int | None = None) -> list[Unapplied]:
+    """The records of a query that selects UNAPPLIED_COLUMNS; with `limit` the next ones."""
+    return [_unapplied(row) for row in _rows(cursor, limit)]
 
 
 def _rows(cursor: Cursor, limit: int | None = None) -> list[dict[str, object]]:
@@ -118,13 +120,13 @@ def _rows(cursor: Cursor, limit: int | None = None) -> list[dict[str, object]]:
     return [dict(zip(names, values, strict=True)) for values in found]
 
 
-def _held(row: dict[str, object]) -> Held:
+def _unapplied(row: dict[str, object]) -> Unapplied:
     record = record_of(row)
     envelope = _envelope(record.value) if row["readable"] else None
-    log_id, held_as, kind, reason, stream = (
-        row[name] for name in ("log_id", "held_as", "kind", "reason", "stream")
+    log_id, state, kind, reason, stream = (
+        row[name] for name in ("log_id", "state", "kind", "reason", "stream")
     )
-    return Held(log_id, record, held_as, kind, reason, stream, envelope)  # type: ignore[arg-type]  # column types
+    return Unapplied(log_id, record, state, kind, reason, stream, envelope)  # type: ignore[arg-type]  # column types
 
 
 def _envelope(value: bytes) -> Envelope | None:

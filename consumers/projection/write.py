@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from consumers.database.connection import Cursor
 from consumers.fold.fold import FoldedBatch
-from consumers.fold.held import Coordinates
 from consumers.fold.rows import (
     Insert,
     Operation,
@@ -25,6 +24,7 @@ from consumers.fold.rows import (
     Upsert,
 )
 from consumers.fold.stream import Stream
+from consumers.fold.unapplied import Coordinates
 from consumers.projection.copying import TABLES, copy_text, json_text
 
 logger = logging.getLogger(__name__)
@@ -76,13 +76,15 @@ def warn_without_rows(evaluation: str) -> None:
 
 
 def batch_commands(schema: str, batch: FoldedBatch) -> list[Command]:
-    """Rows, stream states and held records; not the reader's position. UnwritableError."""
+    """Rows, stream states, what is not applied; not the reader's position. UnwritableError."""
     with _unwritable():
         return [
             *row_commands(schema, batch.rows),
             *stream_commands(schema, batch.streams.values()),
             *released_commands(schema, batch.released),
-            *copy_commands(schema, "held_record", (held.row() for held in batch.held.values())),
+            *copy_commands(
+                schema, "unapplied_record", (one.row() for one in batch.unapplied.values())
+            ),
         ]
 
 
@@ -216,14 +218,14 @@ def stream_commands(schema: str, streams: Iterable[Stream]) -> list[Command]:
 
 
 def released_commands(schema: str, released: Iterable[Coordinates]) -> list[Command]:
-    """Delete records that are no longer held."""
+    """Delete records that no longer count as not applied."""
     keys = [key._asdict() for key in sorted(released)]
     if not keys:
         return []
     statement = (
-        f'DELETE FROM "{schema}".held_record AS held USING json_to_recordset(%s::json) AS gone'
-        ' (log_id text, topic text, partition integer, "offset" bigint) WHERE (held.log_id,'
-        " held.topic, held.partition, held.log_offset) = (gone.log_id, gone.topic, gone.partition,"
+        f'DELETE FROM "{schema}".unapplied_record AS old USING json_to_recordset(%s::json) AS gone'
+        ' (log_id text, topic text, partition integer, "offset" bigint) WHERE (old.log_id,'
+        " old.topic, old.partition, old.log_offset) = (gone.log_id, gone.topic, gone.partition,"
         ' gone."offset")'
     )
     return [Command(statement, is_copy=False, data=json_text(keys))]

@@ -15,7 +15,6 @@ from consumers.fold.projectors.registry import catalogue_hash
 from consumers.log.reader import LastRecord, LogReader, TopicPartition
 from consumers.progress import ReplayProgress
 from consumers.projection.copying import TABLES
-from consumers.projection.held_records import interrupted_redrives
 from consumers.projection.positions import (
     Positions,
     ProjectionState,
@@ -27,6 +26,7 @@ from consumers.projection.positions import (
     read_state,
 )
 from consumers.projection.stored import load_dropped
+from consumers.projection.unapplied_records import interrupted_retries
 from consumers.rebuild.hashing import NAMES, TableHash, hash_tables, row_hashes
 from consumers.rebuild.replay import Replay, check_beginning
 from consumers.rebuild.side_schema import TEMPORARY, make_temporary_tables
@@ -65,8 +65,8 @@ class Snapshot(NamedTuple):
     tables: dict[str, TableHash]
     replay_filter: ReplayFilter
     """Parks what the code that filled the tables could not apply."""
-    redrivable: list[str]
-    """Streams parked by code that knew other events, or whose redrive was interrupted; this code
+    retryable: list[str]
+    """Streams parked by code that knew other events, or whose retry was interrupted; this code
     may be able to apply them."""
     problems: list[Problem]
     """What the live schema lacks."""
@@ -90,7 +90,7 @@ class Verification:
     differences: list[Difference] = field(default_factory=list)
     has_more: bool = False
     """There are more differences than listed."""
-    redrivable: list[str] = field(default_factory=list)
+    retryable: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     """What the live schema lacks, in words; whatever it is, the tables are not equal."""
     log_problem: str | None = None
@@ -121,18 +121,18 @@ def take_snapshot(connection: Connection) -> Snapshot:
             raise MismatchError(message)
         positions = load_positions(cursor, SCHEMA)
         last = load_last_records(cursor, SCHEMA)
-        parked, redrivable = frozenset[tuple[str, int, int]](), list[str]()
+        parked, retryable = frozenset[tuple[str, int, int]](), list[str]()
         if state.catalogue_hash != catalogue_hash():
-            parked, redrivable = _parked_by_other_code(cursor)
-        if halves := interrupted_redrives(cursor, SCHEMA):
+            parked, retryable = _parked_by_other_code(cursor)
+        if halves := interrupted_retries(cursor, SCHEMA):
             parked |= {(topic, at, offset) for topic, at, offset, _ in halves}
-            redrivable = sorted({*redrivable, *(half[3] for half in halves)})
+            retryable = sorted({*retryable, *(half[3] for half in halves)})
         replay_filter = ReplayFilter(parked, dropped=load_dropped(cursor, SCHEMA))
         whole = [name for name in NAMES if name not in broken]
         tables = hash_tables(cursor, SCHEMA, whole)
         waiting = load_waiting(cursor, SCHEMA)
         return Snapshot(
-            *(state, positions, tables, replay_filter, redrivable, problems, last, waiting)
+            *(state, positions, tables, replay_filter, retryable, problems, last, waiting)
         )
 
 
@@ -141,7 +141,7 @@ def _parked_by_other_code(
 ) -> tuple[frozenset[tuple[str, int, int]], list[str]]:
     """Where records are that other code could not apply, and their streams."""
     cursor.execute(
-        f"SELECT topic, partition, log_offset, stream FROM {SCHEMA}.held_record WHERE held_as ="
+        f"SELECT topic, partition, log_offset, stream FROM {SCHEMA}.unapplied_record WHERE state ="
         " 'parked' AND kind = ANY(%s) ORDER BY stream",
         (BY_CODE,),
     )
@@ -192,7 +192,7 @@ def verify(reader: LogReader, url: str, *, progress: ReplayProgress | None = Non
         tables=snapshot.tables,
         differences=found[:MAX_DIFFERENCES],
         has_more=len(found) > MAX_DIFFERENCES,
-        redrivable=snapshot.redrivable,
+        retryable=snapshot.retryable,
         missing=missing,
         log_problem=log_problem,
         waiting=snapshot.waiting,

@@ -29,10 +29,12 @@ def alerts(status: ProjectionStatus, max_lag: timedelta) -> list[str]:
             " `cua-train run` command again; if it has ended without Kafka, run `cua-project ship`"
             " on its host"
         )
-    if status.held.parked:
+    if status.unapplied.parked:
         named = [training.run_name for training in status.trainings if training.parked]
         of = f" of {_names(named)}" if named else ""
-        found.append(f"parked: {status.held.parked:,} records{of}; see `cua-project parked list`")
+        found.append(
+            f"parked: {status.unapplied.parked:,} records{of}; see `cua-project parked list`"
+        )
     if gone := [partition for partition in status.partitions if partition.num_gone]:
         number = sum(partition.num_gone for partition in gone)
         found.append(

@@ -47,8 +47,8 @@ def load_waiting(cursor: Cursor, schema: str = SCHEMA) -> WaitingStreams:
     if not total:
         return NO_GAPS
     cursor.execute(
-        f'SELECT stream, min(topic), min(appended_at) FROM "{schema}".held_record WHERE held_as ='
-        " 'waiting' GROUP BY stream ORDER BY 3, 1 LIMIT %s",
+        f'SELECT stream, min(topic), min(appended_at) FROM "{schema}".unapplied_record WHERE'
+        " state = 'waiting' GROUP BY stream ORDER BY 3, 1 LIMIT %s",
         (NUM_NAMED,),
     )
     rows = cursor.fetchall()

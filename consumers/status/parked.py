@@ -64,14 +64,14 @@ ends in the uuid of its owner, unless it is garbled.
 RECORDS = """
 SELECT wanted.stream, parked.value FROM unnest(%s::text[]) AS wanted (stream) CROSS JOIN LATERAL (
     SELECT value FROM (
-        SELECT * FROM {schema}.held_record WHERE stream = wanted.stream OFFSET 0
-    ) AS held
-    WHERE held_as = 'parked' ORDER BY topic, partition, log_offset LIMIT %s
+        SELECT * FROM {schema}.unapplied_record WHERE stream = wanted.stream OFFSET 0
+    ) AS unapplied
+    WHERE state = 'parked' ORDER BY topic, partition, log_offset LIMIT %s
 ) AS parked WHERE octet_length(parked.value) <= %s
 """
 """The first parked records of some streams.
 
-OFFSET 0: a planner without statistics reads the index of `held_as` too, which is every parked
+OFFSET 0: a planner without statistics reads the index of `state` too, which is every parked
 record of all streams, once for each of these.
 """
 

@@ -16,21 +16,21 @@ from consumers.projection.positions import (
 )
 from consumers.status.disk import DiskUse, measure_disk
 from consumers.status.gaps import WaitingStreams, load_waiting
-from consumers.status.held import HeldCounts, count_held
 from consumers.status.lag import PartitionStatus, measure_lag
 from consumers.status.parked import ParkedStreams, load_parked
 from consumers.status.projector import ProjectorStatus, load_projector
 from consumers.status.trainings import TrainingStatus, count_leaked, load_trainings
+from consumers.status.unapplied import UnappliedCounts, count_unapplied
 from consumers.tables import PROJECTION_VERSION, SCHEMA
 from schemas.installation import Installation
 
 
 class ProjectionStatus(NamedTuple):
-    """Log, projector, held records and trainings."""
+    """Log, projector, records that are not applied, and trainings."""
 
     log_kind: str
     partitions: list[PartitionStatus]
-    held: HeldCounts
+    unapplied: UnappliedCounts
     trainings: list[TrainingStatus]
     needs_rebuild: bool
     """The tables were filled by another version of the projection; no projector continues them."""
@@ -102,7 +102,7 @@ def read_status(
         return ProjectionStatus(
             reader.kind,
             partitions,
-            count_held(cursor),
+            count_unapplied(cursor),
             trainings,
             state.version != PROJECTION_VERSION,
             load_projector(cursor),

@@ -17,10 +17,10 @@ from consumers.tables.group import Group
 from consumers.tables.history import StatusHistory
 from consumers.tables.operations import Lease
 from consumers.tables.projection import (
-    HeldRecord,
     Projection,
     ReaderPosition,
     StreamState,
+    UnappliedRecord,
 )
 from consumers.tables.rollout import Rollout
 from consumers.tables.scoring import Score, Scoring
@@ -63,7 +63,7 @@ STATE_TABLES: tuple[type[Base], ...] = (
     Projection,
     ReaderPosition,
     StreamState,
-    HeldRecord,
+    UnappliedRecord,
 )
 """The projection's own, in the same schema."""
 
@@ -89,7 +89,6 @@ __all__ = [
     "Environment",
     "Eval",
     "Group",
-    "HeldRecord",
     "Lease",
     "Obs",
     "Projection",
@@ -106,6 +105,7 @@ __all__ = [
     "Task",
     "Training",
     "Turn",
+    "UnappliedRecord",
     "Validation",
     "Validator",
 ]

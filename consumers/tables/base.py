@@ -41,9 +41,9 @@ SCHEMA = "cua"
 OPS_SCHEMA = "cua_ops"
 """Survives a rebuild: the lease, the migrations' revision."""
 
-PROJECTION_VERSION = 8
+PROJECTION_VERSION = 9
 """Incremented when the same log gives other rows; tables of another version must be rebuilt."""
-FIRST_PROJECTION_VERSION = 8
+FIRST_PROJECTION_VERSION = 9
 """0.1.0's. Lower ones were of development versions, whose tables are refused."""
 OUTDATED = 0
 """The version of tables whose rows are not to be believed, whatever code filled them: a rebuild

@@ -31,7 +31,7 @@ class Projection(Base):
     one: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     """Always 1."""
     build_id: Mapped[UUID]
-    """Changes with every rebuild and redrive, so that running projectors load again."""
+    """Changes with every rebuild and retry, so that running projectors load again."""
     version: Mapped[Number]
     """`PROJECTION_VERSION` of the code that filled it."""
     catalogue_hash: Mapped[String]
@@ -89,25 +89,25 @@ class StreamState(Base):
     parked_since: Mapped[OptTime]
     """Time of the event that could not be applied (unreadable: of appending); everything later is
     parked behind it."""
-    abandoned: Mapped[bool]
+    dropped: Mapped[bool]
     """An operator dropped the rest of the stream."""
     drops: Mapped[Document]
     """What operators dropped of it: hash of a record's value -> record or rest (of the
-    stream); once it was that record's turn, passed or abandoned."""
+    stream); once it was that record's turn, passed or dropped."""
     num_waiting: Mapped[Number]
     """Records that wait for a gap to fill."""
     last_event_at: Mapped[OptTime]
     """Time of the last event applied; NULL: none was."""
 
 
-class HeldRecord(Base):
-    """A record that is not applied, kept whole: parked, waiting for a gap, refused or abandoned."""
+class UnappliedRecord(Base):
+    """A record that is not applied, kept whole."""
 
-    __tablename__ = "held_record"
+    __tablename__ = "unapplied_record"
     __table_args__ = (
-        CheckConstraint("held_as IN ('parked', 'waiting', 'refused', 'abandoned')", name="held_as"),
+        CheckConstraint("state IN ('waiting', 'parked', 'refused')", name="state"),
         Index(None, "stream"),
-        Index(None, "held_as"),
+        Index(None, "state"),
     )
 
     log_id: Mapped[str] = mapped_column(Text, primary_key=True)
@@ -118,11 +118,15 @@ class HeldRecord(Base):
     """Of its place in the log."""
     log_offset: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     """Of its place in the log."""
-    held_as: Mapped[String]
-    """parked, waiting, refused, abandoned (an operator dropped the rest of its stream)."""
+    state: Mapped[String]
+    """waiting: a record before it in its stream is missing; it is applied when that one comes.
+    parked: it cannot be applied, or is behind such a record; an operator has to look. refused: it
+    will not be applied."""
     kind: Mapped[String]
-    """Why: unreadable, unknown_schema, invalid, transition, database, behind (parked); gap
-    (waiting); fenced, foreign (refused); dropped, behind (abandoned)."""
+    """Why. Waiting: gap. Parked: unreadable, unknown_schema, invalid, transition, database; behind
+    (such a record). Refused: fenced (written by an old owner of the stream), foreign (outside of
+    the stream's home partition); dropped, behind (an operator gave up the stream from the dropped
+    record on)."""
     reason: Mapped[String]
     """For people: what is wrong with it."""
     stream: Mapped[String]

@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from consumers.log.reader import TopicPartition
 from consumers.tail.stop import Stop
+from schemas.standard_streams import STDOUT
 
 CHUNK = select.PIPE_BUF
 """A pipe that takes anything takes so many bytes without blocking."""
@@ -100,7 +101,11 @@ class Output:
                     continue
                 if events[0][1] & select.POLLERR:
                     raise BrokenPipeError
-            written = os.write(descriptor, self._buffer[: None if is_file else CHUNK])
+            try:
+                written = os.write(descriptor, self._buffer[: None if is_file else CHUNK])
+            except OSError as error:
+                error.filename = STDOUT
+                raise
             self._num_written += written
             del self._buffer[:written]
 

@@ -28,5 +28,7 @@ AGENTS: dict[str, Agent] = {
 }
 """Maps the configuration's `environment` to its agent. The first is the default."""
 DEFAULT_AGENT = next(iter(AGENTS))
+OTHER_SPELLINGS = {"linux": DesktopAgent.name}
+"""Another spelling of an environment -> the name that is recorded."""
 
-__all__ = ["AGENTS", "DEFAULT_AGENT", "Agent", "AgentSettings"]
+__all__ = ["AGENTS", "DEFAULT_AGENT", "OTHER_SPELLINGS", "Agent", "AgentSettings"]

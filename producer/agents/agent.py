@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from producer.agents.built_policy import BuiltPolicy
 from producer.agents.task_source import TaskSource
 from producer.codecs.codec import Format
+from producer.errors import UsageError
 from producer.rewards.named import Reward
 from producer.task import Task
 
@@ -79,7 +80,7 @@ class Agent(ABC):
     """Defaults for configuration fields, whatever the policy."""
     demo_preset: ClassVar[Mapping[str, JsonValue]] = {}
     """Additional defaults that apply when the agent's built policy is used."""
-    task_sources: ClassVar[Mapping[str, TaskSource]]
+    task_sources: ClassVar[Mapping[str, type[TaskSource]]]
     """Maps `source_type` to the source of the agent's own tasks."""
     built_policy: ClassVar[BuiltPolicy | None] = None
     """The policy that `demo` selects; None if the agent has none."""
@@ -141,6 +142,13 @@ class Agent(ABC):
         Raises ValueError, EnvironmentFailedError.
         """
 
-    @abstractmethod
-    def open_oracle(self, settings: AgentSettings) -> "tuple[Learner, MakeEnvironment]":
-        """The scripted policy, which knows the answers, and a factory for its environments."""
+    def open_oracle(self, settings: AgentSettings) -> "tuple[Learner, MakeEnvironment]":  # noqa: ARG002  # used by agents that have one
+        """The scripted policy, which knows the answers, and a factory for its environments.
+
+        Raises UsageError if there is none.
+        """
+        message = (
+            "model_name: the policy `oracle` knows the answers of simulated devices and of data,"
+            f" but not those of {self.description}; use another policy"
+        )
+        raise UsageError(message)

@@ -6,7 +6,7 @@ returns advantages and returns [B, T].
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Final, Literal, NamedTuple, cast
+from typing import Final, Literal, cast
 
 import numpy as np
 import torch
@@ -27,7 +27,6 @@ from producer.algorithms.token_advantages import (
 
 CoreFunction = Callable[..., AdvantagesAndReturns]
 CoreAlgorithm = Literal["grpo", "ppo", "rloo", "prime"]
-Origin = Literal["command line", "algorithm.core_function", "algorithm"]
 PARAMETERS: Final = ("token_level_rewards", "eos_mask", "index")
 PROCESS, OUTCOME = "compute_grpo_process_advantage_avg_unique", "compute_grpo_outcome_advantage"
 SEARCHED: Final[dict[CoreAlgorithm, tuple[str, ...]]] = {
@@ -46,47 +45,22 @@ OWN_ESTIMATOR: Final[dict[CoreAlgorithm, str]] = {"ppo": "gae", "prime": "prime"
 """Algorithms whose advantages need more than rewards: values, or a reward model's log-probs."""
 
 
-class UnknownFunctionError(ValueError):
-    """No core function has this name, or the one with this name takes other arguments."""
-
-
-class ChosenFunction(NamedTuple):
-    """The core function of a training."""
-
-    name: str
-    origin: Origin
-    """The setting that chose it."""
-    function: CoreFunction | None
-    """None: the algorithm's own estimator, whose `name` is in `OWN_ESTIMATOR`."""
-
-
 def choose_core_function(
-    algorithm: CoreAlgorithm,
-    *,
-    command_line: str | None = None,
-    configured: str | None = None,
-    module: Mapping[str, object] | None = None,
-    has_process_rewards: bool = True,
-) -> ChosenFunction:
-    """Choose by the command line, else `algorithm.core_function`, else by the algorithm.
+    algorithm: CoreAlgorithm, module: Mapping[str, object], *, has_process_rewards: bool = True
+) -> str:
+    """The name of the algorithm's function, or of its own estimator (`OWN_ESTIMATOR`).
 
-    `module` holds the names of the user's module, which take precedence over ours. Without a
-    configured name, the names of `SEARCHED` are looked up in it. If there is none, grpo uses the
-    process advantage, or the outcome advantage if there are no process rewards. Raises
-    UnknownFunctionError.
+    The names of `SEARCHED` are looked up in the user's `module` first. If there is none, grpo uses
+    the process advantage, or the outcome advantage if there are no process rewards.
     """
-    for name, origin in ((command_line, "command line"), (configured, "algorithm.core_function")):
-        if name:
-            return ChosenFunction(name, cast("Origin", origin), _named(name, module or {}))
-    for name in SEARCHED[algorithm]:
-        if module is not None and name in module:
-            return ChosenFunction(name, "algorithm", _named(name, module))
+    found = [name for name in SEARCHED[algorithm] if name in module]
+    if found:
+        return found[0]
     if algorithm in OWN_ESTIMATOR:
-        return ChosenFunction(OWN_ESTIMATOR[algorithm], "algorithm", None)
-    fitting = {"grpo": PROCESS if has_process_rewards else OUTCOME}.get(
-        algorithm, f"compute_{algorithm}_outcome_advantage"
-    )
-    return ChosenFunction(fitting, "algorithm", CORE_FUNCTIONS[fitting])
+        return OWN_ESTIMATOR[algorithm]
+    if algorithm == "grpo" and has_process_rewards:
+        return PROCESS
+    return f"compute_{algorithm}_outcome_advantage"
 
 
 def call_core_function(
@@ -119,18 +93,22 @@ def call_core_function(
     return found
 
 
-def _named(name: str, module: Mapping[str, object]) -> CoreFunction:
+def named_core_function(name: str, module: Mapping[str, object]) -> CoreFunction:
+    """The function of this name in the user's `module`, else ours.
+
+    Raises ValueError for an unknown name, and for a function with other arguments.
+    """
     function = module.get(name, CORE_FUNCTIONS.get(name))
     if not callable(function):
         own = [key for key, value in module.items() if inspect.isfunction(value)]
         known = ", ".join(dict.fromkeys([*own, *CORE_FUNCTIONS]))
         message = f"there is no core function {name!r}; use one of {known}"
-        raise UnknownFunctionError(message)
+        raise ValueError(message)  # noqa: TRY004  # as every other mistake of a user
     try:
         inspect.signature(function).bind(**dict.fromkeys(PARAMETERS))
     except TypeError as error:
         message = f"{name} must take {', '.join(PARAMETERS)}: {error}"
-        raise UnknownFunctionError(message) from None
+        raise ValueError(message) from None
     return cast("CoreFunction", function)
 
 

@@ -8,6 +8,7 @@ import rich_click as click
 
 from producer.commands.options import examples, given_training_name, with_json
 from producer.console import print_table, rounded
+from producer.errors import UsageError
 from schemas.clustered_errors import MIN_TASKS
 from schemas.evaluation_text import SPLIT_TEXTS, temperature_text
 from schemas.installation import read_installation
@@ -34,6 +35,9 @@ def command(*, names: tuple[str, ...], as_json: bool) -> None:
     difference is a bootstrap over tasks.
     """
     given = [given_training_name(name, "NAME") for name in names]
+    if repeated := next((name for name in given if given.count(name) > 1), None):
+        message = f"NAME: {repeated!r} is given twice; name each training or evaluation once"
+        raise UsageError(message)
     from producer.training.compare import compare
     from producer.training.paired_bootstrap import NUM_RESAMPLES, SEED
 

@@ -22,7 +22,7 @@ from producer.commands.options import (
     with_json,
 )
 from producer.console import print_report, progress_bar, warn_of_some
-from producer.errors import MismatchError, NotFoundError, UsageError
+from producer.errors import MismatchError, UsageError
 
 if TYPE_CHECKING:
     from schemas.entry import EntryContent
@@ -159,7 +159,7 @@ def import_entries(
     if not path.exists():
         if not is_hub_name(source):
             message = f"{source}: there is no such folder, and it is not a hub name (OWNER/NAME)"
-            raise NotFoundError(message)
+            raise UsageError(message)
         _check_output(output, overwrite=overwrite)
         path = downloaded(source)
     _check_output(output, overwrite=overwrite)

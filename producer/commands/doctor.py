@@ -70,8 +70,13 @@ def command(*, recipe: Path, data_path: Path | None, as_json: bool) -> None:
     """Check what a recipe's file needs: its fields, data, policy, packages, database, folders.
 
     Reads files for `cua-train run` and the recipes' own. Trains and downloads nothing. Exits with 1
-    when something failed. `cua-project doctor` checks the installation.
+    when something failed, with 2 without the file. `cua-project doctor` checks the installation.
     """
+    try:
+        recipe.open("rb").close()
+    except OSError as error:
+        message = f"{recipe} cannot be read: {error.strerror}; name a recipe's file"
+        raise UsageError(message) from None
     findings = list(_look(recipe, data_path))
     is_ok = all(finding.level != "failed" for finding in findings)
     if as_json:

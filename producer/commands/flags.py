@@ -22,7 +22,15 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from producer.algorithms.controls import BLANK_SCREENS
-from producer.commands.options import DEVICE, FILE, Decorator, option, with_options
+from producer.commands.options import (
+    DEVICE,
+    FILE,
+    Decorator,
+    EnvironmentChoice,
+    FieldChoice,
+    option,
+    with_options,
+)
 from producer.config import DEMO_PRESET, NONE_IS_A_VALUE, TOPICS, RunConfig
 from producer.config.recipe_names import EVAL_TASKS, KEYS, control_of, in_our_names, renderer_of
 from producer.errors import UsageError
@@ -109,14 +117,6 @@ with_config_file = option(
     FILE,
     panel="Output",
 )
-
-
-class FieldChoice(click.Choice[str]):
-    """A choice that lists its values in the field's spelling rather than the flag's."""
-
-    def get_invalid_choice_message(self, value: object, ctx: Context | None) -> str:  # noqa: ARG002  # click's signature
-        """The error message, with all choices."""
-        return f"{value!r} is not one of {', '.join(map(repr, self.choices))}."
 
 
 class IntegerOrNone(click.ParamType[Any]):
@@ -213,7 +213,8 @@ def _type(name: str, field: FieldInfo) -> tuple[click.ParamType[Any], str]:
         choices = (*map(str, get_args(annotation)), *more)
         joined = "|".join(choices)
         shown = joined if len(joined) <= WIDEST_CHOICE else LONG_CHOICE
-        return FieldChoice(choices), METAVARS.get(name, shown)
+        kind = EnvironmentChoice if name == "environment" else FieldChoice
+        return kind(choices), METAVARS.get(name, shown)
     if annotation is Path:
         return click.Path(path_type=Path), METAVARS.get(name, "FOLDER")
     if annotation is int:

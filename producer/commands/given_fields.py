@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import JsonValue
 
 from producer.commands.flags import JSON_FIELDS
-from producer.errors import CuaTrainError, NotFoundError, UsageError
+from producer.errors import NotFoundError, UsageError
 from producer.foreign_files.convert import Converted, convert
 from producer.foreign_files.parsing import place
 from producer.json_text import RefusedJsonError, read_json
@@ -121,11 +121,11 @@ def _policy_of(given: Mapping[str, Any]) -> str:
         return str(given["model_name"])
 
 
-def policy_path(name: str, given: str, error: type[CuaTrainError] = UsageError) -> str:
+def policy_path(name: str, given: str) -> str:
     """A policy's folder as an absolute path, or its hub id.
 
-    The name of a pretrained policy stands for its folder in CUA_HOME. Raises `error` if the folder
-    is missing, and NotFoundError if `models get` has not made the pretrained policy yet.
+    The name of a pretrained policy stands for its folder in CUA_HOME. Raises UsageError if the
+    folder is missing, and NotFoundError if `models get` has not made the pretrained policy yet.
     """
     path = absolute(given)
     if path.is_dir():
@@ -134,7 +134,7 @@ def policy_path(name: str, given: str, error: type[CuaTrainError] = UsageError) 
         return str(made)
     if given.startswith(("/", ".", "~")):
         message = f"{name}: there is no folder {given}"
-        raise error(message)
+        raise UsageError(message)
     return given
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import rich_click as click
 
+from producer.agents import OTHER_SPELLINGS
 from producer.errors import UsageError, did_you_mean
 from producer.training_name import check_training_name
 
@@ -21,6 +22,23 @@ SEED = click.IntRange(min=0)
 SPLIT = click.Choice(["train", "dev", "test"])
 DEVICE = "auto|cpu|cuda|cuda:N"
 DTYPE = click.Choice(["auto", "float32", "bfloat16"])
+
+
+class FieldChoice(click.Choice[str]):
+    """A choice that lists its values in the field's spelling rather than the flag's."""
+
+    def get_invalid_choice_message(self, value: object, ctx: click.Context | None) -> str:  # noqa: ARG002  # click's signature
+        """The error message, with all choices."""
+        return f"{value!r} is not one of {', '.join(map(repr, self.choices))}."
+
+
+class EnvironmentChoice(FieldChoice):
+    """A choice among environments, each in any of its spellings."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Convert to the environment's name."""
+        name = OTHER_SPELLINGS.get(value, value)
+        return super().convert(name if name in self.choices else value, param, ctx)
 
 
 def examples(*lines: str) -> str:

@@ -15,10 +15,19 @@ from producer.agents import AGENTS, DEFAULT_AGENT
 from producer.agents.environment_server import require_package
 from producer.commands.checkpoints import base_of, take_adapter
 from producer.commands.given_fields import given_fields, policy_path
-from producer.commands.options import COUNT, DEVICE, DTYPE, examples, option, switch, with_options
+from producer.commands.options import (
+    COUNT,
+    DEVICE,
+    DTYPE,
+    EnvironmentChoice,
+    examples,
+    option,
+    switch,
+    with_options,
+)
 from producer.config import DEMO_POLICY, ORACLE_POLICY, RunConfig, read_config
 from producer.endpoint_url import KEY_VARIABLE
-from producer.errors import NotFoundError, UsageError
+from producer.errors import UsageError
 from producer.field_errors import read_as
 from producer.policy.compute_settings import ComputeSettings
 from producer.task import Task
@@ -94,9 +103,15 @@ def command(
     key = os.environ.get(KEY_VARIABLE) or None
     _check(host, key)
     compute = read_as(ComputeSettings, {"device": device, "dtype": dtype})
+    if model_name == ORACLE_POLICY:
+        message = (
+            f"--model-name: {ORACLE_POLICY} is scripted and completes no text, so it cannot be"
+            f" served; give a folder, a hub id or {DEMO_POLICY}"
+        )
+        raise UsageError(message)
     folder = model_name
     if model_name not in {None, DEMO_POLICY}:
-        folder = policy_path("--model-name", str(model_name), NotFoundError)
+        folder = policy_path("--model-name", str(model_name))
     listening = listen(host, port)
     installation = read_installation(os.environ)
     if training_name is not None:
@@ -190,7 +205,7 @@ def env() -> None:
     option(
         "--environment",
         f"The environment to serve. One of {', '.join(SERVED)}.",
-        click.Choice(SERVED),
+        EnvironmentChoice(SERVED),
         default=DEFAULT_AGENT,
         metavar="NAME",
     ),
@@ -228,7 +243,8 @@ def serve_environment(
     """
     require_package()
     given = {"environment": environment, "tasks": tasks, "max_turns": max_turns}
-    config = read_config(given_fields(given, None) | {"model_name": ORACLE_POLICY})
+    fields = given_fields(given, None) | {"model_name": ORACLE_POLICY}
+    config = read_config(fields, {"tasks": "--tasks"})
     served = _tasks(config)
     listening = listen(host, port)
     import uvicorn

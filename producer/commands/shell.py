@@ -24,6 +24,8 @@ MODULES = {"cua-train": "producer", "cua-project": "consumers"}
 DATABASE = ("POSTGRES_HOST", "POSTGRES_PORT", "POSTGRES_DB", "POSTGRES_USER", "POSTGRES_PASSWORD")
 EVERY_SHELL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """PATH of every shell. A virtual environment is on the PATH of one shell only."""
+ENV = "env"
+"""Sets variables. `timeout`, `nice` and `sudo` take a bare NAME=VALUE for a program."""
 PUBLIC = re.compile(
     r"_(SERVERS|PROTOCOL|MECHANISM|FILE|CAFILE|CERTFILE|KEYFILE|CRLFILE|HOSTNAME|USERNAME|URL"
     r"|SCOPE|CLIENT_ID|SERVICE_NAME|VERSION)$"
@@ -54,14 +56,12 @@ def cua_train_command(
     *words: str, database: bool = False, environ: Mapping[str, str] = os.environ
 ) -> str:
     """A `cua-train` command for this installation, with the database's address if `database`."""
-    variables = _variables(environ, database=database)
-    return " ".join([*_assignments(variables), program("cua-train"), shlex.join(words)])
+    return _command(_variables(environ, database=database), "cua-train", words)
 
 
 def cua_project_command(*words: str, environ: Mapping[str, str] = os.environ) -> str:
     """A `cua-project` command for this installation."""
-    variables = _variables(environ, database=True)
-    return " ".join([*_assignments(variables), program("cua-project"), shlex.join(words)])
+    return _command(_variables(environ, database=True), "cua-project", words)
 
 
 def print_result(
@@ -101,12 +101,13 @@ def program(name: str) -> str:
     try:
         distribution(DISTRIBUTION)
     except PackageNotFoundError:  # a checkout that is not installed
-        return f"PYTHONPATH={shlex.quote(str(Path(__file__).parents[2]))} {words}"
+        return f"{ENV} PYTHONPATH={shlex.quote(str(Path(__file__).parents[2]))} {words}"
     return words
 
 
-def _assignments(variables: Iterator[tuple[str, str | None]]) -> list[str]:
-    return [f"{name}={shlex.quote(value)}" for name, value in variables if value is not None]
+def _command(variables: Iterator[tuple[str, str | None]], name: str, words: Iterable[str]) -> str:
+    given = [f"{key}={shlex.quote(value)}" for key, value in variables if value is not None]
+    return " ".join([*([ENV] if given else []), *given, program(name), shlex.join(words)])
 
 
 def _variables(environ: Mapping[str, str], *, database: bool) -> Iterator[tuple[str, str | None]]:

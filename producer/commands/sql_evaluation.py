@@ -27,7 +27,7 @@ from producer.commands.options import (
 from producer.commands.stopping import exit_when_stopped
 from producer.console import print_table, rounded
 from producer.durable import write_durably
-from producer.errors import NotFoundError, UsageError
+from producer.errors import UsageError
 from schemas.installation import read_installation
 
 TEMPERATURE = click.FloatRange(min=0)
@@ -126,7 +126,7 @@ def best_of_n(
         raise UsageError(message)
     if not reward_model.expanduser().is_dir():
         message = f"--reward-model: there is no folder {reward_model}"
-        raise NotFoundError(message)
+        raise UsageError(message)
     policy, source, training_name = _named(**given)
     from producer.fine_tuning.executed_accuracy import chosen_accuracy
     from producer.process_rewards.best_of_n_plot import best_of_n_svg
@@ -182,5 +182,5 @@ def _named(
     if training_name is not None:
         return given, source, given_training_name(training_name)
     assert model_name is not None  # noqa: S101  # one of them is given
-    policy = policy_fields(policy_path("--model-name", model_name, NotFoundError))
+    policy = policy_fields(policy_path("--model-name", model_name))
     return {"max_tokens": 512, **given, **policy}, source, None

@@ -146,14 +146,12 @@ def _advantages(
     algorithm: str, own: dict[str, Any], flags: Mapping[str, Any], given: dict[str, Any]
 ) -> dict[str, Any]:
     """The core function or the advantage, from the flags, else the file, else the algorithm."""
-    from producer.algorithms.core_functions import UnknownFunctionError, choose_core_function
+    from producer.algorithms.core_functions import choose_core_function, named_core_function
     from producer.process_rewards.registry import public_names
     from producer.process_rewards.user_module import is_stand_in, load_user_module
 
-    asked = flags.get("core_function")
-    configured = None if asked else _files_function(algorithm, own["core_function"])
+    named = flags.get("core_function") or _files_function(algorithm, own["core_function"])
     algos = flags.get("core_algos") or own["core_algos"]
-    named = asked or configured
     if algorithm == "remax" and named is None:
         # ReMax's baseline is a greedy rollout that the trainer samples, not a function of rewards.
         return {"advantage": "remax", "core_algos": None}
@@ -164,34 +162,31 @@ def _advantages(
         if loaded is not None and is_stand_in(loaded):
             logger.info("core_algos: there is no %s here; ours of the same names are used", algos)
             algos = loaded = None
-        module = None if loaded is None else public_names(loaded)
+        module = {} if loaded is None else public_names(loaded)
     except ValueError as error:
         message = f"core_algos: {error}"
         raise UsageError(message) from error
-    try:
-        chosen = choose_core_function(
-            algorithm if algorithm in FOUR else "grpo",  # type: ignore[arg-type]  # one of FOUR
-            command_line=asked,
-            configured=configured,
-            module=module,
-            has_process_rewards="process_reward_model" in given or "reward_manager" in given,
-        )
-    except UnknownFunctionError as error:
-        message = f"core_function: {error}"
-        raise UsageError(message) from error
-    if chosen.function is None:
+    chosen = named or choose_core_function(
+        algorithm if algorithm in FOUR else "grpo",  # type: ignore[arg-type]  # one of FOUR
+        module,
+        has_process_rewards="process_reward_model" in given or "reward_manager" in given,
+    )
+    if not named and chosen in ADVANTAGES:
         if algos is not None:
             message = (
-                f"core_algos: {algos} has no core function for {algorithm}, which uses"
-                f" {chosen.name}"
+                f"core_algos: {algos} has no core function for {algorithm}, which uses {chosen}"
             )
             raise UsageError(message)
-        return {"advantage": chosen.name, "core_algos": None}
-    logger.info("core function: %s (by the %s)", chosen.name, chosen.origin)
-    is_own = module is not None and chosen.name in module
-    if algos is not None and not is_own:
-        logger.warning("core_algos has no effect: %s is a built-in function", chosen.name)
-    return {"core_function": chosen.name, "core_algos": algos if is_own else None}
+        return {"advantage": chosen, "core_algos": None}
+    try:
+        named_core_function(chosen, module)
+    except ValueError as error:
+        message = f"core_function: {error}"
+        raise UsageError(message) from error
+    logger.info("core function: %s", chosen)
+    if algos is not None and chosen not in module:
+        logger.warning("core_algos has no effect: %s is a built-in function", chosen)
+    return {"core_function": chosen, "core_algos": algos if chosen in module else None}
 
 
 def _files_function(algorithm: str, named: str | None) -> str | None:

@@ -37,7 +37,6 @@ from producer.commands.options import (
 from producer.commands.shell import cua_train_command, print_result
 from producer.commands.stopping import continued_by
 from producer.config.training import CheckpointFields
-from producer.errors import NotFoundError
 from producer.fine_tuning.settings import DEFAULTS, FineTuningConfig
 from producer.foreign_files.rewardsql_models import objective_of
 from schemas.installation import read_installation
@@ -275,7 +274,7 @@ def label_steps(*, as_json: bool, takeover: bool, **options: Any) -> None:
 
     for name in ("data_path", "output"):
         options[name] = absolute(options[name])
-    options["model_name"] = policy_path("--model-name", options["model_name"], NotFoundError)
+    options["model_name"] = policy_path("--model-name", options["model_name"])
     words = [
         f"--{name.replace('_', '-')}={value}"
         for name, value in options.items()

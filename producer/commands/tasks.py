@@ -13,7 +13,15 @@ from pydantic import JsonValue
 from producer.agents import AGENTS
 from producer.agents.android.demo_tasks import demo_tasks
 from producer.agents.android.queries import describe_queries
-from producer.commands.options import COUNT, FILE, examples, option, switch, with_json
+from producer.commands.options import (
+    COUNT,
+    FILE,
+    EnvironmentChoice,
+    examples,
+    option,
+    switch,
+    with_json,
+)
 from producer.commands.tasks_sheet import sheet
 from producer.console import print_report, progress_bar
 from producer.errors import MismatchError, NotFoundError, did_you_mean
@@ -245,7 +253,7 @@ def _counts(result: "Soundness") -> list[str]:
 @option(
     "--environment",
     "Defaults of this agent's runs for those that are not given.",
-    click.Choice(list(AGENTS)),
+    EnvironmentChoice(list(AGENTS)),
     metavar="NAME",
 )
 @switch("--check is_check", "Exit with 4 if a task, instruction, gold or goal is in both.")

@@ -13,6 +13,7 @@ logger = logging.getLogger(__name__)
 
 MOST_TASKS = 500
 """A task takes some 45 KB of the file."""
+SUFFIXES = (".html", ".htm")
 
 
 @click.command(
@@ -46,6 +47,9 @@ def sheet(*, tasks: str | None, seed: int, output: Path, overwrite: bool, as_jso
     from producer.tasks.sources import load_tasks
     from producer.training.loaded import set_up_check
 
+    if output.suffix.lower() not in SUFFIXES:
+        message = f"--output: {output} would hold HTML; name a file that ends in .html"
+        raise UsageError(message)
     if output.is_dir() or (output.exists() and not overwrite):
         message = f"{output} exists; name another file, or give --overwrite to replace a file"
         raise UsageError(message)

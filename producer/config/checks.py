@@ -360,12 +360,16 @@ def _is_changed(config: ConfigFields, name: str) -> bool:
 def _no_default_tasks(config: ConfigFields) -> str:
     """What to give if neither the policy nor its agent has default tasks."""
     source, own = next(iter(config.agent.task_sources.items()))
-    example = {"source_type": source} | ({own.required: "..."} if own.required else {})
+    required = own.required_field()
+    example = {"source_type": source} | ({required: "..."} if required else {})
+    built_in = (DEMO_POLICY, ORACLE_POLICY)
+    if config.model_name in built_in:  # they take the environment's own
+        return (
+            f"tasks: environment {config.environment} has no default tasks; give some, for example"
+            f" {json.dumps(example)}"
+        )
     where = "" if config.environment == DEFAULT_AGENT else f" in environment {config.environment}"
-    names = (
-        () if config.model_name in {DEMO_POLICY, ORACLE_POLICY} else (DEMO_POLICY, ORACLE_POLICY)
-    )
     return (
         f"tasks: {config.model_name!r} has no default tasks{where}; give some, for example"
-        f" {json.dumps(example)}{did_you_mean(config.model_name, names).replace(' ', '. ', 1)}"
+        f" {json.dumps(example)}{did_you_mean(config.model_name, built_in).replace(' ', '. ', 1)}"
     )

@@ -7,11 +7,13 @@ use_default_eval_tasks: True    ->  nothing, the default
 gbox_api_key: KEY               ->  refused, without the key; an empty key is none
 control: shuffled-rewards       ->  control: shuffled_rewards
 control: blank-screens          ->  ablate: blank-screenshots
+environment: linux              ->  environment: desktop
 """
 
 from collections.abc import Mapping
 from typing import Any, Final
 
+from producer.agents import OTHER_SPELLINGS
 from producer.algorithms.controls import BLANK_SCREENS
 
 RENDERERS: Final = {"qwen3_vl": "recipe", "qwen3_vl_instruct": "recipe"}
@@ -55,6 +57,8 @@ def in_our_names(given: Mapping[str, Any]) -> dict[str, Any]:
             raise ValueError(key_problem(name))
     if isinstance(renderer := fields.get("renderer_name"), str):
         fields["renderer_name"] = renderer_of(renderer)
+    if isinstance(environment := fields.get("environment"), str):
+        fields["environment"] = OTHER_SPELLINGS.get(environment, environment)
     if isinstance(control := fields.get("control"), str):
         del fields["control"]
         name, value = control_of(control)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
 
-from producer.agents import AGENTS, DEFAULT_AGENT
+from producer.agents import AGENTS, DEFAULT_AGENT, OTHER_SPELLINGS
 from producer.agents.environment_server import ActionsName, check_server_urls, check_size
 from producer.algorithms.settings import SettingsGroup
 from producer.config.reward import REWARD_NAMES, check_reward_name
@@ -22,6 +22,12 @@ from producer.numbers import (
 from producer.rewards.named import CORRECT, INCORRECT, TIMEOUT
 from producer.sql_execution.mysql_admin import parse_server_url
 from producer.validators.judges import Judge
+
+
+def _spellings(name: str) -> str:
+    others = (other for other, meant in OTHER_SPELLINGS.items() if meant == name)
+    return " or ".join([name, *others])
+
 
 if TYPE_CHECKING:
     EnvironmentName = str
@@ -70,7 +76,9 @@ class TaskFields(SettingsGroup):
         DEFAULT_AGENT,
         description=(
             "What the agent works in: "
-            + ", ".join(f"{agent.description} ({name})" for name, agent in AGENTS.items())
+            + ", ".join(
+                f"{agent.description} ({_spellings(name)})" for name, agent in AGENTS.items()
+            )
             + "."
         ),
     )

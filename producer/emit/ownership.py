@@ -97,7 +97,7 @@ def claim(
     `timeout_s` (if infinite, it waits as long as the log is unreachable), StopRequestedError if
     `stop` is set while waiting, and MismatchError if Kafka refuses the stream's records.
     """
-    if history.is_abandoned:
+    if history.is_dropped:
         message = (
             f"{history.subject} cannot be continued: an operator gave up the rest of it"
             " (cua-project parked drop --rest), so nothing more of it would reach the tables. Take"

@@ -41,7 +41,7 @@ def questions_of(
 
 
 def num_questions(source: dict[str, Any]) -> int:
-    """Number of questions in a task source. Raises UsageError, NotFoundError."""
+    """Number of questions in a task source. Raises UsageError."""
     try:
         return len(load_tasks(source))
     except UsageError as error:

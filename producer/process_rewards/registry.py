@@ -17,7 +17,7 @@ is loaded unchanged (`user_module`).
 """
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypeVar, cast
 
 from producer.errors import did_you_mean
@@ -38,10 +38,6 @@ FUNCTION_PARAMETERS: Final = (
 TEXT_PARAMETERS: Final = ("input_text", "response_text")
 MANAGER_PARAMETERS: Final = ("tokenizer", "num_examine", "config", "compute_score")
 DEFAULT_FUNCTION, DEFAULT_MANAGER = "sql_reward", "step_and_outcome"
-
-
-class UnknownComponentError(ValueError):
-    """No component has this name. The message lists the existing names."""
 
 
 class Registry:
@@ -74,8 +70,8 @@ class Registry:
         self._components[kind][name] = component
         return component
 
-    def get(self, kind: Kind, name: str) -> Any:  # noqa: ANN401  # a function, a class or a module
-        """The component of this name. Raises UnknownComponentError."""
+    def get(self, kind: Kind, name: str) -> Any:  # noqa: ANN401  # a function or a class
+        """The component of this name. Raises ValueError that lists the existing names."""
         known = self._components[kind]
         if name not in known:
             message = (
@@ -83,32 +79,28 @@ class Registry:
                 f" {', '.join(known) or 'none'}; register it with a decorator of"
                 " producer.process_rewards.registry"
             )
-            raise UnknownComponentError(message)
+            raise ValueError(message)
         return known[name]
 
-    def names(self, kind: Kind) -> list[str]:
-        """Names of all components of this kind."""
-        return [*self._components[kind]]
-
-    def registered_by(self, kind: Kind, module: str) -> list[str]:
-        """Names of the components that this module defines."""
+    def names(self, kind: Kind, module: str | None = None) -> list[str]:
+        """Names of all components of this kind, or of those that the module defines."""
         return [
             name
             for name, component in self._components[kind].items()
-            if getattr(component, "__module__", None) == module
+            if module in {None, getattr(component, "__module__", None)}
         ]
 
     def get_reward_function(self, name: str) -> RewardFunction:
         """The reward function of this name, called with `FUNCTION_PARAMETERS` as keywords.
 
         A function that takes `input_text, response_text, **kwargs` gets the question or prompt of
-        `extra_info`, the answer, and the rest. Raises UnknownComponentError, and ValueError for a
+        `extra_info`, the answer, and the rest. Raises ValueError for an unknown name, and for a
         function with other arguments.
         """
         function = self.get("reward function", name)
-        if takes(function, FUNCTION_PARAMETERS):
+        if _takes(function, FUNCTION_PARAMETERS):
             return cast("RewardFunction", function)
-        if takes(function, (*TEXT_PARAMETERS, *FUNCTION_PARAMETERS)):
+        if _takes(function, (*TEXT_PARAMETERS, *FUNCTION_PARAMETERS)):
             return _of_texts(function)
         message = f"reward function {name!r} must take {', '.join(FUNCTION_PARAMETERS)}"
         raise ValueError(message)
@@ -116,17 +108,13 @@ class Registry:
     def get_reward_manager(self, name: str) -> Callable[..., Any]:
         """The reward manager class of this name.
 
-        Raises UnknownComponentError, and ValueError for a class with other arguments.
+        Raises ValueError for an unknown name, and for a class with other arguments.
         """
         manager: Callable[..., Any] = self.get("reward manager", name)
-        if not takes(manager, MANAGER_PARAMETERS):
+        if not _takes(manager, MANAGER_PARAMETERS):
             message = f"reward manager {name!r} must take {', '.join(MANAGER_PARAMETERS)}"
             raise ValueError(message)
         return manager
-
-    def get_core_algos(self, name: str) -> Mapping[str, object]:
-        """The functions of the module or class of this name. Raises UnknownComponentError."""
-        return public_names(self.get("core algorithms", name))
 
 
 registry: Final = Registry()
@@ -153,7 +141,7 @@ def public_names(module: object) -> dict[str, object]:
     return {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
 
 
-def takes(component: Callable[..., Any], parameters: Sequence[str]) -> bool:
+def _takes(component: Callable[..., Any], parameters: Sequence[str]) -> bool:
     """Whether the component can be called with these parameters as keywords."""
     try:
         inspect.signature(component).bind(**dict.fromkeys(parameters))

@@ -96,25 +96,17 @@ class RewardBatch:
     def __init__(
         self, batch: Mapping[str, Any], non_tensor_batch: Mapping[str, Sequence[Any]] | None = None
     ) -> None:
-        """The first axis of the tensors in `batch` is that of the responses. Raises ValueError."""
+        """The first axis of the tensors in `batch` is that of the responses."""
         self.batch: dict[str, Any] = dict(batch)
         self.non_tensor_batch: dict[str, Any] = dict(non_tensor_batch or {})
         self.meta_info: dict[str, Any] = {}
-        lengths = {len(value) for value in (*self.batch.values(), *self.non_tensor_batch.values())}
-        if len(lengths) != 1:
-            message = f"expected values of one length; found {sorted(lengths)}"
-            raise ValueError(message)
-        (self._length,) = lengths
 
     def __len__(self) -> int:
         """Number of responses."""
-        return self._length
+        return len(next(iter(self.batch.values())))
 
     def __getitem__(self, at: int) -> RewardItem:
         """One response. Raises IndexError."""
-        if not -self._length <= at < self._length:
-            message = f"there are {self._length} responses; found index {at}"
-            raise IndexError(message)
         return RewardItem(
             {name: value[at] for name, value in self.batch.items()},
             {name: value[at] for name, value in self.non_tensor_batch.items()},

@@ -1,8 +1,8 @@
 """Loads, unchanged, a user's file that registers rewards or holds core functions.
 
-Files written for RewardSQL import from its own modules and from verl (`original_modules`). Where
-those are not installed, stand-ins with our counterparts replace them while the file is loaded;
-importing anything else from them fails with an error that names it.
+Files written for RewardSQL import from its own modules (`OF_REWARDSQL`) and from verl (`OF_VERL`).
+Where those are not installed, stand-ins with our counterparts replace them while the file is
+loaded; importing anything else from them fails with an error that names it.
 """
 
 import sys
@@ -85,20 +85,11 @@ VERL_NEEDS: Final = ("verl", "ray", "tensordict")
 
 
 class _StandIn(ModuleType):
-    """A module that is not installed.
-
-    Accessing any other name raises an error with the module's name.
-    """
+    """A module that is not installed."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.__path__ = []
-
-    def __getattr__(self, name: str) -> object:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        message = f"{self.__name__} is not installed here, so {name} of it is not known"
-        raise AttributeError(message)
 
 
 def load_user_module(name: str) -> ModuleType:

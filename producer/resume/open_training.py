@@ -359,7 +359,7 @@ def supersede_generation(
             stream.emit(StepSuperseded(step_id=step.step_id, group_ids=of_step))
     for item in history.evaluations():
         created = item.created
-        if created.generation != generation or item.stream.is_abandoned:
+        if created.generation != generation or item.stream.is_dropped:
             continue
         is_late = (created.step or 0) > kept_step or item.status == "failed"
         is_open = created.kind != "manual" and not item.has_ended

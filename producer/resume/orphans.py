@@ -172,7 +172,7 @@ def close_orphans(
             continue
         status = stream_history.statuses.get((kind, stream_owner(subject)))
         is_over = status is None or status in MACHINES[kind].ends
-        if is_over or stream_history.is_abandoned:
+        if is_over or stream_history.is_dropped:
             continue
         now = clock()
         writer = emitter.stream(subject, stream_history, training_id=training_id)
@@ -266,7 +266,7 @@ def _end(marker: OpenStreamMarker, emitter: Emitter, clock: Callable[[], datetim
     if stream_kind(marker.subject) == "evaluation":
         rollouts = _rollouts_of(stream_owner(marker.subject), emitter, marker)
     # If an operator gave up the rest of a stream, end only its parts in other streams.
-    closing = () if history.is_abandoned else closing_events(history, rollouts, clock())
+    closing = () if history.is_dropped else closing_events(history, rollouts, clock())
     if closing:
         stream, _ = claim(
             emitter,

@@ -192,7 +192,7 @@ class _Recalling:
             self.errors[created.group_num].append(end.error_type)
             self.last_failed[place] = max(self.last_failed.get(place, 0), created.attempt)
         elif isinstance(end, RolloutFinished):
-            if not rollout.is_abandoned:
+            if not rollout.is_dropped:
                 self._finish(place, recorded_plan(created, group, self.source), rollout, end)
         else:
             self.under_way.setdefault(place, []).append((created.attempt, turns_taken(rollout)))

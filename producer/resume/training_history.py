@@ -185,7 +185,7 @@ class TrainingHistory:
         `known`: labels of evaluations whose result is known from elsewhere.
         """
         return any(
-            item.stream.is_abandoned and item.label not in known and not item.has_ended
+            item.stream.is_dropped and item.label not in known and not item.has_ended
             for item in self.scheduled(generation)
         )
 

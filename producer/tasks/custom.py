@@ -11,17 +11,9 @@ from collections.abc import Iterator
 from hashlib import sha256
 from io import StringIO
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    JsonValue,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from producer.agents.android.queries import (
     describe_unknown_query,
@@ -31,9 +23,8 @@ from producer.agents.android.queries import (
 from producer.errors import UsageError
 from producer.field_errors import explain_mistake
 from producer.json_text import RefusedJsonError, read_strict
-from producer.task import Split, Task
+from producer.task import Difficulty, Name, Split, Task
 
-Difficulty = Literal["easy", "medium", "hard"]
 DEFAULT_MAX_STEPS = 20
 """Maximum turns of a custom task without `max_steps`; the same as the recipe's max_turns."""
 MAX_SLUG_CHARS: Final = 40
@@ -52,25 +43,6 @@ LIST_FIELDS = ("setup", "tags")
 SEPARATOR = ";"
 """Separates the parts of a cell of LIST_FIELDS."""
 COMMENT = "#"
-
-
-def _check_name(name: str) -> str:
-    """NFC-normalise a name, so that names that look the same are equal. Any script is accepted.
-
-    Raises ValueError for an empty name, control characters and line breaks.
-    """
-    name = unicodedata.normalize("NFC", name)
-    if not name.strip():
-        message = "must not be empty"
-        raise ValueError(message)
-    if any(unicodedata.category(character) in {"Cc", "Zl", "Zp"} for character in name):
-        message = f"must not contain control characters or line breaks, but is {name!r}"
-        raise ValueError(message)
-    return name
-
-
-Name = Annotated[str, AfterValidator(_check_name)]
-"""One line of text in any script."""
 
 
 class CustomTask(BaseModel):

@@ -25,24 +25,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, Self
+from typing import Literal, NamedTuple, NoReturn, Self
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    JsonValue,
-    NonNegativeInt,
-    ValidationError,
-    model_validator,
-)
+from pydantic import Field, JsonValue, ValidationError, model_validator
 
 from producer.agents import AGENTS
+from producer.agents.task_source import TaskSource, by_type
 from producer.bounded_text import cut
 from producer.errors import CuaTrainError, NotFoundError, UsageError, did_you_mean
 from producer.field_errors import explain_mistake, explain_reason
 from producer.task import Task
-from producer.tasks.custom import CustomTask, Difficulty, Name, tasks_from_file, text_task_id
+from producer.tasks.custom import CustomTask, tasks_from_file, text_task_id
 from producer.tasks.database import tasks_from_database
 from producer.tasks.statements import definition_hash
 from producer.validators.judges import AGENT, UNJUDGED, Judge
@@ -50,126 +43,88 @@ from schemas.bounds import check_key_text
 
 logger = logging.getLogger(__name__)
 
-OWN_SOURCES = {
-    name: source for agent in AGENTS.values() for name, source in agent.task_sources.items()
-}
-"""Maps a source type to the source of an agent's own tasks."""
-FIELD_OF_TYPE = {
-    **{name: source.required for name, source in OWN_SOURCES.items() if source.required},
-    "file": "file_path",
-    "custom": "custom_tasks",
-}
-"""Maps a source type to the field that it requires."""
-JUDGEABLE = ("custom", "file", "database")
-"""Source types that accept a `judge`; their tasks can belong to any agent."""
-FIELDS_OF_TYPE: dict[str, frozenset[str | None]] = {
-    **{name: source.fields | {source.required} for name, source in OWN_SOURCES.items()},
-    "file": frozenset({"file_path"}),
-    "custom": frozenset({"custom_tasks"}),
-    "database": frozenset({"training_name"}),
-}
-"""Maps a source type to the fields that are reserved for it and the other types that list them."""
-FIELDS_OF_SOME_TYPES = sorted(name for name in frozenset().union(*FIELDS_OF_TYPE.values()) if name)
-if TYPE_CHECKING:
-    SourceType = str
-else:
-    SourceType = Literal[(*OWN_SOURCES, *JUDGEABLE)]
 MAX_NAMED = 20
 """Maximum number of tasks that a message names."""
 
 
-class Source(BaseModel):
-    """One task source."""
+class JudgedSource(TaskSource):
+    """A source whose tasks can belong to any agent, and may need a judge."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-
-    source_type: SourceType
-    """Where the tasks come from."""
-    category: str | None = None
-    """Selects only tasks of this category; None selects all."""
-    difficulty: Difficulty | None = None
-    """Selects only tasks of this difficulty; None selects all."""
-    limit: int | None = Field(None, ge=1)
-    """Maximum number of tasks, drawn with `seed` and kept in their original order; None for all."""
-    seed: int = 42
-    """Seed for drawing `limit` tasks and for generating the entries of `dbbench_generated`."""
-    task_ids: tuple[Name, ...] | None = Field(None, min_length=1)
-    """Ids of demo tasks. Only for `ids`."""
-    names: tuple[Name, ...] | None = Field(None, min_length=1)
-    """Names of pages (`miniwob`) or tasks (`desktop`); None selects those of `split`."""
-    file_path: Path | None = None
-    """A JSON array or JSON lines of tasks, as in custom_tasks, or a .txt file with one instruction
-    per line. Only for `file`."""
-    custom_tasks: tuple[CustomTask, ...] | None = Field(None, min_length=1)
-    """The tasks themselves, or only their instructions. Only for `custom`."""
-    training_name: str | None = None
-    """Selects only tasks that this training's rollouts tried; None for any training. Only for
-    `database`."""
-    path: Path | None = None
-    """Folder of a data set: in BIRD's or Spider's layout for `text_to_sql`, in LifelongAgentBench's
-    for `dbbench`."""
-    num_samples: int | None = Field(None, ge=1, le=100_000)
-    """Number of entries to generate. Only for `dbbench_generated`."""
-    split: Literal["train", "dev", "test", "held_out", "single"] | None = None
-    """`text_to_sql`: `train` (default), `dev` or `test`. DB Bench: `train`, or `held_out` for
-    entries about other tables; None for both. MiniWoB++: `train`, or `held_out` for other pages;
-    None for both. `phone_goals`: `single`, `train` (default) or `held_out`."""
-    skills: tuple[str, ...] | None = Field(None, min_length=1)
-    """Selects only entries that need one of these skills; None for all. Only for DB Bench."""
-    positions: tuple[NonNegativeInt, ...] | None = Field(None, min_length=1)
-    """Selects only the entries at these positions in the data, counted from 0. Only for
-    `dbbench`."""
-    skip_invalid: bool | None = None
-    """Skip questions whose database is missing or whose gold fails, instead of refusing the source.
-    Only for `text_to_sql`."""
     judge: Judge | None = None
     """Judge of tasks without a validator: `agent`, `none`, or the URL of an OpenAI-compatible
-    endpoint. Only for `custom`, `file` and `database`. None uses the configuration's `judge`."""
+    endpoint. None uses the configuration's `judge`."""
     judge_model: str | None = Field(None, min_length=1)
     """The model requested from the judge's endpoint; None if the endpoint lists only one."""
 
     @model_validator(mode="after")
-    def _fields_fit_the_type(self) -> Self:
-        required = FIELD_OF_TYPE.get(self.source_type)
-        if required is not None and getattr(self, required) is None:
-            message = f"{required}: required by source_type {self.source_type!r}"
-            raise ValueError(message)
-        for name in FIELDS_OF_SOME_TYPES:
-            types = [kind for kind, fields in FIELDS_OF_TYPE.items() if name in fields]
-            if getattr(self, name) is not None and self.source_type not in types:
-                of_types = " or ".join(map(repr, types))
-                message = f"{name}: only for source_type {of_types}, not {self.source_type!r}"
-                raise ValueError(message)
-        own = OWN_SOURCES.get(self.source_type)
-        splits = own.splits if own is not None else ()
-        if self.split is not None and self.split not in splits:
-            of = f"use one of {', '.join(splits)}" if splits else "it has none"
-            message = f"split: {self.split!r} is no split of source_type {self.source_type!r}; {of}"
-            raise ValueError(message)
-        if self.judge is not None and self.source_type not in JUDGEABLE:
-            message = (
-                f"judge: only for source_type {', '.join(JUDGEABLE)}; the demo tasks have their own"
-                " validators"
-            )
-            raise ValueError(message)
+    def _model_fits_the_judge(self) -> Self:
         if self.judge_model is not None and self.judge in {None, AGENT, UNJUDGED}:
             message = "judge_model: only with a judge that is the URL of an endpoint"
             raise ValueError(message)
         return self
 
 
+class CustomSource(JudgedSource):
+    """Tasks that are given in the source."""
+
+    source_type: Literal["custom"]
+    custom_tasks: tuple[CustomTask, ...] = Field(min_length=1)
+    """The tasks themselves, or only their instructions."""
+
+    def load(self, where: str) -> Sequence[Task]:  # noqa: ARG002  # cannot fail
+        """The tasks in their order."""
+        return [task.task("custom") for task in self.custom_tasks]
+
+
+class FileSource(JudgedSource):
+    """Tasks of a file."""
+
+    source_type: Literal["file"]
+    file_path: Path
+    """A JSON array or JSON lines of tasks, as in custom_tasks, or a .txt file with one instruction
+    per line."""
+
+    def load(self, where: str) -> Sequence[Task]:
+        """The tasks in the order of the file."""
+        return tasks_from_file(self.file_path, f"{where}.file_path")
+
+
+class DatabaseSource(JudgedSource):
+    """Tasks that the database has."""
+
+    source_type: Literal["database"]
+    training_name: str | None = None
+    """Selects only tasks that this training's rollouts tried; None for any training."""
+
+    def load(self, where: str) -> Sequence[Task]:
+        """The recorded tasks of the category and difficulty."""
+        return tasks_from_database(
+            where,
+            category=self.category,
+            difficulty=self.difficulty,
+            training_name=self.training_name,
+        )
+
+
+SOURCES = {
+    **{name: source for agent in AGENTS.values() for name, source in agent.task_sources.items()},
+    **by_type(CustomSource, FileSource, DatabaseSource),
+}
+"""Maps each `source_type` to its source."""
+
+
 class DefaultJudge(NamedTuple):
     """The judge of tasks without a validator if their source names none."""
 
     judge: str | None = None
-    """See `Source.judge`."""
+    """See `JudgedSource.judge`."""
     model: str | None = None
-    """See `Source.judge_model`."""
+    """See `JudgedSource.judge_model`."""
 
 
 NO_JUDGE = DefaultJudge()
 MAX_SHOWN = 60
-"""Maximum characters of a task_id in a message."""
+"""Maximum characters of a name in a message."""
 CheckTask = Callable[[Task], None]
 """Raises ValueError for a task that cannot be set up; the message begins with the field, if one is
 to blame."""
@@ -219,17 +174,17 @@ def load_tasks(
     return kept
 
 
-def _check(tasks: Sequence[Task], source: Source, where: str, check: CheckTask) -> None:
+def _check(tasks: Sequence[Task], source: TaskSource, where: str, check: CheckTask) -> None:
     """Check every task. Raises UsageError that names the place of the first task that fails."""
     for task in tasks:
         try:
             check(task)
         except ValueError as error:
             place = f"{where}: task {cut(task.task_id, MAX_SHOWN)!r}"
-            if source.source_type in {"custom", "file"}:
-                entries = [candidate.task_id for candidate in _candidates(source, where)]
-                file = "" if source.file_path is None else f": {source.file_path}"
-                field = FIELD_OF_TYPE[source.source_type]
+            if isinstance(source, CustomSource | FileSource):
+                entries = [candidate.task_id for candidate in source.load(where)]
+                file = f": {source.file_path}" if isinstance(source, FileSource) else ""
+                field = source.required_field()
                 place = f"{where}.{field}{file}[{entries.index(task.task_id)}]"
             raise UsageError(place + explain_reason(str(error))) from None
 
@@ -253,30 +208,50 @@ def _without_repeats(tasks: Sequence[Task], field: str) -> list[Task]:
     return list(kept.values())
 
 
-def _parse_source(source: JsonValue, where: str) -> Source:
-    if not isinstance(source, dict):
-        shown = json.dumps(source, ensure_ascii=False)[:80]
+def _parse_source(given: JsonValue, where: str) -> TaskSource:
+    if not isinstance(given, dict):
+        shown = json.dumps(given, ensure_ascii=False)[:80]
         message = (
             f'{where}: a source is an object such as {{"source_type": "demo_all"}}, not {shown}'
         )
         raise UsageError(message)
+    kind = str(given.get("source_type"))
+    if kind not in SOURCES:
+        wrong = f"unknown value {cut(kind, MAX_SHOWN)!r}.{did_you_mean(kind, SOURCES)}"
+        message = (
+            f"{where}.source_type: {wrong if 'source_type' in given else 'required.'}"
+            f" Use one of {', '.join(SOURCES)}"
+        )
+        raise UsageError(message)
+    source = SOURCES[kind]
+    # A field that is null is the same as one that is left out.
+    fields = {name: value for name, value in given.items() if value is not None}
     try:
-        return Source.model_validate_json(json.dumps(source))
+        return source.model_validate_json(json.dumps(fields))
     except ValidationError as error:
-        raise UsageError(where + explain_mistake(error, Source)) from error
+        message = where + explain_mistake(error, source)
+        first = error.errors()[0]
+        if first["type"] == "missing" and len(first["loc"]) == 1:
+            message += f" by source_type {kind!r}"
+        raise UsageError(message) from error
 
 
 def _load_one(
-    source: Source, where: str, default: DefaultJudge, *, judged_only: bool, allow_unjudged: bool
+    source: TaskSource,
+    where: str,
+    default: DefaultJudge,
+    *,
+    judged_only: bool,
+    allow_unjudged: bool,
 ) -> list[Task]:
-    candidates = _candidates(source, where)
+    candidates = source.load(where)
     judge = None
-    if source.source_type in JUDGEABLE:
+    if isinstance(source, JudgedSource):
         judge = source.judge or default.judge
         model = source.judge_model if source.judge else default.model
         candidates = [_with_judge(task, judge, model) for task in candidates]
     keeps_unjudged = not judged_only or (allow_unjudged and judge == UNJUDGED)
-    field = FIELD_OF_TYPE.get(source.source_type)
+    field = source.required_field()
     unjudged = [task.task_id for task in candidates if not task.is_judged]
     if unjudged and field is not None and not keeps_unjudged:
         _refuse_unjudged(f"{where}.{field}", unjudged, judge)
@@ -329,14 +304,14 @@ def _refuse_unjudged(where: str, task_ids: Sequence[str], judge: str | None) -> 
     raise UsageError(message, ways=ways)
 
 
-def _empty(source: Source, candidates: Sequence[Task], where: str) -> CuaTrainError:
+def _empty(source: TaskSource, candidates: Sequence[Task], where: str) -> CuaTrainError:
     """The error for a source that selects nothing."""
     filters = [
         f"{name} {value!r}"
         for name, value in (("category", source.category), ("difficulty", source.difficulty))
         if value is not None
     ]
-    if source.source_type == "database":
+    if isinstance(source, DatabaseSource):
         of = "" if source.training_name is None else f" of training {source.training_name!r}"
         message = (
             f"{where}: no recorded task{of} that can be judged"
@@ -353,21 +328,6 @@ def _empty(source: Source, candidates: Sequence[Task], where: str) -> CuaTrainEr
         else " These tasks have no category"
     )
     return UsageError(f"{where}: no task has {' and '.join(filters)}.{hint}{known}")
-
-
-def _candidates(source: Source, where: str) -> Sequence[Task]:
-    if (own := OWN_SOURCES.get(source.source_type)) is not None:
-        return own.load(source, where)
-    if source.source_type == "custom":
-        return [task.task("custom") for task in source.custom_tasks or ()]
-    if source.source_type == "file":
-        return tasks_from_file(source.file_path or Path(), f"{where}.file_path")
-    return tasks_from_database(
-        where,
-        category=source.category,
-        difficulty=source.difficulty,
-        training_name=source.training_name,
-    )
 
 
 def source_name(source: JsonValue) -> str:

@@ -13,11 +13,7 @@ from producer.agents.text_to_sql.data.databases import DataFolder, data_folders,
 from producer.config import ORACLE_POLICY, RunConfig
 from producer.errors import UsageError
 from producer.policy.policy import Completion, Policy, TokenPolicy
-from producer.process_rewards.registry import (
-    Kind,
-    RewardFunction,
-    registry,
-)
+from producer.process_rewards.registry import Kind, RewardFunction, registry
 from producer.process_rewards.row_sets import sql_reward_function
 from producer.process_rewards.user_module import load_user_module
 from producer.rewards import Outcome, RewardError
@@ -75,7 +71,7 @@ def _name(kind: Kind, given: str | None, module: str | None) -> str | None:
     """The given name, or the only one that the module registers."""
     if given is not None or module is None:
         return given
-    names = registry.registered_by(kind, module)
+    names = registry.names(kind, module)
     if len(names) > 1:
         field = kind.replace(" ", "_")
         message = f"{field}: the module registers {', '.join(names)}; choose one with {field}"

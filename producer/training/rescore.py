@@ -149,7 +149,7 @@ def _finished_rollouts(history: TrainingHistory) -> Iterator[_Rollout]:
                 elif isinstance(stated, GroupCreated):
                     num_planned[stated.group_id] = stated.num_rollouts
     for subject, one in history.streams.items():
-        if stream_kind(subject) != "rollout" or not one.events or one.is_abandoned:
+        if stream_kind(subject) != "rollout" or not one.events or one.is_dropped:
             continue
         created, finished = one.events[0].payload, one.events[-1].payload
         if isinstance(created, RolloutCreated) and isinstance(finished, RolloutFinished):

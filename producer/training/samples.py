@@ -88,10 +88,11 @@ def advantages_of_tokens(
 
 def find_core_function(config: RunConfig) -> "CoreFunction":
     """The configured function. Raises UsageError listing those that exist."""
-    from producer.algorithms.core_functions import UnknownFunctionError, choose_core_function
+    from producer.algorithms.core_functions import named_core_function
     from producer.process_rewards.registry import public_names
 
-    module = None
+    assert config.core_function is not None  # noqa: S101  # the caller has seen it
+    module: dict[str, object] = {}
     if config.core_algos is not None:
         try:
             module = public_names(load_user_module(config.core_algos))
@@ -99,12 +100,10 @@ def find_core_function(config: RunConfig) -> "CoreFunction":
             message = f"core_algos: {error}"
             raise UsageError(message) from error
     try:
-        chosen = choose_core_function("grpo", command_line=config.core_function, module=module)
-    except UnknownFunctionError as error:
+        return named_core_function(config.core_function, module)
+    except ValueError as error:
         message = f"core_function: {error}"
         raise UsageError(message) from error
-    assert chosen.function is not None  # noqa: S101  # it was named
-    return chosen.function
 
 
 def by_turn(result: RolloutResult, numbers: Sequence[float]) -> TokenNumbers:
@@ -218,65 +217,58 @@ def _select(
         for result in outcome.results
         if reason is None
     ]
-    if config.core_function is not None:
-        return _by_core_function(config, outcomes, reasons, kept)
-    rewards = Rewards(
-        rewards_B=[result.reward for _, result in kept],
-        groups_B=[num for num, _ in kept],
-        num_tokens_B=[result.num_tokens for _, result in kept],
-        greedy_rewards_B=_greedy_rewards(outcomes, [num for num, _ in kept])
-        if config.advantage == "remax"
-        else None,
-        is_right_B=[result.success for _, result in kept],
-    )
-    taken_off = baselines(rewards, config.baseline, moving_baseline)
-    advantages = iter(
-        None if advantage is None else advantage - own
-        for advantage, own in zip(_advantages(config, rewards), taken_off, strict=True)
-    )
+    used = iter(_with_advantages(config, outcomes, kept, moving_baseline))
     selected = [
-        [SelectedSample(result, next(advantages), None) for result in outcome.results]
+        [next(used) for _ in outcome.results]
         if reason is None
         else _dropped(config, outcome.results, reason)
         for outcome, reason in zip(outcomes, reasons, strict=True)
     ]
-    return [
-        [*own, *_baseline_sample(outcome)] for own, outcome in zip(selected, outcomes, strict=True)
-    ]
+    for own, outcome in zip(selected, outcomes, strict=True):
+        if outcome.baseline is not None:
+            own.append(SelectedSample(outcome.baseline, None, "baseline"))
+    return selected
 
 
-def _greedy_rewards(outcomes: Sequence[GroupOutcome], groups_B: Sequence[int]) -> list[float]:
-    """Greedy reward of each rollout's group, which exists because the group has not failed."""
-    found = {num: one.baseline.reward for num, one in enumerate(outcomes) if one.baseline}
-    return [found[num] for num in groups_B]
-
-
-def _baseline_sample(outcome: GroupOutcome) -> list[SelectedSample]:
-    return [] if outcome.baseline is None else [SelectedSample(outcome.baseline, None, "baseline")]
-
-
-def _by_core_function(
+def _with_advantages(
     config: RunConfig,
     outcomes: Sequence[GroupOutcome],
-    reasons: Sequence[DropReason | None],
     kept: Sequence[tuple[int, RolloutResult]],
-) -> list[list[SelectedSample]]:
-    """Token advantages from the core function; their mean over the rollout is recorded."""
-    found = iter(
-        advantages_of_tokens(config, [result for _, result in kept], [num for num, _ in kept])
+    moving_baseline: float,
+) -> list[SelectedSample]:
+    """Samples of the kept rollouts, each given with the index of its group in `outcomes`.
+
+    With a core function, the mean of a rollout's token advantages is recorded.
+    """
+    groups_B = [num for num, _ in kept]
+    results_B = [result for _, result in kept]
+    if config.core_function is not None:
+        return [
+            SelectedSample(result, _mean_of(tokens), None, tokens)
+            for result, tokens in zip(
+                results_B, advantages_of_tokens(config, results_B, groups_B), strict=True
+            )
+        ]
+    greedy = {num: one.baseline.reward for num, one in enumerate(outcomes) if one.baseline}
+    rewards = Rewards(
+        rewards_B=[result.reward for result in results_B],
+        groups_B=groups_B,
+        num_tokens_B=[result.num_tokens for result in results_B],
+        greedy_rewards_B=[greedy[num] for num in groups_B] if config.advantage == "remax" else None,
+        is_right_B=[result.success for result in results_B],
     )
-
-    def selected(result: RolloutResult) -> SelectedSample:
-        tokens = next(found)
-        every = [value for turn in tokens for value in turn]
-        return SelectedSample(result, fmean(every) if every else 0.0, None, tokens)
-
+    taken_off = baselines(rewards, config.baseline, moving_baseline)
     return [
-        [selected(result) for result in outcome.results]
-        if reason is None
-        else [SelectedSample(result, None, reason) for result in outcome.results]
-        for outcome, reason in zip(outcomes, reasons, strict=True)
+        SelectedSample(result, None if advantage is None else advantage - own, None)
+        for result, advantage, own in zip(
+            results_B, _advantages(config, rewards), taken_off, strict=True
+        )
     ]
+
+
+def _mean_of(tokens: TokenNumbers) -> float:
+    every = [value for turn in tokens for value in turn]
+    return fmean(every) if every else 0.0
 
 
 def with_token_means(
@@ -355,7 +347,7 @@ def _dropped(
 ) -> list[SelectedSample]:
     """The group's samples as dropped; a mean-centred advantage exists within any group."""
     advantages: Sequence[float | None] = [None] * len(results)
-    if config.advantage == "mean_centered":
+    if config.advantage == "mean_centered" and config.core_function is None:
         advantages = group_advantages(
             [result.reward for result in results], divide_by_std=config.advantage_by_std
         )

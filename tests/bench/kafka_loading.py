@@ -19,6 +19,9 @@ BATCH_BYTES = 128 << 10
 """Of records, uncompressed, as `producer.log.kafka` sends them."""
 LZ4 = 3
 PRODUCE, PRODUCE_VERSION = 0, 3
+NO_LEADER_YET = frozenset({3, 6})
+"""Error codes of a partition of a topic that was just made."""
+LEADER_TIMEOUT_S = 10.0
 BATCH = struct.Struct(">hiqqqhii")
 """Attributes, last offset delta, first and last time, producer id and epoch, sequence, count."""
 
@@ -56,11 +59,21 @@ class KafkaLoader:
                 waiting, size = [], 0
         for batch in [*batches, waiting]:
             if batch:
-                offset = self._produce(topic, partition, _batch(batch, time_ms))
+                offset = self._append(topic, partition, _batch(batch, time_ms))
                 first = offset if first < 0 else first
         return first
 
-    def _produce(self, topic: str, partition: int, batch: bytes) -> int:
+    def _append(self, topic: str, partition: int, batch: bytes) -> int:
+        deadline = time.monotonic() + LEADER_TIMEOUT_S
+        while True:
+            error, offset = self._produce(topic, partition, batch)
+            if error not in NO_LEADER_YET or time.monotonic() > deadline:
+                assert error == 0, f"Kafka answered with error {error}"
+                return offset
+            time.sleep(0.05)
+
+    def _produce(self, topic: str, partition: int, batch: bytes) -> tuple[int, int]:
+        """Kafka's error code and the offset of the batch."""
         self._number += 1
         name = topic.encode()
         body = (
@@ -75,8 +88,7 @@ class KafkaLoader:
         answer = self._receive(struct.unpack(">i", self._receive(4))[0])
         # Correlation, number of topics, the topic's name, number of partitions, then ours.
         error, offset = struct.unpack_from(">hq", answer, 4 + 4 + 2 + len(name) + 4 + 4)
-        assert error == 0, f"Kafka answered with error {error}"
-        return int(offset)
+        return int(error), int(offset)
 
     def _receive(self, size: int) -> bytes:
         found = b""

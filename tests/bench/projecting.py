@@ -99,7 +99,9 @@ def measure_projection(
     finally:
         reader.close()
     return (
-        ProjectionCost(what, report.events, sum(rows for rows, _ in _dump(url).values()), meter),
+        ProjectionCost(
+            what, report.events, sum(rows for rows, _ in dump_tables(url).values()), meter
+        ),
         url,
     )
 
@@ -125,7 +127,7 @@ def measure_rebuild(
 
 def measure_copy(bench: BenchServer, url: str, events: int) -> ProjectionCost:
     """Plain COPY of the same rows as text: same indexes, one connection, one transaction."""
-    dumps = _dump(url)
+    dumps = dump_tables(url)
     target = _migrated(bench)
     connection = psycopg2.connect(libpq_url(target))
     with Meter(bench.postmaster) as meter, connection, connection.cursor() as cursor:
@@ -138,7 +140,7 @@ def measure_copy(bench: BenchServer, url: str, events: int) -> ProjectionCost:
     )
 
 
-def _dump(url: str) -> dict[str, tuple[int, bytes]]:
+def dump_tables(url: str) -> dict[str, tuple[int, bytes]]:
     """Table -> number of rows and their text."""
     dumps: dict[str, tuple[int, bytes]] = {}
     with (

@@ -11,7 +11,7 @@ import psycopg2
 from psycopg2.extras import RealDictCursor
 
 from consumers.log.open import open_reader
-from consumers.status import HeldCounts, count_held
+from consumers.status import UnappliedCounts, count_unapplied
 from schemas.installation import Installation
 from tests.chaos.acknowledged import Reports
 from tests.chaos.trainings import by_stream, training
@@ -168,13 +168,13 @@ def _canonical(tables: dict[str, dict[str, dict[str, Any]]]) -> bytes:
     return json.dumps(tables, sort_keys=True, default=str).encode()
 
 
-def held(url: str) -> HeldCounts:
-    """What the tables hold back."""
+def unapplied_counts(url: str) -> UnappliedCounts:
+    """What the tables did not apply."""
     with (
         closing(psycopg2.connect(url.replace("+psycopg2", ""))) as connection,
         connection.cursor() as cursor,
     ):
-        return count_held(cursor)
+        return count_unapplied(cursor)
 
 
 def check(installation: Installation, url: str, reports: Reports, seed: int) -> Findings:
@@ -191,13 +191,13 @@ def check(installation: Installation, url: str, reports: Reports, seed: int) -> 
         if isinstance(one, AppliedStream)
     }
     twice, wrong = compare_with_plan(planned, applied)
-    in_tables = held(url)
-    in_reference = HeldCounts(
+    in_tables = unapplied_counts(url)
+    in_reference = UnappliedCounts(
         parked=reference.count("parked"),
         duplicates=reference.count("duplicates"),
         fenced=reference.count("fenced"),
         gaps=sum(bool(stream.waiting) for stream in reference.streams.values()),
-        abandoned=0,
+        dropped=0,
         foreign=0,
     )
     sentences = lost + wrong

@@ -19,7 +19,7 @@ ENVELOPE = ("id", "time", "source", "subject", "trainingid", "epoch", "sequence"
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 THROTTLED = ("progressed", "heartbeat")
 """Events whose number depends on the clock."""
-BOOKKEEPING = ("projection", "reader_position", "stream_position", "held_record")
+BOOKKEEPING = ("projection", "reader_position", "stream_position", "unapplied_record")
 """Tables of the projector's own, which count those events, too."""
 THROTTLED_COLUMNS = frozenset(
     {

@@ -75,9 +75,13 @@ def test_with_a_policy_the_recipes_defaults_are_in_force() -> None:
         ({"model_name": "x"}, "tasks: 'x' has no default tasks; give some, for example"),
         (
             {"environment": "text_to_sql", "model_name": "oracle"},
-            "tasks: 'oracle' has no default tasks in environment text_to_sql; give some",
+            "tasks: environment text_to_sql has no default tasks; give some, for example",
         ),
-        ({"environment": "text_to_sql"}, "tasks: 'demo' has no default tasks in environment"),
+        ({"environment": "text_to_sql"}, "tasks: environment text_to_sql has no default tasks"),
+        (
+            {"environment": "text_to_sql", "model_name": "x"},
+            "tasks: 'x' has no default tasks in environment text_to_sql; give some, for example",
+        ),
         (
             {"advantage": "gae", "model_name": "oracle"},
             "advantage: the policy `oracle` has no value head; omit it",

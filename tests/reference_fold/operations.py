@@ -12,8 +12,8 @@ from consumers.database.connection import connected
 from consumers.fold.parse import parse_record
 from consumers.log.reader import TopicPartition
 from consumers.projection.loop import ProjectionLoop
+from consumers.projection.operators import Operator, UnappliedSummary
 from consumers.projection.positions import Positions, SupersededError
-from consumers.projection.redrive import HeldSummary, Operator
 from consumers.projection.schema import ProjectedSchema
 from consumers.rebuild.parallel import divide
 from consumers.rebuild.rebuild import rebuild
@@ -22,8 +22,8 @@ from schemas.catalogue import topic_of
 from tests.reference_fold.strays import append_stray
 from tests.reference_fold.writers import LoggedEvent
 from tests.support import decisions
-from tests.support.held import list_held
 from tests.support.memory_log import MemoryLog, MemoryReader
+from tests.support.unapplied import list_unapplied
 
 BATCHES = (1, 2, 7, 50, 400)
 
@@ -131,16 +131,16 @@ def come_back_late(home: Installation) -> None:
             raise AssertionError(message)
 
 
-def redrive(home: Installation) -> None:
+def retry(home: Installation) -> None:
     """The operator tries everything parked again."""
     project(home)
     with connected(home.url, "test") as connection:
-        Operator(connection, "cua").redrive()
+        Operator(connection, "cua").retry()
 
 
 def drop_record(home: Installation) -> None:
     """The operator gives up a parked record, or its stream from there on."""
-    culprits = [item for item in _held(home, "parked") if item.kind != "behind"]
+    culprits = [item for item in _unapplied(home, "parked") if item.kind != "behind"]
     if culprits:
         rest = home.random.random() < 0.5
         chosen = home.random.choice(culprits)
@@ -149,22 +149,23 @@ def drop_record(home: Installation) -> None:
 
 def drop_gap(home: Installation) -> None:
     """The operator gives up what a stream waits for."""
-    parked = {item.stream for item in _held(home, "parked")}
-    waiting = {item.stream for item in _held(home, "waiting")}
+    parked = {item.stream for item in _unapplied(home, "parked")}
+    waiting = {item.stream for item in _unapplied(home, "waiting")}
     if streams := sorted(waiting - parked):
         decisions.drop_gap(home.log, home.url, home.random.choice(streams))
 
 
 def undo_drop(home: Installation) -> None:
     """The operator takes up again what was given up."""
-    if streams := sorted({item.stream for item in _held(home, "abandoned")}):
+    refused = _unapplied(home, "refused")
+    if streams := sorted({item.stream for item in refused if item.kind == "dropped"}):
         decisions.undo_rest(home.log, home.url, home.random.choice(streams))
 
 
-def _held(home: Installation, held_as: str) -> list[HeldSummary]:
+def _unapplied(home: Installation, state: str) -> list[UnappliedSummary]:
     project(home)
     with connected(home.url, "test") as connection:
-        return list_held(Operator(connection, "cua"), held_as)
+        return list_unapplied(Operator(connection, "cua"), state)
 
 
 OPERATIONS: tuple[Callable[[Installation], None], ...] = (
@@ -174,7 +175,7 @@ OPERATIONS: tuple[Callable[[Installation], None], ...] = (
     project_in_parallel,
     rebuild_tables,
     come_back_late,
-    redrive,
+    retry,
     drop_record,
     drop_gap,
     undo_drop,

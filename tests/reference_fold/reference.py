@@ -82,7 +82,7 @@ class StreamFold:
         self.statuses: dict[tuple[str, str], str] = {}
         """Of everything that the stream has made, ended or not."""
         self.taken = 0
-        self.held: list[Taken] = []
+        self.unapplied: list[Taken] = []
         """Parked, or given up with the rest of the stream."""
         self.is_parked = False
         self.is_given_up = False
@@ -94,7 +94,7 @@ class StreamFold:
     @property
     def parked(self) -> int:
         """How many records are parked."""
-        return len(self.held) if self.is_parked else 0
+        return len(self.unapplied) if self.is_parked else 0
 
     def take(self, value: bytes, tables: Tables) -> None:
         """The next record of the stream, as the log has it."""
@@ -106,7 +106,7 @@ class StreamFold:
         if decision is not None:
             self._decide(decision, tables)
         elif self.is_parked or self.is_given_up:
-            self.held.append(taken)
+            self.unapplied.append(taken)
             return
         else:
             try:
@@ -152,7 +152,7 @@ class StreamFold:
         else:
             self.dropped.setdefault(data["value_sha256"], what)
         if self.is_parked:
-            self.is_parked, again, self.held = False, sorted(self.held), []
+            self.is_parked, again, self.unapplied = False, sorted(self.unapplied), []
             for taken in again:
                 self._take(taken, tables)
 
@@ -171,15 +171,15 @@ class StreamFold:
         what = self.dropped.get(sha256(taken[1]).hexdigest())
         if what == "rest_dropped":
             self.is_given_up = True
-            self._hold(taken)
+            self._set_aside(taken)
         return what is not None
 
     def _park(self, taken: Taken) -> None:
         self.is_parked = True
-        self._hold(taken)
+        self._set_aside(taken)
 
-    def _hold(self, taken: Taken) -> None:
-        self.held = [taken, *(waiting for _, waiting in self.waiting)]
+    def _set_aside(self, taken: Taken) -> None:
+        self.unapplied = [taken, *(waiting for _, waiting in self.waiting)]
         self.waiting.clear()
 
     def _place(self, event: dict[str, Any]) -> str:  # noqa: PLR0911  # one rule per line
@@ -346,7 +346,7 @@ def moment(text: str) -> datetime:
 
 
 class Reference:
-    """The tables, and what is held."""
+    """The tables, and what is not applied."""
 
     def __init__(self) -> None:
         self.tables: Tables = {name: {} for name in TABLES}

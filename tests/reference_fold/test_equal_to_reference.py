@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from consumers.database.connection import Connection, connect
 from consumers.fold.parse import parse_record
 from consumers.projection.schema import ProjectedSchema
-from consumers.status import count_held
+from consumers.status import count_unapplied
 from consumers.tables import ROW_TABLES, STATE_TABLES
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
 from tests.reference_fold.cutting import cut_streams
@@ -116,14 +116,14 @@ def test_the_tables_equal_the_reference_fold(
     reference = fold(own)
     assert differences(plain_tables(reference.tables), database_tables(migrated_url)) == []
     with connection, connection.cursor() as cursor:
-        held = count_held(cursor)
+        unapplied = count_unapplied(cursor)
         cursor.execute("SELECT count(*) FROM cua.stream_position WHERE stream LIKE 'record/%'")
         assert cursor.fetchall() == [(0,)]
-    assert held.foreign == num_foreign
-    assert (held.parked, held.duplicates, held.fenced) == tuple(
+    assert unapplied.foreign == num_foreign
+    assert (unapplied.parked, unapplied.duplicates, unapplied.fenced) == tuple(
         reference.count(name) for name in ("parked", "duplicates", "fenced")
     )
-    assert held.gaps == sum(bool(stream.waiting) for stream in reference.streams.values())
+    assert unapplied.gaps == sum(bool(stream.waiting) for stream in reference.streams.values())
 
 
 def said_by_a_stranger(fact: dict[str, Any], stranger: str) -> list[LoggedEvent]:
@@ -167,9 +167,9 @@ def test_a_fact_about_another_streams_row_is_parked_in_whatever_order_it_comes(
     project_in_pieces(connection, log, Random(seed))
 
     with connection, connection.cursor() as cursor:
-        cursor.execute("SELECT stream, type FROM cua.held_record")
-        held = cursor.fetchall()
-    assert sorted(held) == sorted(
+        cursor.execute("SELECT stream, type FROM cua.unapplied_record")
+        unapplied = cursor.fetchall()
+    assert sorted(unapplied) == sorted(
         (one.subject, type_) for one, type_ in zip(said, facts, strict=True)
     )
     alone = fold((item.subject, item.value) for item in [*own, *rightful])
@@ -263,7 +263,7 @@ def test_what_has_ended_does_not_end_in_another_way(connection: Connection, size
 
     assert fold((event.subject, event.value) for event in events).count("parked") == 1
     with connection, connection.cursor() as cursor:
-        cursor.execute("SELECT reason FROM cua.held_record")
+        cursor.execute("SELECT reason FROM cua.unapplied_record")
         assert cursor.fetchall() == [("group cannot go from completed to failed",)]
 
 

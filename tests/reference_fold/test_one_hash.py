@@ -1,7 +1,7 @@
 """Whatever is done to the tables while a log grows, they end with the hash of a plain replay.
 
 Histories x interleavings x duplicates x restarts x batch sizes x rebuilds in the middle x
-redrives and drops x parallel fills x replaced projectors. `make test-long` tries a thousand.
+retries and drops x parallel fills x replaced projectors. `make test-long` tries a thousand.
 """
 
 from collections.abc import Callable

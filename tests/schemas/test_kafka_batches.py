@@ -1,4 +1,4 @@
-"""A batch of Kafka is read, or held as one record at its last offset: nothing that it says ends us.
+"""A batch of Kafka is read, or is one unreadable record at its last offset; none ends a reader.
 
 Batches are made by hand (`tests.support.kafka_batches`) or by kafka-python's own builder.
 """
@@ -33,7 +33,7 @@ def parsed(data: bytes) -> Any:
     return MemoryRecords(data).next_batch()
 
 
-def held(data: bytes) -> tuple[int, str]:
+def unreadable(data: bytes) -> tuple[int, str]:
     """The offset and the reason of the only record."""
     (one,) = read(data)
     assert one.key is None
@@ -83,7 +83,7 @@ def test_the_largest_record_of_ours_is_read_in_every_codec(codec: str) -> None:
 def test_a_bomb_takes_no_more_memory_than_twice_the_limit(codec: str) -> None:
     data = bomb(codec, 160 * MIB)
     tracemalloc.start()
-    offset, problem = held(data)
+    offset, problem = unreadable(data)
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert offset == 0
@@ -97,7 +97,7 @@ def test_the_limit_is_on_the_records_of_the_batch() -> None:
     most = record(bytes(MAX_BATCH_BYTES - overhead))
     assert len(most) == MAX_BATCH_BYTES
     assert len(read(batch(compress(most), codec=number))[0].value or b"") > 31 * MIB
-    held(batch(compress(record(bytes(MAX_BATCH_BYTES - overhead + 1))), codec=number))
+    unreadable(batch(compress(record(bytes(MAX_BATCH_BYTES - overhead + 1))), codec=number))
 
 
 ORDER = "the offsets of its records are not in order"
@@ -145,7 +145,7 @@ ENDS = "a record in it does not have its declared length"
     ],
 )
 def test_a_batch_that_lies_is_one_record_that_says_so(data: bytes, problem: str) -> None:
-    assert held(data)[1].endswith(problem)
+    assert unreadable(data)[1].endswith(problem)
 
 
 def test_records_before_the_lie_are_read_and_no_offset_is_given_twice() -> None:
@@ -196,7 +196,7 @@ def test_gzip_data_may_have_several_members_but_not_hundreds_of_thousands() -> N
     parts = compress(record(b"x")) + compress(record(b"y", delta=1))
     assert [item.value for item in read(batch(parts, 2, codec=1))] == [b"x", b"y"]
     began = time.process_time()
-    assert held(batch(compress(b"") * 500_000, codec=1))[1] == "its records are damaged"
+    assert unreadable(batch(compress(b"") * 500_000, codec=1))[1] == "its records are damaged"
     assert time.process_time() - began < 2
 
 
@@ -217,14 +217,14 @@ def test_of_formats_before_kafka_0_11_only_single_records_are_read(magic: int) -
     compressed.append(0, 12, b"k", b"v")
     compressed.append(1, 12, b"k", b"v")
     nested = bytes(compressed.build())
-    assert held(nested)[1] == "it is compressed in a format that Kafka replaced in 0.11"
+    assert unreadable(nested)[1] == "it is compressed in a format that Kafka replaced in 0.11"
     wrong = bytearray(plain.build())
     wrong[-1] ^= 1
-    assert held(bytes(wrong))[1].startswith("its checksum is wrong")
+    assert unreadable(bytes(wrong))[1].startswith("its checksum is wrong")
 
 
 @given(st.binary(min_size=61, max_size=300), st.integers(0, 7), st.integers(-2, 5))
-def test_garbage_is_read_or_held(garbage: bytes, codec: int, count: int) -> None:
+def test_garbage_is_read_or_one_unreadable_record(garbage: bytes, codec: int, count: int) -> None:
     data = batch(garbage, count, codec=codec, last_delta=4, base_offset=10)
     found = read(data)
     assert all(type(item.value) is bytes or item.value is None for item in found)
@@ -234,7 +234,7 @@ def test_garbage_is_read_or_held(garbage: bytes, codec: int, count: int) -> None
 
 
 @given(st.data())
-def test_a_flipped_bit_in_compressed_records_is_read_or_held(data: st.DataObject) -> None:
+def test_a_flipped_bit_in_compressed_records_is_read_or_unreadable(data: st.DataObject) -> None:
     """Past the checksum, as a client computes it over what it made."""
     codec, compress = COMPRESS[data.draw(st.sampled_from(["gzip", "snappy", "lz4", "zstd"]))]
     records = bytearray(compress(record(b"x" * 2_000) + record(b"y" * 2_000, delta=1)))

@@ -1,5 +1,7 @@
 """A path that the operating system cannot take is a mistake of the user, wherever it is used."""
 
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +30,16 @@ def test_a_home_of_nobody_a_loop_and_a_long_name_are_told(tmp_path: Path) -> Non
     assert str(long).endswith(
         "...' is too long, or has a name that is too long; give a shorter path"
     )
+
+
+def test_an_interpreter_that_cannot_be_executed_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    with pytest.raises(OSError, match="No such file") as caught:
+        subprocess.run([sys.executable], check=False)
+    told = path_problem(caught.value)
+    assert str(told).startswith(f"{tmp_path}/python cannot be executed: No such file or directory;")
 
 
 def test_other_errors_are_not() -> None:

@@ -65,14 +65,14 @@ def folded(at: Installation | None = None) -> Folded:
 
 
 def problems(found: Folded) -> list[str]:
-    """Streams that are parked or wait, and records that are held."""
-    held = [f"{one.record.key}: {one.reason}" for one in found.batch.held.values()]
+    """Streams that are parked or wait, and records that are not applied."""
+    unapplied = [f"{one.record.key}: {one.reason}" for one in found.batch.unapplied.values()]
     stuck = [
         subject
         for subject, stream in found.streams.items()
         if stream.waiting or stream.parked_since is not None
     ]
-    return [*held, *stuck]
+    return [*unapplied, *stuck]
 
 
 def statuses(at: Installation | None = None) -> dict[str, list[str]]:

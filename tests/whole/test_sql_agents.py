@@ -36,7 +36,7 @@ def rows_of(installation: Installation) -> dict[str, list[dict[str, Any]]]:
     }
     fold = Fold(streams, log_id="local", write=operations.extend)
     batch = fold.take_all([parse_record(record) for record in records])
-    assert [held.reason for held in batch.held.values()] == []
+    assert [unapplied.reason for unapplied in batch.unapplied.values()] == []
     rows: dict[str, list[dict[str, Any]]] = {}
     for operation in operations:
         if isinstance(operation, Insert | Upsert):

@@ -63,6 +63,7 @@ def _events() -> JsonValue:
                     "description": "Events `training`; the data of each is of this schema",
                     "content": {"text/event-stream": {"schema": schema}},
                 },
+                "400": _response(Failure, "A query parameter, which no path takes"),
                 "401": _response(Failure, "The monitor needs its token"),
                 "503": _response(Failure, "Too many clients, or the tables cannot be read now"),
             },
@@ -82,6 +83,7 @@ def _operation(path: str, answer: type[Value], summary: str) -> JsonValue:
             "parameters": parameters,
             "responses": {
                 "200": _response(answer, "Found"),
+                "400": _response(Failure, "A query parameter, which no path takes"),
                 "401": _response(Failure, "The monitor needs its token"),
                 "404": _response(Failure, "Nothing has this name or id"),
                 "503": _response(Failure, "The tables cannot be read now"),

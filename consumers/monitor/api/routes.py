@@ -27,7 +27,7 @@ def api_answer(path: str, tables: TableReader, clock: Callable[[], datetime]) ->
     if (kind, name) == ("openapi.json", ""):
         return Answer(HTTPStatus.OK, JSON, _openapi())
     try:
-        facts = tables.read(lambda session: _facts(session, kind, unquote(name), clock()))
+        facts = tables.read_soon(lambda session: _facts(session, kind, unquote(name), clock()))
     except UnreadableError as error:
         return failure(HTTPStatus.SERVICE_UNAVAILABLE, f"{error.title}: {error}")
     if facts is None:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from pydantic import JsonValue
 
-from producer.agents.agent import Agent, AgentSettings, MakeEnvironment
+from producer.agents.agent import Agent, AgentSettings
 from producer.agents.android.agent import DEMO_PRESET, AndroidAgent
-from producer.agents.task_source import TaskSource
 from producer.errors import NotFoundError, UnreachableError, UsageError
 from producer.task import Task
 from schemas.distribution import install_command
@@ -17,7 +16,6 @@ from schemas.distribution import install_command
 if TYPE_CHECKING:
     from producer.agents.adb.server import AdbServer
     from producer.environments.environment import Environment
-    from producer.policy.learner import Learner
 
 
 REAL_PRESET: Final[dict[str, JsonValue]] = {
@@ -41,7 +39,7 @@ class AdbAgent(Agent):
     own_settings = frozenset({"adb_serials", "adb_server"})
     demo_preset: ClassVar[Mapping[str, JsonValue]] = REAL_PRESET
     built_policy = AndroidAgent.built_policy
-    task_sources: ClassVar[Mapping[str, TaskSource]] = AndroidAgent.task_sources
+    task_sources = AndroidAgent.task_sources
 
     def has_screen(self, settings: AgentSettings) -> bool:  # noqa: ARG002  # required by the interface
         """True: every phone has a screen."""
@@ -74,17 +72,6 @@ class AdbAgent(Agent):
         """
         _checked(settings.adb_server, _serials(settings))
         AndroidAgent().check_task(settings, task)
-
-    def open_oracle(  # required by the interface
-        self,
-        settings: AgentSettings,  # noqa: ARG002
-    ) -> "tuple[Learner, MakeEnvironment]":
-        """Raise UsageError: there is no scripted policy."""
-        message = (
-            "model_name: the policy `oracle` reads a simulated phone's state, which a real phone"
-            " does not provide; use another policy"
-        )
-        raise UsageError(message)
 
 
 def _serials(settings: AgentSettings) -> tuple[str, ...]:

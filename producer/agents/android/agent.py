@@ -1,20 +1,20 @@
 """The agent `android`: taps and types on a phone that it sees in screenshots."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final, Literal
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from producer.agents.agent import Agent, AgentSettings, MakeEnvironment
 from producer.agents.android.demo_tasks import PRESET_TASK_IDS, demo_tasks
-from producer.agents.android.goals import GOAL_SPLITS, goal_tasks
+from producer.agents.android.goals import goal_tasks
 from producer.agents.android.policy.recipe import WarmUpRecipe, warm_up_plan
 from producer.agents.android.sim.screens.widget import HEIGHT_PX, WIDTH_PX
 from producer.agents.built_policy import BuiltPolicy, OnProgress, OnWait
-from producer.agents.task_source import SourceFields, TaskSource
+from producer.agents.task_source import TaskSource, by_type
 from producer.errors import UsageError, did_you_mean
-from producer.task import Task
+from producer.task import Name, Task
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -56,26 +56,58 @@ def _build_shape(folder: Path) -> None:
     build_policy(folder, [task.description for task in demo_tasks()], seed=0)
 
 
-def _of_split(split: str) -> TaskSource:
-    return TaskSource(
-        load=lambda _source, _where: [task for task in demo_tasks() if task.split == split],
-        held_out=lambda _source: {"source_type": "demo_eval"} if split == "train" else None,
-        is_tested=True,
-    )
+class DemoTasks(TaskSource):
+    """Demo tasks, for training, for evaluation or all of them."""
+
+    source_type: Literal["demo_training", "demo_eval", "demo_all"]
+
+    def load(self, where: str) -> Sequence[Task]:  # noqa: ARG002  # cannot fail
+        """The tasks in the order of their file."""
+        split = {"demo_training": "train", "demo_eval": "eval"}.get(self.source_type)
+        return [task for task in demo_tasks() if split in {None, task.split}]
+
+    @classmethod
+    def held_out(cls, given: dict[str, JsonValue]) -> JsonValue:
+        """All demo tasks for evaluation."""
+        return {"source_type": "demo_eval"} if given["source_type"] == "demo_training" else None
 
 
-def _by_ids(source: SourceFields, where: str) -> Sequence[Task]:
-    task_ids = source.task_ids or ()
-    known = {task.task_id: task for task in demo_tasks()}
-    unknown = [task_id for task_id in task_ids if task_id not in known]
-    if unknown:
-        names = ", ".join(map(repr, unknown))
-        message = (
-            f"{where}.task_ids: no demo task is called {names}."
-            f"{did_you_mean(unknown[0], known)} `cua-train tasks list` shows them all"
-        )
-        raise UsageError(message)
-    return [known[task_id] for task_id in task_ids]
+class PhoneGoals(TaskSource):
+    """Tasks of one or two goals on the phone."""
+
+    source_type: Literal["phone_goals"]
+    split: Literal["single", "train", "held_out"] = "train"
+    """`single`: tasks of one goal; otherwise pairs of goals, for training or held out."""
+
+    def load(self, where: str) -> Sequence[Task]:  # noqa: ARG002  # cannot fail
+        """The tasks of the split, in a fixed order."""
+        return goal_tasks(self.split)
+
+    @classmethod
+    def held_out(cls, given: dict[str, JsonValue]) -> JsonValue:
+        """The held-out pairs, whichever other tasks are trained on."""
+        return {**given, "split": "held_out"} if given.get("split") != "held_out" else None
+
+
+class DemoIds(TaskSource):
+    """Demo tasks by their ids."""
+
+    source_type: Literal["ids"]
+    task_ids: tuple[Name, ...] = Field(min_length=1)
+    """Ids of demo tasks."""
+
+    def load(self, where: str) -> Sequence[Task]:
+        """The tasks in the order of their ids."""
+        known = {task.task_id: task for task in demo_tasks()}
+        unknown = [task_id for task_id in self.task_ids if task_id not in known]
+        if unknown:
+            names = ", ".join(map(repr, unknown))
+            message = (
+                f"{where}.task_ids: no demo task is called {names}."
+                f"{did_you_mean(unknown[0], known)} `cua-train tasks list` shows them all"
+            )
+            raise UsageError(message)
+        return [known[task_id] for task_id in self.task_ids]
 
 
 class AndroidAgent(Agent):
@@ -88,20 +120,7 @@ class AndroidAgent(Agent):
     seeds_matter = True
     demo_preset = DEMO_PRESET
     built_policy = BuiltPolicy(WarmUpRecipe().policy_name, warm_up_plan, _ensure, _build_shape)
-    task_sources: ClassVar[Mapping[str, TaskSource]] = {
-        "demo_training": _of_split("train"),
-        "demo_eval": _of_split("eval"),
-        "demo_all": TaskSource(load=lambda _source, _where: demo_tasks(), is_tested=True),
-        "phone_goals": TaskSource(
-            load=lambda source, _where: goal_tasks(source.split or "train"),
-            splits=GOAL_SPLITS,
-            held_out=lambda source: (
-                {**source, "split": "held_out"} if source.get("split") != "held_out" else None
-            ),
-            is_tested=True,
-        ),
-        "ids": TaskSource(load=_by_ids, required="task_ids", is_tested=True),
-    }
+    task_sources = by_type(DemoTasks, PhoneGoals, DemoIds)
 
     def make_environment(self, settings: AgentSettings) -> "Environment":  # noqa: ARG002  # required by the interface
         """A simulated phone."""
@@ -115,9 +134,8 @@ class AndroidAgent(Agent):
         from producer.agents.android.sim.device.answers import check_answer
         from producer.agents.android.sim.device.sim import AndroidSim
 
-        source = self.task_sources.get(task.source_type)
-        if source is not None and source.is_tested:
-            return
+        if task.source_type in self.task_sources:
+            return  # Our own tasks are known to be sound.
         if task.entry is not None:
             message = f"task {task.task_id} is about a database; use environment {task.entry.kind}"
             raise ValueError(message)

@@ -4,21 +4,20 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue, NonNegativeInt
 
 from producer.agents.agent import Agent, AgentSettings, MakeEnvironment
 from producer.agents.built_policy import BuiltPolicy, OnProgress, OnWait
 from producer.agents.dbbench.codec import SYSTEM_PROMPT, DbBenchCodec
 from producer.agents.dbbench.policy.recipe import TextRecipe, warm_up_plan
-from producer.agents.task_source import SourceFields, TaskSource
+from producer.agents.task_source import SplitSource, by_type
 from producer.codecs.codec import Format
 from producer.rewards.named import Reward, session
 from producer.task import Task
 
 if TYPE_CHECKING:
-    from producer.agents.dbbench.data.splits import Split
     from producer.environments.environment import Environment
     from producer.policy.learner import Learner
 
@@ -56,7 +55,6 @@ measurable (docs/measurements/dbbench.md)."""
 NUM_TRAINED_ENTRIES = 1100
 NUM_HELD_OUT_ENTRIES = 264
 """Default numbers of generated entries for training and for evaluation: 50 and 12 per skill."""
-SPLITS = ("train", "held_out")
 
 
 def _ensure(policies_dir: Path, on_progress: OnProgress, on_wait: OnWait) -> Path:
@@ -71,37 +69,50 @@ def _build_shape(folder: Path) -> None:
     build_unwarmed(folder, TextRecipe(), [])
 
 
-def _load(source: SourceFields, where: str) -> Sequence[Task]:
-    from producer.agents.dbbench.data.tasks import load_dbbench
+class Entries(SplitSource):
+    """Entries of a folder. Held-out ones are about other tables."""
 
-    return load_dbbench(
-        source.path or Path(),
-        where,
-        split=cast("Split | None", source.split),
-        skills=source.skills or (),
-        positions=source.positions,
-    )
+    source_type: Literal["dbbench"]
+    path: Path
+    """Folder in LifelongAgentBench's layout."""
+    skills: tuple[str, ...] = Field((), min_length=1)
+    """Selects only entries that need one of these skills; empty selects all."""
+    positions: tuple[NonNegativeInt, ...] | None = Field(None, min_length=1)
+    """Selects only the entries at these positions in the data, counted from 0."""
+
+    def load(self, where: str) -> Sequence[Task]:
+        """The entries in the order of the folder."""
+        from producer.agents.dbbench.data.tasks import load_dbbench
+
+        return load_dbbench(
+            self.path, where, split=self.split, skills=self.skills, positions=self.positions
+        )
 
 
-def _generate(source: SourceFields, where: str) -> Sequence[Task]:
-    from producer.agents.dbbench.data.tasks import generated_tasks
+class GeneratedEntries(SplitSource):
+    """Entries that are generated. Held-out ones are about other tables."""
 
-    split, skills = cast("Split | None", source.split), source.skills or ()
-    return generated_tasks(source.num_samples or 0, source.seed, where, split=split, skills=skills)
+    source_type: Literal["dbbench_generated"]
+    num_samples: int = Field(ge=1, le=100_000)
+    """Number of entries."""
+    skills: tuple[str, ...] = Field((), min_length=1)
+    """Generates only entries that need one of these skills; empty for all."""
 
+    def load(self, where: str) -> Sequence[Task]:
+        """The entries in the order of their numbers."""
+        from producer.agents.dbbench.data.tasks import generated_tasks
 
-def _held_out(source: dict[str, JsonValue]) -> JsonValue:
-    """A source of entries about other tables.
+        return generated_tasks(
+            self.num_samples, self.seed, where, split=self.split, skills=self.skills
+        )
 
-    Generated entries are capped at the default number.
-    """
-    if source.get("split") != "train":
-        return None
-    number = source.get("num_samples")
-    if number is None:
-        return {**source, "split": "held_out"}
-    most = number if isinstance(number, int) else NUM_HELD_OUT_ENTRIES
-    return {**source, "split": "held_out", "num_samples": min(most, NUM_HELD_OUT_ENTRIES)}
+    @classmethod
+    def held_out(cls, given: dict[str, JsonValue]) -> JsonValue:
+        """The other split, with at most the default number of entries."""
+        number, held_out = given.get("num_samples"), super().held_out(given)
+        if not isinstance(number, int) or not isinstance(held_out, dict):
+            return held_out
+        return {**held_out, "num_samples": min(number, NUM_HELD_OUT_ENTRIES)}
 
 
 def _session_reward(settings: Any | None) -> Reward:  # noqa: ANN401  # three of the configuration's fields
@@ -127,23 +138,7 @@ class DbBenchAgent(Agent):
     defaults = DEFAULTS
     demo_preset = DEMO_PRESET
     built_policy = BuiltPolicy(TextRecipe().policy_name, warm_up_plan, _ensure, _build_shape)
-    task_sources: ClassVar[Mapping[str, TaskSource]] = {
-        "dbbench": TaskSource(
-            load=_load,
-            required="path",
-            splits=SPLITS,
-            fields=frozenset({"skills", "positions"}),
-            held_out=_held_out,
-        ),
-        "dbbench_generated": TaskSource(
-            load=_generate,
-            required="num_samples",
-            splits=SPLITS,
-            fields=frozenset({"skills"}),
-            held_out=_held_out,
-            is_tested=True,
-        ),
-    }
+    task_sources = by_type(Entries, GeneratedEntries)
     rewards: ClassVar[Mapping[str, Callable[[Any | None], Reward]]] = {"dbbench": _session_reward}
 
     def default_tasks(self, seed: int) -> dict[str, JsonValue]:
@@ -182,9 +177,8 @@ class DbBenchAgent(Agent):
 
         if settings.dbbench_database is not None:
             check_server(settings.dbbench_database, os.environ.get(PASSWORD))
-        source = self.task_sources.get(task.source_type)
-        if source is not None and source.is_tested:
-            return
+        if task.source_type == "dbbench_generated":
+            return  # Generated entries are known to be sound.
         environment = DbBenchEnvironment()
         try:
             environment.open(task, 0)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import JsonValue
 
 from producer.agents.agent import Agent, AgentSettings, MakeEnvironment
-from producer.agents.desktop.tasks import SCREEN_PX, SOURCE, SPLITS, load_tasks
-from producer.agents.task_source import TaskSource
+from producer.agents.desktop.tasks import SCREEN_PX, SOURCE, DesktopSource
+from producer.agents.task_source import by_type
 from producer.errors import UnreachableError
 from producer.task import Task
 
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 
 NUM_AT_ONCE = 4
 """Default number of concurrent desktops; each is a display and several applications."""
-
-
-def _held_out(source: dict[str, JsonValue]) -> JsonValue:
-    return {**source, "split": "held_out"} if source.get("split") == "train" else None
 
 
 class DesktopAgent(Agent):
@@ -38,14 +34,7 @@ class DesktopAgent(Agent):
         "max_turns": 40,
         "max_concurrent_rollouts": NUM_AT_ONCE,
     }
-    task_sources: ClassVar[Mapping[str, TaskSource]] = {
-        SOURCE: TaskSource(
-            load=load_tasks,
-            splits=SPLITS,
-            fields=frozenset({"names"}),
-            held_out=_held_out,
-        )
-    }
+    task_sources = by_type(DesktopSource)
 
     def default_tasks(self, seed: int) -> dict[str, JsonValue]:  # noqa: ARG002  # no tasks are generated
         """The training tasks, and the held-out ones for evaluation."""

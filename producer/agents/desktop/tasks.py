@@ -5,18 +5,16 @@ from dataclasses import dataclass
 from itertools import chain
 from random import Random
 from shlex import quote
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from producer.agents.desktop.home import BAR_HEIGHT_PX
-from producer.agents.task_source import SourceFields
+from producer.agents.task_source import NamedSource
 from producer.errors import UsageError, did_you_mean
 from producer.task import Task
 from schemas.actions import Action, Click, KeyPress, Type, Wait
 
 SOURCE: Final = "desktop"
 SCREEN_PX: Final = (800, 600)
-SPLITS: Final = ("train", "held_out")
-"""`train` tasks, and `held_out` tasks for evaluation, each similar to a training task."""
 MAX_STEPS: Final = 40
 DESCRIPTION: Final = "On the desktop, do what the text of the first screenshot asks for."
 NAMES: Final = ("apples", "birds", "clouds", "garden", "letter", "music", "report", "travel")
@@ -328,22 +326,23 @@ def desktop_task(name: str) -> Task:
     )
 
 
-def load_tasks(source: SourceFields, where: str) -> Sequence[Task]:
-    """The tasks of a source. Raises UsageError."""
-    if source.names is None:
-        splits = SPLITS if source.split is None else (source.split,)
-        return [
-            desktop_task(name)
-            for name in DRAWS
-            if ("held_out" if name in HELD_OUT else "train") in splits
-        ]
-    if source.split is not None:
-        message = f"{where}: give names or a split, not both"
-        raise UsageError(message)
-    if unknown := [name for name in source.names if name not in DRAWS]:
-        message = (
-            f"{where}.names: no task is called {', '.join(map(repr, unknown))}."
-            f"{did_you_mean(unknown[0], DRAWS)} The names: {', '.join(DRAWS)}"
-        )
-        raise UsageError(message)
-    return [desktop_task(name) for name in source.names]
+class DesktopSource(NamedSource):
+    """Tasks on the desktop. Without names or a split, all of them."""
+
+    source_type: Literal["desktop"]
+
+    def load(self, where: str) -> Sequence[Task]:
+        """The tasks in the order of the names or of `DRAWS`."""
+        if self.names is None:
+            return [
+                desktop_task(name)
+                for name in DRAWS
+                if self.split in {None, "held_out" if name in HELD_OUT else "train"}
+            ]
+        if unknown := [name for name in self.names if name not in DRAWS]:
+            message = (
+                f"{where}.names: no task is called {', '.join(map(repr, unknown))}."
+                f"{did_you_mean(unknown[0], DRAWS)} The names: {', '.join(DRAWS)}"
+            )
+            raise UsageError(message)
+        return [desktop_task(name) for name in self.names]

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 from pydantic import JsonValue
 
 from producer.agents.adb.agent import REAL_PRESET
-from producer.agents.agent import Agent, AgentSettings, MakeEnvironment
+from producer.agents.agent import Agent, AgentSettings
 from producer.agents.android.agent import AndroidAgent
-from producer.agents.task_source import TaskSource
 from producer.errors import CuaTrainError, NotFoundError, UnreachableError, UsageError
 from producer.task import Task
 from schemas.distribution import install_command
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from producer.agents.agent import RentedDevice
     from producer.agents.gbox.service import BoxType, GboxFailedError, GboxService
     from producer.environments.environment import Environment
-    from producer.policy.learner import Learner
 
 KEY_VARIABLE, URL_VARIABLE = "GBOX_API_KEY", "GBOX_CLIENT_BASE_URL"
 NUM_AT_ONCE = 4
@@ -43,7 +41,7 @@ class GboxAgent(Agent):
     defaults: ClassVar[Mapping[str, JsonValue]] = {"max_concurrent_rollouts": NUM_AT_ONCE}
     demo_preset: ClassVar[Mapping[str, JsonValue]] = REAL_PRESET
     built_policy = AndroidAgent.built_policy
-    task_sources: ClassVar[Mapping[str, TaskSource]] = AndroidAgent.task_sources
+    task_sources = AndroidAgent.task_sources
 
     def operating_system(self, settings: AgentSettings) -> Literal["android", "linux"]:
         """The operating system that the settings ask for."""
@@ -104,17 +102,6 @@ class GboxAgent(Agent):
                 " give it a judge, or use box_type android"
             )
             raise ValueError(message)
-
-    def open_oracle(  # required by the interface
-        self,
-        settings: AgentSettings,  # noqa: ARG002
-    ) -> "tuple[Learner, MakeEnvironment]":
-        """Raise UsageError: there is no scripted policy."""
-        message = (
-            "model_name: the policy `oracle` reads a simulated phone's state, which a GBox device"
-            " does not provide; use another policy"
-        )
-        raise UsageError(message)
 
 
 OPEN: "dict[Account, GboxService]" = {}

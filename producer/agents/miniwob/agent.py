@@ -1,13 +1,13 @@
 """The agent `miniwob`: small web pages seen in screenshots and operated by mouse and keyboard."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import JsonValue
 
 from producer.agents.agent import Agent, AgentSettings, MakeEnvironment
-from producer.agents.miniwob.pages import SPLITS
-from producer.agents.task_source import SourceFields, TaskSource
+from producer.agents.miniwob.tasks import Pages
+from producer.agents.task_source import by_type
 from producer.task import Task
 
 if TYPE_CHECKING:
@@ -15,16 +15,6 @@ if TYPE_CHECKING:
 
     from producer.environments.environment import Environment
     from producer.policy.learner import Learner
-
-
-def _load(source: SourceFields, where: str) -> Sequence[Task]:
-    from producer.agents.miniwob.tasks import load_pages
-
-    return load_pages(source, where)
-
-
-def _held_out(source: dict[str, JsonValue]) -> JsonValue:
-    return {**source, "split": "held_out"} if source.get("split") == "train" else None
 
 
 class MiniWobAgent(Agent):
@@ -36,14 +26,7 @@ class MiniWobAgent(Agent):
     screen_px = (160, 210)
     seeds_matter = True
     defaults: ClassVar[Mapping[str, JsonValue]] = {"max_turns": 30}
-    task_sources: ClassVar[Mapping[str, TaskSource]] = {
-        "miniwob": TaskSource(
-            load=_load,
-            splits=SPLITS,
-            fields=frozenset({"names"}),
-            held_out=_held_out,
-        )
-    }
+    task_sources = by_type(Pages)
 
     def default_tasks(self, seed: int) -> dict[str, JsonValue]:  # noqa: ARG002  # no tasks are generated
         """The training pages, and the held-out ones for evaluation."""

@@ -1,9 +1,10 @@
 """The task source `miniwob`: pages by name or by split."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from producer.agents.miniwob.pages import NEVER_REWARDED, SPLITS, WebPage, web_pages
-from producer.agents.task_source import SourceFields
+from producer.agents.task_source import NamedSource
 from producer.errors import UsageError, did_you_mean
 from producer.task import Task
 
@@ -27,24 +28,26 @@ def page_task(page: WebPage) -> Task:
     )
 
 
-def load_pages(source: SourceFields, where: str) -> Sequence[Task]:
-    """The tasks of a source. Raises UsageError."""
-    pages = web_pages()
-    if source.names is None:
-        splits = SPLITS if source.split is None else (source.split,)
-        return [page_task(page) for page in pages.values() if page.split in splits]
-    if source.split is not None:
-        message = f"{where}: give names or a split, not both"
-        raise UsageError(message)
-    for name in source.names:
-        if name in NEVER_REWARDED:
-            message = f"{where}.names: {name!r} is no task: {NEVER_REWARDED[name]}"
+class Pages(NamedSource):
+    """Web pages. Without names or a split, all that have one."""
+
+    source_type: Literal["miniwob"]
+
+    def load(self, where: str) -> Sequence[Task]:
+        """The tasks of the pages, in the order of the names or of the list of pages."""
+        pages = web_pages()
+        if self.names is None:
+            splits = SPLITS if self.split is None else (self.split,)
+            return [page_task(page) for page in pages.values() if page.split in splits]
+        for name in self.names:
+            if name in NEVER_REWARDED:
+                message = f"{where}.names: {name!r} is no task: {NEVER_REWARDED[name]}"
+                raise UsageError(message)
+        unknown = [name for name in self.names if name not in pages]
+        if unknown:
+            message = (
+                f"{where}.names: no page is called {', '.join(map(repr, unknown))}."
+                f"{did_you_mean(unknown[0], pages)} docs/miniwob.md links to the list"
+            )
             raise UsageError(message)
-    unknown = [name for name in source.names if name not in pages]
-    if unknown:
-        message = (
-            f"{where}.names: no page is called {', '.join(map(repr, unknown))}."
-            f"{did_you_mean(unknown[0], pages)} docs/miniwob.md links to the list"
-        )
-        raise UsageError(message)
-    return [page_task(pages[name]) for name in source.names]
+        return [page_task(pages[name]) for name in self.names]

@@ -1,20 +1,19 @@
 """The agent `openenv`: any environment that an OpenEnv server offers."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Literal
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
-from producer.agents.agent import Agent, AgentSettings, MakeEnvironment
+from producer.agents.agent import Agent, AgentSettings
 from producer.agents.environment_server import EXAMPLE, TASK_ID, require_package, size_px
-from producer.agents.task_source import SourceFields, TaskSource
+from producer.agents.task_source import TaskSource, by_type
 from producer.codecs.codec import Format
 from producer.errors import UsageError
-from producer.task import Task
+from producer.task import Name, Task
 
 if TYPE_CHECKING:
     from producer.environments.environment import Environment
-    from producer.policy.learner import Learner
 
 SERVERS_OWN: Final = "openenv"
 MAX_TURNS: Final = 1000
@@ -41,12 +40,26 @@ def _task(task_id: str | None) -> Task:
     )
 
 
-def _own(_source: SourceFields, _where: str) -> Sequence[Task]:
-    return [_task(None)]
+class ServersOwn(TaskSource):
+    """Whatever task the server chooses."""
+
+    source_type: Literal["openenv"]
+
+    def load(self, where: str) -> Sequence[Task]:  # noqa: ARG002  # cannot fail
+        """One task, which stands for all of the server."""
+        return [_task(None)]
 
 
-def _by_ids(source: SourceFields, _where: str) -> Sequence[Task]:
-    return [_task(task_id) for task_id in source.task_ids or ()]
+class ServersIds(TaskSource):
+    """Tasks of the server by their ids."""
+
+    source_type: Literal["openenv_ids"]
+    task_ids: tuple[Name, ...] = Field(min_length=1)
+    """Ids that the server knows."""
+
+    def load(self, where: str) -> Sequence[Task]:  # noqa: ARG002  # cannot fail
+        """The tasks in the order of their ids."""
+        return [_task(task_id) for task_id in self.task_ids]
 
 
 class OpenEnvAgent(Agent):
@@ -58,10 +71,7 @@ class OpenEnvAgent(Agent):
     seeds_matter = True
     is_served = False
     own_settings = frozenset({"env_url", "env_actions", "env_screen"})
-    task_sources: ClassVar[Mapping[str, TaskSource]] = {
-        SERVERS_OWN: TaskSource(load=_own),
-        "openenv_ids": TaskSource(load=_by_ids, required="task_ids"),
-    }
+    task_sources = by_type(ServersOwn, ServersIds)
 
     def default_tasks(self, seed: int) -> dict[str, JsonValue]:  # noqa: ARG002  # required by the interface
         """The server's own tasks."""
@@ -115,18 +125,9 @@ class OpenEnvAgent(Agent):
             task_id = task.validation_config.get(TASK_ID)
             check_server(url, settings.env_actions, self.screen(settings), task_id)
 
-    def open_oracle(self, settings: AgentSettings) -> "tuple[Learner, MakeEnvironment]":  # noqa: ARG002  # required by the interface
-        """Raise UsageError: the answers of a server's tasks are unknown."""
-        _no_oracle()
-
 
 def _urls(settings: AgentSettings) -> list[str]:
     if settings.env_url is None:
         message = f"env_url: name the server, such as {EXAMPLE}"
         raise UsageError(message)
     return settings.env_url.split(",")
-
-
-def _no_oracle() -> NoReturn:
-    message = "model_name: the policy `oracle` does not know the tasks of a server; use another"
-    raise UsageError(message)

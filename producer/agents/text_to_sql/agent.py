@@ -1,13 +1,13 @@
 """The agent `text_to_sql`: answers a question about a database with one query."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, Literal
 
 from producer.agents.agent import Agent, AgentSettings, MakeEnvironment
-from producer.agents.task_source import SourceFields, TaskSource
+from producer.agents.task_source import TaskSource, by_type
 from producer.agents.text_to_sql.codec import SYSTEM_PROMPT, TextToSqlCodec
-from producer.agents.text_to_sql.data.layouts import DATA_SPLITS, DataSplit
+from producer.agents.text_to_sql.data.layouts import DataSplit
 from producer.codecs.codec import Format
 from producer.task import Task
 
@@ -16,12 +16,23 @@ if TYPE_CHECKING:
     from producer.policy.learner import Learner
 
 
-def _load(source: SourceFields, where: str) -> Sequence[Task]:
-    from producer.agents.text_to_sql.data.sound_questions import load_text_to_sql
+class Questions(TaskSource):
+    """The questions of a data set."""
 
-    split = cast("DataSplit", source.split or "train")
-    folder = source.path or Path()
-    return load_text_to_sql(folder, split, where, skip_invalid=bool(source.skip_invalid))
+    source_type: Literal["text_to_sql"]
+    path: Path
+    """Folder of a data set in BIRD's or Spider's layout."""
+    split: DataSplit = "train"
+    """The split of the data set."""
+    skip_invalid: bool = False
+    """Skip questions whose database is missing or whose gold fails, instead of refusing the source.
+    """
+
+    def load(self, where: str) -> Sequence[Task]:
+        """The questions in the order of their file."""
+        from producer.agents.text_to_sql.data.sound_questions import load_text_to_sql
+
+        return load_text_to_sql(self.path, self.split, where, skip_invalid=self.skip_invalid)
 
 
 class TextToSqlAgent(Agent):
@@ -32,14 +43,7 @@ class TextToSqlAgent(Agent):
     box_type = "database"
     answers_in_steps = True
     sql_dialect = "sqlite"
-    task_sources: ClassVar[Mapping[str, TaskSource]] = {
-        "text_to_sql": TaskSource(
-            load=_load,
-            required="path",
-            splits=DATA_SPLITS,
-            fields=frozenset({"skip_invalid"}),
-        )
-    }
+    task_sources = by_type(Questions)
 
     def text_format(self, settings: AgentSettings) -> Format:  # noqa: ARG002  # required by the interface
         """A codec whose completions are steps that end in a query."""

@@ -9,10 +9,8 @@ sequence, D text dimension.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from producer.algorithms.losses import value_loss
@@ -173,8 +171,3 @@ class GaeAdvantage(LearnedAdvantage):
         """Set weights with these names and shapes."""
         for name, weight in self.weights().items():
             weight.copy_(weights[name])
-
-    def save(self, folder: Path) -> None:
-        """Write the weights to the folder, creating it if necessary."""
-        folder.mkdir(parents=True, exist_ok=True)
-        save_file(self.weights(), folder / VALUE_HEAD)

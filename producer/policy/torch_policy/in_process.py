@@ -269,10 +269,8 @@ class InProcessPolicy:
         if self._server_sampler is not None:
             self._server_sampler.forget_version()
         self._learned = {}
-        for settings, kind in LEARNED.items():
-            if kind.has_state(folder):
-                self._learned[settings] = kind(self._network, seed=0)
-                self._learned[settings].load_state(folder)
+        for settings in LEARNED:
+            self.load_learned(settings, folder)
         self._episodes.forget_all()
 
     def save_checkpoint(self, folder: Path) -> str:
@@ -285,13 +283,13 @@ class InProcessPolicy:
         return save_checkpoint(folder, self._network)
 
     def load_learned(self, settings: LearnedSettings, folder: Path) -> None:
-        """Load the weights of a learned advantage from a checkpoint, if it has them.
+        """Load a learned advantage from a checkpoint or a state, if it has one.
 
         Raises as `LearnedAdvantage.load`.
         """
-        if LEARNED[settings].is_saved(folder):
+        if (file := LEARNED[settings].file_in(folder)) is not None:
             self._learned[settings] = LEARNED[settings](self._network, seed=0)
-            self._learned[settings].load(folder)
+            self._learned[settings].load(file)
 
     def _learned_of(
         self, settings: UpdateSettings, trajectories: Sequence[Trajectory]

@@ -83,39 +83,27 @@ class LearnedAdvantage(ABC):
     def set_weights(self, weights: Mapping[str, Tensor]) -> None:
         """Set weights with these names and shapes."""
 
-    @abstractmethod
     def save(self, folder: Path) -> None:
         """Write the weights to a checkpoint folder, creating it if necessary."""
-
-    @classmethod
-    def is_saved(cls, folder: Path) -> bool:
-        """Whether a checkpoint has the weights."""
-        return (folder / cls.saved_at).is_file()
-
-    @classmethod
-    def has_state(cls, folder: Path) -> bool:
-        """Whether a saved state has weights and optimiser."""
-        return (folder / cls.optimizer_at).is_file()
-
-    def load(self, folder: Path) -> None:
-        """Read what `save` wrote; the optimiser starts fresh.
-
-        Raises UsageError if it is damaged, MismatchError if it does not fit.
-        """
-        self._read(folder / self.saved_at)
+        folder.mkdir(parents=True, exist_ok=True)
+        save_file(self.weights(), folder / self.saved_at)
 
     def save_state(self, folder: Path) -> None:
         """Write weights and optimiser to the folder of a state."""
         save_file(self.weights(), folder / self.kept_at)
         torch.save({"optimizer": self._optimizer.state_dict()}, folder / self.optimizer_at)
 
-    def load_state(self, folder: Path) -> None:
-        """Read what `save_state` wrote, bit for bit. Raises as `load`."""
-        self._read(folder / self.kept_at)
-        stored = torch.load(folder / self.optimizer_at, weights_only=True)
-        self._optimizer.load_state_dict(stored["optimizer"])
+    @classmethod
+    def file_in(cls, folder: Path) -> Path | None:
+        """The file of the weights in a state or a checkpoint; None if it has none."""
+        files = (folder / name for name in (cls.kept_at, cls.saved_at))
+        return next((file for file in files if file.is_file()), None)
 
-    def _read(self, path: Path) -> None:
+    def load(self, path: Path) -> None:
+        """Read the file of the weights, and bit for bit the optimiser that a state has beside it.
+
+        Raises UsageError if it is damaged, MismatchError if it does not fit.
+        """
         try:
             weights = load_file(path)
         except SafetensorError as error:
@@ -126,3 +114,6 @@ class LearnedAdvantage(ABC):
             message = f"the {self.title} {path} does not fit this policy{self.own}"
             raise MismatchError(message)
         self.set_weights(weights)
+        if (optimizer := path.parent / self.optimizer_at).is_file():
+            stored = torch.load(optimizer, weights_only=True)
+            self._optimizer.load_state_dict(stored["optimizer"])

@@ -22,7 +22,7 @@ from consumers.archive.manifest import read_manifest
 from consumers.archive.reader import ArchivedLogReader
 from consumers.archive.write import archive, check_archive
 from consumers.cli import cli
-from consumers.errors import CuaProjectError, MismatchError, NotFoundError, UsageError
+from consumers.errors import CuaProjectError, MismatchError, UsageError
 from consumers.home import open_installation
 from consumers.log.local import LocalLogReader
 from consumers.log.open import open_reader
@@ -232,7 +232,7 @@ def test_a_folder_with_other_things_is_not_taken_for_an_archive(tmp_path: Path, 
             archive(reader, tmp_path / "letters")
         with pytest.raises(UsageError, match="cannot be used"):
             archive(reader, tmp_path / "file")
-        with pytest.raises(NotFoundError, match="no archive"):
+        with pytest.raises(UsageError, match="no archive"):
             ArchivedLogReader(reader, tmp_path / "letters")
     assert [path.name for path in (tmp_path / "letters").iterdir()] == ["dear.txt"]
 

@@ -174,8 +174,8 @@ def test_parked_records_are_listed_shown_dropped_and_tried_again(call: Call) -> 
     write_local_log(log_path(), events)
     call("run", "--once")
 
-    code, held, _ = call("parked", "list", "--json")
-    culprit = held[0]
+    code, parked, _ = call("parked", "list", "--json")
+    culprit = parked[0]
     assert (code, culprit["kind"], culprit["stream"]) == (
         0,
         "unknown_schema",
@@ -185,8 +185,8 @@ def test_parked_records_are_listed_shown_dropped_and_tried_again(call: Call) -> 
     assert (code, json.loads(shown["value"])["type"]) == (0, "cua.training.dreamt")
     hashed = hashlib.sha256(events[index].value).hexdigest()
     assert shown["value_sha256"] == hashed
-    code, result, _ = call("parked", "redrive", "--json")
-    assert (code, result) == (0, {"streams": 1, "events": 0, "still_parked": len(held)})
+    code, result, _ = call("parked", "retry", "--json")
+    assert (code, result) == (0, {"streams": 1, "events": 0, "still_parked": len(parked)})
     assert call("parked", "drop", "cua.training/0@99999")[0] == 3
     assert call("parked", "drop", "nonsense")[0] == 2
     code, _, errors = call("parked", "drop", culprit["id"], "--reason", "x" * 1_001)
@@ -205,7 +205,7 @@ def test_parked_records_are_listed_shown_dropped_and_tried_again(call: Call) -> 
     assert "epoch" not in decision
 
 
-def test_an_abandoned_stream_is_listed_and_taken_up_again(call: Call) -> None:
+def test_a_dropped_stream_is_listed_and_taken_up_again(call: Call) -> None:
     events = logged_events("a", shape=SMALL)
     index = next(number for number, one in enumerate(events) if b"heartbeat_sent" in one.value)
     stream, good = events[index]
@@ -220,11 +220,11 @@ def test_an_abandoned_stream_is_listed_and_taken_up_again(call: Call) -> None:
     assert call("parked", "drop", culprit["id"], "--rest", "--reason", "why", "--json")[0] == 0
     call("run", "--once")
 
-    abandoned = call("parked", "list", "--json")[1]
-    assert [one["id"] for one in abandoned] == [one["id"] for one in before]
-    assert {one["held_as"] for one in abandoned} == {"abandoned"}
-    assert [one["kind"] for one in abandoned] == ["dropped"] + ["behind"] * (len(before) - 1)
-    assert call("parked", "list", "--as", "parked", "--json")[1] == []
+    refused = call("parked", "list", "--json")[1]
+    assert [one["id"] for one in refused] == [one["id"] for one in before]
+    assert {one["state"] for one in refused} == {"refused"}
+    assert [one["kind"] for one in refused] == ["dropped"] + ["behind"] * (len(before) - 1)
+    assert call("parked", "list", "--state", "parked", "--json")[1] == []
     assert call("verify", "--json")[0] == 0
 
     assert call("parked", "drop", "--undo", stream, "--json")[0] == 0
@@ -240,7 +240,7 @@ def test_an_abandoned_stream_is_listed_and_taken_up_again(call: Call) -> None:
     found = database_tables(os.environ["DATABASE_URL"])
     assert differences(plain_tables(reference.tables), found) == []
     code, _, errors = call("parked", "drop", "--undo", stream)
-    assert (code, "is not abandoned" in errors) == (3, True)
+    assert (code, "is not dropped" in errors) == (3, True)
 
 
 def test_a_record_that_names_no_stream_is_given_up(call: Call) -> None:
@@ -390,6 +390,6 @@ def test_what_does_not_exist_is_not_found_and_builds_nothing(call: Call, migrate
     with connected(migrated_url, "test") as connection, connection.cursor() as cursor:
         cursor.execute("SELECT to_regnamespace('cua_run')")
         assert cursor.fetchone() == (None,)
-    code, shown, errors = call("parked", "redrive", "rollout/none")
+    code, shown, errors = call("parked", "retry", "rollout/none")
     assert (code, shown) == (3, None)
     assert "nothing is parked in rollout/none; `cua-project parked list` shows" in errors

@@ -34,8 +34,8 @@ def spoilt(name: str) -> list[LoggedEvent]:
     return events
 
 
-def num_held(url: str, held_as: str) -> int:
-    return int(str(one(url, f"SELECT count(*) FROM cua.held_record WHERE held_as = '{held_as}'")))
+def num_in(url: str, state: str) -> int:
+    return int(str(one(url, f"SELECT count(*) FROM cua.unapplied_record WHERE state = '{state}'")))
 
 
 def test_decisions_are_applied_by_the_projector_that_runs(call: Call, migrated_url: str) -> None:
@@ -44,16 +44,16 @@ def test_decisions_are_applied_by_the_projector_that_runs(call: Call, migrated_u
     command = [sys.executable, "-m", "consumers", "run"]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as projector:
         try:
-            eventually(lambda: num_held(migrated_url, "parked") > 0)
+            eventually(lambda: num_in(migrated_url, "parked") > 0)
             culprit: dict[str, Any] = call("parked", "list", "--json").json[0]
-            num_parked = num_held(migrated_url, "parked")
+            num_parked = num_in(migrated_url, "parked")
             assert call("parked", "drop", culprit["id"], "--rest").code == 0
-            eventually(lambda: num_held(migrated_url, "abandoned") == num_parked)
-            assert num_held(migrated_url, "parked") == 0
+            eventually(lambda: num_in(migrated_url, "refused") == num_parked)
+            assert num_in(migrated_url, "parked") == 0
             assert call("parked", "drop", culprit["stream"], "--undo").code == 0
-            eventually(lambda: num_held(migrated_url, "parked") == num_parked)
+            eventually(lambda: num_in(migrated_url, "parked") == num_parked)
             assert call("parked", "drop", culprit["id"]).code == 0
-            eventually(lambda: num_held(migrated_url, "parked") == 0)
+            eventually(lambda: num_in(migrated_url, "parked") == 0)
         finally:
             projector.send_signal(signal.SIGTERM)
     assert call("verify", "--json").json["equal"]

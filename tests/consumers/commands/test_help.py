@@ -62,6 +62,15 @@ def test_help_has_examples(name: str) -> None:
     assert f"cua-project {name}" in shown.partition("Examples:")[2]
 
 
+def test_redrive_is_an_unlisted_spelling_of_retry() -> None:
+    listed, *shown = (
+        CliRunner().invoke(cli, ["parked", *name, "--help"], prog_name="cua-project").stdout
+        for name in ((), ("retry",), ("redrive",))
+    )
+    assert ("retry" in listed, "redrive" in listed) == (True, False)
+    assert shown[1].replace("redrive", "retry").split() == shown[0].split()
+
+
 def test_help_fits_eighty_columns() -> None:
     shown = CliRunner().invoke(cli, ["tail", "--help"], prog_name="cua-project").stdout
     assert max(map(len, shown.splitlines())) <= 80

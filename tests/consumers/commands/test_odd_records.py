@@ -111,15 +111,15 @@ def test_odd_records_are_parked_one_by_one_and_shown_everywhere(
     report = json.loads(call("run", "--once", "--json"))
 
     assert report["events"] == len(whole) + len(applied)
-    held = json.loads(call("parked", "list", "--json"))
-    streams = {item["stream"] for item in held if not item["stream"].startswith("record/")}
+    unapplied = json.loads(call("parked", "list", "--json"))
+    streams = {item["stream"] for item in unapplied if not item["stream"].startswith("record/")}
     assert streams == {item.key for item in parked.values()}
-    assert len(held) == 2 * len(parked) + len(applied)
-    for item in held:
+    assert len(unapplied) == 2 * len(parked) + len(applied)
+    for item in unapplied:
         call("parked", "show", item["id"])
     for arguments in (
         ("parked", "list"), ("status",), ("status", "--json"), ("tail",), ("tail", "--json"),
-        ("tail", "--format", "%k %v %T %s %d\\n"), ("parked", "redrive"), ("verify", "--json"),
+        ("tail", "--format", "%k %v %T %s %d\\n"), ("parked", "retry"), ("verify", "--json"),
         ("rebuild", "--json"), ("run", "--once", "--json"),
     ):  # fmt: skip
         call(*arguments)
@@ -133,7 +133,7 @@ def test_times_at_the_edges_are_read_whatever_the_servers_time_zone(migrated_url
         cursor.execute(f"ALTER DATABASE \"{name}\" SET timezone = 'America/New_York'")
         cursor.execute(
             "INSERT INTO cua.stream_position (stream, epoch, sequence, source, ends, refused,"
-            " statuses, parked_since, abandoned, num_waiting, last_event_at, drops) VALUES"
+            " statuses, parked_since, dropped, num_waiting, last_event_at, drops) VALUES"
             " ('training/a', 1, 1, '', '{}', '[]', '{}', '0001-01-01T00:00:00Z', false, 0,"
             " '9999-12-31T23:59:59Z', '{}')"
         )

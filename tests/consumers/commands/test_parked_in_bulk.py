@@ -33,27 +33,29 @@ def parked(call: Call) -> Call:
     log = read_installation(os.environ).local_log_path
     write_local_log(log, [*garbled("a"), *garbled("b")])
     report = call("run", "--once", "--json").json
-    assert report["parked"] == len(held(call)) > 0
+    assert report["parked"] == len(unapplied(call)) > 0
     assert call("run", "--once", "--json").json["parked"] == 0
     return call
 
 
-def held(call: Call, *flags: str) -> list[dict[str, str]]:
+def unapplied(call: Call, *flags: str) -> list[dict[str, str]]:
     listed: list[dict[str, str]] = call(
-        "parked", "list", "--as", "parked", "--all", "--json", *flags
+        "parked", "list", "--state", "parked", "--all", "--json", *flags
     ).json
     return listed
 
 
 def test_a_filter_means_the_same_records_in_a_list_a_dry_run_and_a_drop(parked: Call) -> None:
-    everything, of_a = held(parked), held(parked, "--training", "a")
+    everything, of_a = unapplied(parked), unapplied(parked, "--training", "a")
     culprits = [item for item in everything if item["kind"] == "unknown_schema"]
     assert 0 < len(of_a) < len(everything)
-    assert held(parked, "--kind", "unknown_schema") == culprits
-    assert held(parked, "--type", "rollout.turn_dream?") == held(parked, "--type", "*.turn_dreamt")
-    assert held(parked, "--training", "nobody") == []
+    assert unapplied(parked, "--kind", "unknown_schema") == culprits
+    assert unapplied(parked, "--type", "rollout.turn_dream?") == unapplied(
+        parked, "--type", "*.turn_dreamt"
+    )
+    assert unapplied(parked, "--training", "nobody") == []
     first = culprits[0]["reason"].upper()[:20]
-    assert culprits[0] in held(parked, "--matching", first)
+    assert culprits[0] in unapplied(parked, "--matching", first)
 
     dry = ("parked", "drop", "--training", "a", "--dry-run", "--json")
     of_a_culprits = [item for item in of_a if item["kind"] != "behind"]
@@ -63,46 +65,46 @@ def test_a_filter_means_the_same_records_in_a_list_a_dry_run_and_a_drop(parked: 
         "streams": len({of_a_culprit["stream"] for of_a_culprit in of_a_culprits}),
     }
     assert parked(*dry).json == expected
-    assert held(parked) == everything
+    assert unapplied(parked) == everything
 
     dropped = parked("parked", "drop", "--training", "a", "--yes", "--json").json
     assert (dropped["decisions"], dropped["streams"]) == (len(of_a_culprits), expected["streams"])
     parked("run", "--once")
-    while held(parked, "--training", "a"):
+    while unapplied(parked, "--training", "a"):
         # A stream's next record is parked for the same reason.
         assert parked("parked", "drop", "--training", "a", "--yes", "--json").json["decisions"]
         parked("run", "--once")
-    assert held(parked, "--training", "a") == []
+    assert unapplied(parked, "--training", "a") == []
     nothing = parked("parked", "drop", "--training", "a", "--yes").out
     assert nothing == "no parked record matches; nothing was given up\n"
-    assert held(parked, "--training", "b") == [item for item in everything if item not in of_a]
+    assert unapplied(parked, "--training", "b") == [item for item in everything if item not in of_a]
     assert parked("verify", "--json").json["equal"]
 
 
 def test_the_rest_of_every_stream_is_given_up_in_bulk(parked: Call) -> None:
-    streams = {item["stream"] for item in held(parked)}
+    streams = {item["stream"] for item in unapplied(parked)}
     dropped = parked("parked", "drop", "--kind", "unknown_schema", "--rest", "-y", "--json").json
     assert (dropped["decisions"], dropped["streams"]) == (len(streams), len(streams))
     parked("run", "--once")
-    abandoned = parked("parked", "list", "--as", "abandoned", "--json").json
-    assert {item["stream"] for item in abandoned} == streams
+    refused = parked("parked", "list", "--state", "refused", "--json").json
+    assert {item["stream"] for item in refused} == streams
     assert parked("verify", "--json").json["equal"]
 
 
 def test_streams_are_tried_again_by_training(parked: Call) -> None:
-    of_a = held(parked, "--training", "a")
-    dry = parked("parked", "redrive", "--training", "a", "--dry-run", "--json").json
+    of_a = unapplied(parked, "--training", "a")
+    dry = parked("parked", "retry", "--training", "a", "--dry-run", "--json").json
     assert dry["records"] == len(of_a)
     execute(
         os.environ["DATABASE_URL"],
-        "UPDATE cua.held_record SET type = 'cua.rollout.turn_taken', value ="
+        "UPDATE cua.unapplied_record SET type = 'cua.rollout.turn_taken', value ="
         " convert_to(replace(convert_from(value, 'UTF8'), 'turn_dreamt', 'turn_taken'), 'UTF8')",
     )
-    tried = parked("parked", "redrive", "--training", "a", "--json").json
+    tried = parked("parked", "retry", "--training", "a", "--json").json
     streams = len({item["stream"] for item in of_a})
     assert tried == {"streams": streams, "events": len(of_a), "still_parked": 0}
-    assert held(parked, "--training", "a") == []
-    assert held(parked, "--training", "b") != []
+    assert unapplied(parked, "--training", "a") == []
+    assert unapplied(parked, "--training", "b") != []
 
 
 @pytest.mark.parametrize(
@@ -116,7 +118,7 @@ def test_streams_are_tried_again_by_training(parked: Call) -> None:
         (("drop", "cua.rollouts/0@1", "--rest", "--dry-run"), "leave --dry-run out"),
         (("drop", "rollout/x", "--gap", "--dry-run"), "leave --dry-run out"),
         (("drop", "rollout/x", "--undo", "--dry-run"), "leave --dry-run out"),
-        (("redrive", "rollout/x", "--kind", "invalid"), "not both"),
+        (("retry", "rollout/x", "--kind", "invalid"), "not both"),
     ],
 )
 def test_what_is_not_clear_is_a_usage_error(

@@ -54,9 +54,11 @@ def test_a_report_replaces_a_file_only_where_it_may(call: Call, tmp_path: Path) 
 
 
 def test_a_report_that_cannot_be_written_says_so(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "folder.html").mkdir()
     for path, says in (
         (tmp_path / "missing" / "report.html", "No such file or directory; name another file"),
-        (tmp_path, "is a folder; name a file"),
+        (tmp_path / "folder.html", "is a folder; name a file"),
+        (tmp_path / "report.pdf", "would hold HTML; name a file that ends in .html"),
     ):
         done = call("report", "demo", "--output", str(path), "--overwrite")
         assert (done.returncode, done.stdout) == (2, "")

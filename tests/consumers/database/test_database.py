@@ -26,6 +26,7 @@ from consumers.embedded_postgres.binaries import find_binaries
 from consumers.embedded_postgres.postgres import stop_running
 from consumers.errors import UnreachableError, UsageError
 from schemas.installation import read_installation
+from tests.support.forked_command import run_command
 
 
 @pytest.mark.parametrize(
@@ -153,6 +154,14 @@ def test_the_command_starts_the_embedded_database_and_stops_it(
     assert caplog.messages[-1] == "stopped the embedded database"
     CliRunner().invoke(command, ["stop"])
     assert caplog.messages[-1] == "the embedded database is not running"
+
+
+def test_a_configured_database_is_not_ours_to_stop() -> None:
+    for name, value in (("DATABASE_URL", "postgresql://me@db/x"), ("POSTGRES_HOST", "db")):
+        done = run_command("consumers", "database", "stop", environ={**os.environ, name: value})
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"error: {name} of the environment names a database that is")
+        assert f"; unset {name} to stop the embedded one of" in done.stderr
 
 
 def test_programs_are_looked_for_by_the_version_that_made_the_cluster() -> None:

@@ -49,4 +49,4 @@ def test_neither_the_environment_nor_a_role_changes_what_is_written(
     with connected(migrated_url, "test") as connection, connection.cursor() as cursor:
         cursor.execute("SELECT DISTINCT source FROM cua.stream_position")
         assert (f"//{TEXT}",) in cursor.fetchall()
-    assert one(migrated_url, "SELECT count(*) FROM cua.held_record") == 0
+    assert one(migrated_url, "SELECT count(*) FROM cua.unapplied_record") == 0

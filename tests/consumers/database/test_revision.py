@@ -119,7 +119,7 @@ NEEDS_TABLES = (
     ("status", "--check"),
     ("parked", "list"),
     ("parked", "show", "cua.rollouts/3@1"),
-    ("parked", "redrive"),
+    ("parked", "retry"),
     ("parked", "drop", "cua.rollouts/3@1"),
     ("parked", "drop", "--undo", "rollout/x"),
     ("tasks",),
@@ -130,7 +130,7 @@ DEVELOPMENT_VERSIONS = {
     "revision 0005": "UPDATE cua_ops.alembic_version SET version_num = '0005'",
     "revision 0011": "UPDATE cua_ops.alembic_version SET version_num = '0011'",
     "projection version 1": "1",
-    "projection version 7": "7",
+    "projection version 8": "8",
 }
 MAKE_AGAIN = (
     "nothing was changed. Run `cua-project psql -c 'DROP SCHEMA IF EXISTS cua, cua_ops CASCADE'`,"

@@ -55,7 +55,7 @@ def installed(
 
 def test_each_role_can_do_what_the_page_lists(installed: Installed) -> None:
     roles, run_as = installed
-    for arguments in (("parked", "list"), ("parked", "redrive")):
+    for arguments in (("parked", "list"), ("parked", "retry")):
         run_as(roles.projector, *arguments)
     for url in (roles.reader, roles.projector, roles.owner):
         run_as(url, "status")

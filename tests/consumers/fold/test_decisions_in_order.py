@@ -4,9 +4,9 @@ from datetime import timedelta
 from uuid import UUID
 
 from consumers.fold.fold import Fold, ReplayFilter
-from consumers.fold.held import Held
 from consumers.fold.order import BEHIND, DROPPED
 from consumers.fold.parse import ParsedRecord, parse_record
+from consumers.fold.unapplied import Unapplied
 from consumers.log.reader import LogRecord
 from schemas.base import Payload
 from schemas.decision import GapDropped, RecordDropped, RestDropped, value_hash
@@ -48,18 +48,18 @@ DROP_GARBAGE = decision(RecordDropped(value_sha256=value_hash(GARBAGE), made_by=
 DROP_GAP = decision(GapDropped(from_epoch=1, from_sequence=1, made_by="a"))
 
 
-def parked(offset: int, value: bytes) -> Held:
+def parked(offset: int, value: bytes) -> Unapplied:
     """As older code parked it, which did not know the decisions."""
     envelope = parse_record(at(offset, value)).envelope
-    return Held("log", at(offset, value), "parked", "behind", BEHIND, SUBJECT, envelope)
+    return Unapplied("log", at(offset, value), "parked", "behind", BEHIND, SUBJECT, envelope)
 
 
-def test_a_decision_behind_one_that_is_not_carried_out_yet_stays_held() -> None:
+def test_a_decision_behind_one_that_is_not_carried_out_yet_stays_parked() -> None:
     fold = Fold({}, log_id="log")
     fold.retry(map(parked, range(4), (GARBAGE, DROP_GARBAGE, DROP_GAP, event(1))))
     batch = fold.batch
     assert batch.decided == {SUBJECT}
-    assert {held.record.offset: held.kind for held in batch.held.values()} == {
+    assert {unapplied.record.offset: unapplied.kind for unapplied in batch.unapplied.values()} == {
         0: "unreadable",
         2: "behind",
         3: "behind",
@@ -77,7 +77,9 @@ def test_verify_parks_a_decision_that_the_tables_parked() -> None:
     batch = fold.take_all(
         [parse_record(at(offset, value), "log") for offset, value in enumerate(values)]
     )
-    assert [(held.record.offset, held.kind) for held in batch.held.values()] == [
+    assert [
+        (unapplied.record.offset, unapplied.kind) for unapplied in batch.unapplied.values()
+    ] == [
         (1, "unknown_schema"),
         (2, "behind"),
     ]
@@ -90,7 +92,10 @@ def test_what_waited_in_a_stream_that_was_given_up_says_so() -> None:
     batch = fold.take_all(
         [parse_record(at(offset, value), "log") for offset, value in enumerate(values)]
     )
-    assert {held.record.offset: (held.held_as, held.reason) for held in batch.held.values()} == {
-        1: ("abandoned", DROPPED),
-        3: ("abandoned", DROPPED),
+    assert {
+        unapplied.record.offset: (unapplied.state, unapplied.reason)
+        for unapplied in batch.unapplied.values()
+    } == {
+        1: ("refused", DROPPED),
+        3: ("refused", DROPPED),
     }

@@ -3,10 +3,10 @@
 import pytest
 
 from consumers.fold.fold import Fold
-from consumers.fold.held import Held
 from consumers.fold.ownership import Lookups
 from consumers.fold.parse import parse_record
 from consumers.fold.stream import Stream, new_stream, stored_stream
+from consumers.fold.unapplied import Unapplied
 from consumers.log.reader import LogRecord
 from schemas import ids
 from schemas.base import Payload
@@ -32,9 +32,9 @@ BEFORE: list[Payload] = [
 ]
 
 
-def take_singly(facts: list[Payload], *, is_step: bool) -> list[Held]:
-    """What is held when each event is a batch, after which the tables alone are known."""
-    stream, held = new_stream(SUBJECT), list[Held]()
+def take_singly(facts: list[Payload], *, is_step: bool) -> list[Unapplied]:
+    """What is not applied when each event is a batch, after which the tables alone are known."""
+    stream, unapplied = new_stream(SUBJECT), list[Unapplied]()
     for number, fact in enumerate(facts, start=1):
         streams: dict[str, Stream] = {SUBJECT: stream}
         lookups = Lookups(is_step=lambda _: is_step)
@@ -50,9 +50,9 @@ def take_singly(facts: list[Payload], *, is_step: bool) -> list[Held]:
             training_id=None,
         )
         fold.take_all([parse_record(LogRecord("t", 0, number, SUBJECT, value, BEGAN))])
-        held += fold.batch.held.values()
+        unapplied += fold.batch.unapplied.values()
         stream = stored_stream(stream.row(), ())
-    return held
+    return unapplied
 
 
 @pytest.mark.parametrize("is_step", [True, False])

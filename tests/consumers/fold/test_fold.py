@@ -180,9 +180,9 @@ def test_an_event_in_the_wrong_kind_of_stream_is_parked() -> None:
     fold = Fold({}, log_id="log")
     batch = fold.take_all([parse_record(record(moved, subject))])
 
-    (held,) = batch.held.values()
-    assert (held.kind, batch.rows.inserts, batch.rows.upserts) == ("invalid", {}, {})
-    assert held.reason == (
+    (unapplied,) = batch.unapplied.values()
+    assert (unapplied.kind, batch.rows.inserts, batch.rows.upserts) == ("invalid", {}, {})
+    assert unapplied.reason == (
         f"cua.training.created in the stream {subject}; it belongs in a stream of training"
     )
 
@@ -203,11 +203,11 @@ def test_an_integer_that_its_column_cannot_store_is_parked_however_records_are_b
     values[at] = json.dumps(event).encode()
     parsed = [parse_record(record(value, offset=at)) for at, value in enumerate(values)]
     streams: dict[str, Stream] = {}
-    held = []
+    unapplied = []
     for start in range(0, len(parsed), size):
         batch = Fold(streams, log_id="log").take_all(parsed[start : start + size])
-        held += [item.kind for item in batch.held.values()]
-    assert held == ["database"] + ["behind"] * (len(values) - at - 1)
+        unapplied += [item.kind for item in batch.unapplied.values()]
+    assert unapplied == ["database"] + ["behind"] * (len(values) - at - 1)
 
 
 def test_after_a_skipped_gap_the_first_record_behind_it_is_next() -> None:
@@ -254,7 +254,7 @@ def test_what_a_parked_record_holds_back_depends_on_no_order_of_arrival(
         parse_record(record(values[number], events[0].subject, offset))
         for offset, number in enumerate(order)
     )
-    held = [(item.held_as, item.kind) for item in fold.batch.held.values()]
-    assert sorted(held) == [("parked", "behind")] * 2 + [("parked", "unknown_schema")]
+    unapplied = [(item.state, item.kind) for item in fold.batch.unapplied.values()]
+    assert sorted(unapplied) == [("parked", "behind")] * 2 + [("parked", "unknown_schema")]
     (stream,) = fold.batch.streams.values()
     assert (len(stream.waiting), stream.row()["num_waiting"]) == (0, 0)

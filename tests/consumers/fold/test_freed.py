@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import pytest
 
 from consumers.fold.fold import Fold
-from consumers.fold.held import Held
 from consumers.fold.ownership import Lookups
 from consumers.fold.parse import parse_record
 from consumers.fold.rows import Rows
 from consumers.fold.stream import Stream
+from consumers.fold.unapplied import Unapplied
 from consumers.log.reader import LogRecord
 from schemas.event import Envelope
 from tests.reference_fold.histories import Shape
@@ -32,7 +32,8 @@ def without_collector() -> Iterator[None]:
 
 def num_alive() -> int:
     return sum(
-        type(get_object) in {Fold, Rows, Stream, Held, Envelope} for get_object in gc.get_objects()
+        type(get_object) in {Fold, Rows, Stream, Unapplied, Envelope}
+        for get_object in gc.get_objects()
     )
 
 
@@ -51,7 +52,7 @@ def test_a_batch_is_freed_without_the_garbage_collector() -> None:
     fold = Fold(streams, log_id="log", lookups=lookups)
     fold.take_all(parsed)
     assert fold.batch.num_events
-    assert fold.batch.held
+    assert fold.batch.unapplied
     assert num_alive() > before + len(events)
     del fold, streams, parsed
     assert num_alive() == before

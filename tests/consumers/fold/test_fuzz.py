@@ -1,4 +1,4 @@
-"""Whatever bytes a record holds, it is applied or held, and no other stream notices."""
+"""Whatever bytes a record has, it is applied or set aside, and no other stream notices."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def folded(log: FuzzedLog, size: int) -> Folded:
     return Folded(streams, batches)
 
 
-def test_every_mutated_record_is_applied_or_held_and_the_other_streams_are_up_to_date() -> None:
+def test_every_mutated_record_is_applied_or_set_aside_and_the_other_streams_go_on() -> None:
     log = fuzzed_log(SEED, NUM_CASES)
     print(f"seed {SEED}: {log.num_cases} cases, {len(log.records)} records")  # noqa: T201  # replays a failure
 
@@ -47,8 +47,8 @@ def test_every_mutated_record_is_applied_or_held_and_the_other_streams_are_up_to
 
     progress = [partition for batch in found.batches for partition in batch.partitions.values()]
     taken = sum(item.num_events + item.num_duplicates for item in progress)
-    held = sum(len(batch.held) - len(batch.released) for batch in found.batches)
-    assert taken + held == len(log.records)
+    unapplied = sum(len(batch.unapplied) - len(batch.released) for batch in found.batches)
+    assert taken + unapplied == len(log.records)
     for subject, last in log.untouched.items():
         stream = found.streams[subject]
         assert (str(stream.position.point), stream.parked_since) == (last, None), subject
@@ -56,12 +56,14 @@ def test_every_mutated_record_is_applied_or_held_and_the_other_streams_are_up_to
     assert log.num_cases >= NUM_CASES
 
 
-def test_whatever_is_held_or_remembered_of_a_stream_can_be_written() -> None:
+def test_whatever_is_set_aside_or_remembered_of_a_stream_can_be_written() -> None:
     for batch in folded(fuzzed_log(SEED + 1, NUM_CASES), 50).batches:
-        copy_commands("cua", "held_record", (held.row() for held in batch.held.values()))
+        copy_commands(
+            "cua", "unapplied_record", (unapplied.row() for unapplied in batch.unapplied.values())
+        )
         stream_commands("cua", batch.streams.values())
-        for held in batch.held.values():
-            assert len(held.reason) <= 1_000
+        for unapplied in batch.unapplied.values():
+            assert len(unapplied.reason) <= 1_000
         row_commands("cua", batch.rows)
 
 

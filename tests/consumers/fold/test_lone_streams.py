@@ -38,13 +38,13 @@ def test_nobody_elses_record_is_in_the_stream_of_one_record_in_any_order_of_read
     for order in permutations([garbage, named(b"other", 0), named(event, 1)]):
         fold = Fold({}, log_id=LOG, memory={})
         batch = fold.take_all([parse_record(record, LOG) for record in order])
-        held = sorted(
-            (held.record.value, held.held_as, held.kind, held.stream)
-            for held in batch.held.values()
+        unapplied = sorted(
+            (unapplied.record.value, unapplied.state, unapplied.kind, unapplied.stream)
+            for unapplied in batch.unapplied.values()
         )
-        results.append((held, {stream.subject for stream in batch.streams.values()}))
+        results.append((unapplied, {stream.subject for stream in batch.streams.values()}))
     assert all(result == results[0] for result in results)
-    (held, streams) = results[0]
-    assert [kind for _, _, kind, _ in held] == ["unreadable"] * 3
+    (unapplied, streams) = results[0]
+    assert [kind for _, _, kind, _ in unapplied] == ["unreadable"] * 3
     assert len(streams) == 3
-    assert next(stream for value, _, _, stream in held if value == GARBAGE) == NAME
+    assert next(stream for value, _, _, stream in unapplied if value == GARBAGE) == NAME

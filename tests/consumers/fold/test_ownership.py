@@ -8,10 +8,10 @@ import pytest
 from pydantic import BaseModel
 
 from consumers.fold.fold import Fold
-from consumers.fold.held import Held
 from consumers.fold.ownership import owned_entities
 from consumers.fold.parse import parse_record
 from consumers.fold.stream import Stream, new_stream
+from consumers.fold.unapplied import Unapplied
 from consumers.log.reader import LogRecord
 from producer.agents.android.demo_tasks import demo_tasks
 from producer.tasks.statements import task_facts
@@ -118,8 +118,8 @@ def test_ids_that_cannot_be_recomputed_are_looked_up(name: str) -> None:
         assert found >= {str(item) for item in (value if isinstance(value, tuple) else [value])}
 
 
-def take(*events: tuple[str, Payload], training: UUID | None = None) -> list[Held]:
-    """What is held after these events, each stream in its first epoch."""
+def take(*events: tuple[str, Payload], training: UUID | None = None) -> list[Unapplied]:
+    """What is not applied after these events, each stream in its first epoch."""
     streams: dict[str, Stream] = {}
     fold = Fold(streams, log_id="log")
     sequences: dict[str, int] = {}
@@ -137,7 +137,7 @@ def take(*events: tuple[str, Payload], training: UUID | None = None) -> list[Hel
         )
         record = LogRecord("t", 0, offset, subject, value, BEGAN)
         fold.take_all([parse_record(record)])
-    return list(fold.batch.held.values())
+    return list(fold.batch.unapplied.values())
 
 
 def stated(**changed: object) -> TaskStated:
@@ -160,13 +160,13 @@ OTHER_VALUES: dict[str, object] = {
 def test_a_task_with_other_content_than_its_id_hashes_is_parked(name: str) -> None:
     training = f"training/{TRAINING}"
     assert take((training, stated())) == []
-    (held,) = take((training, stated(**{name: OTHER_VALUES.get(name, "other")})))
-    assert held.kind == "invalid"
+    (unapplied,) = take((training, stated(**{name: OTHER_VALUES.get(name, "other")})))
+    assert unapplied.kind == "invalid"
     definition = stated().model_dump(mode="json")["definition"]
     if name in definition:
         definition[name] = OTHER_VALUES.get(name, "other")
         both = stated(**{name: OTHER_VALUES.get(name, "other"), "definition": definition})
-        assert [held.kind for held in take((training, both))] == ["invalid"]
+        assert [unapplied.kind for unapplied in take((training, both))] == ["invalid"]
 
 
 @pytest.mark.parametrize("name", ValidatorStated.model_fields)
@@ -177,7 +177,7 @@ def test_a_validator_with_other_content_than_its_id_hashes_is_parked(name: str) 
     assert take((training, validator)) == []
     other: dict[str, object] = {"id": TRAINING, "task_id": TRAINING, "config": {}}
     changed = validator.model_copy(update={name: other.get(name, "other")})
-    assert [held.kind for held in take((training, changed))] == ["invalid"]
+    assert [unapplied.kind for unapplied in take((training, changed))] == ["invalid"]
 
 
 def verdict(rollout: UUID) -> ValidationRecorded:
@@ -195,13 +195,13 @@ def verdict(rollout: UUID) -> ValidationRecorded:
 
 def test_a_rollout_judges_itself_alone_and_a_scoring_of_its_uuid_has_rows_of_its_own() -> None:
     rollout, other = ids.rollout_id("a"), ids.rollout_id("b")
-    held = take(
+    unapplied = take(
         (f"scoring/{rollout}", verdict(rollout)),
         (f"scoring/{other}", verdict(rollout)),
         (f"rollout/{rollout}", verdict(rollout)),
         (f"rollout/{other}", verdict(rollout)),
     )
-    assert [item.stream for item in held] == [f"rollout/{other}"]
+    assert [item.stream for item in unapplied] == [f"rollout/{other}"]
 
 
 def test_a_groups_source_is_of_the_streams_own_kind() -> None:
@@ -233,8 +233,8 @@ def test_a_groups_source_is_of_the_streams_own_kind() -> None:
 def test_an_event_of_another_training_than_its_streams_is_parked() -> None:
     training = f"training/{TRAINING}"
     assert take((training, stated()), training=TRAINING) == []
-    (held,) = take((training, stated()), training=ids.training_id("b"))
-    assert "belongs to the training" in held.reason
+    (unapplied,) = take((training, stated()), training=ids.training_id("b"))
+    assert "belongs to the training" in unapplied.reason
 
 
 def test_one_stream_has_one_spelling() -> None:

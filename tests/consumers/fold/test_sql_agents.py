@@ -8,9 +8,9 @@ from uuid import UUID
 import pytest
 
 from consumers.fold.fold import Fold
-from consumers.fold.held import Held
 from consumers.fold.parse import parse_record
 from consumers.fold.stream import Stream
+from consumers.fold.unapplied import Unapplied
 from consumers.log.reader import LogRecord
 from producer.agents.android.demo_tasks import demo_tasks
 from producer.tasks.statements import entry_fact, task_facts
@@ -38,8 +38,8 @@ ENTRY = EntryContent(
 TASK = replace(demo_tasks()[1], entry=ENTRY, validation_query=None, expected_result=None)
 
 
-def held_after(*events: tuple[str, Payload]) -> list[Held]:
-    """What is held, each stream in its first epoch, the events as bytes of a log."""
+def unapplied_after(*events: tuple[str, Payload]) -> list[Unapplied]:
+    """What is not applied, each stream in its first epoch, the events as bytes of a log."""
     streams: dict[str, Stream] = {}
     fold = Fold(streams, log_id="log")
     sequences: dict[str, int] = {}
@@ -55,7 +55,7 @@ def held_after(*events: tuple[str, Payload]) -> list[Held]:
             sequence=sequences[subject],
         )
         fold.take_all([parse_record(LogRecord("t", 0, offset, subject, value, BEGAN))])
-    return list(fold.batch.held.values())
+    return list(fold.batch.unapplied.values())
 
 
 def stated() -> EntryStated:
@@ -70,12 +70,12 @@ def test_what_a_trainer_states_of_a_task_with_an_entry_is_applied() -> None:
     task, validator = task_facts(TASK)
     assert validator is not None
     said = [task, validator, stated()]
-    assert held_after(*((f"training/{TRAINING}", item) for item in said)) == []
+    assert unapplied_after(*((f"training/{TRAINING}", item) for item in said)) == []
     assert task.definition is not None
     assert task.definition["entry"] == stated().content_hash
     # Another training, or an evaluation of its own, may state it again.
     owners = (f"training/{TRAINING}", f"training/{OTHER}", f"evaluation/{OTHER}")
-    assert held_after(*((owner, stated()) for owner in owners)) == []
+    assert unapplied_after(*((owner, stated()) for owner in owners)) == []
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,9 @@ def test_an_entry_with_other_content_than_its_id_hashes_is_parked(
     changed: dict[str, object],
 ) -> None:
     fact = stated().model_copy(update=changed)
-    assert [held.kind for held in held_after((f"training/{TRAINING}", fact))] == ["invalid"]
+    assert [unapplied.kind for unapplied in unapplied_after((f"training/{TRAINING}", fact))] == [
+        "invalid"
+    ]
 
 
 def test_an_entry_keeps_its_hash_when_later_code_has_more_optional_fields() -> None:
@@ -155,29 +157,29 @@ def measured(*skills: str) -> SkillsMeasured:
 @pytest.mark.parametrize("payload", [ENDED, EXECUTED, scored(STEP)], ids=lambda item: item.TYPE)
 def test_a_rollout_says_once_what_it_came_to_and_nobody_else_says_it(payload: Payload) -> None:
     rollout, other = f"rollout/{TRAINING}", f"rollout/{OTHER}"
-    assert held_after((rollout, payload), (other, payload)) == []
-    (held,) = held_after((rollout, payload), (rollout, payload))
-    assert (held.kind, "second time" in held.reason) == ("invalid", True)
+    assert unapplied_after((rollout, payload), (other, payload)) == []
+    (unapplied,) = unapplied_after((rollout, payload), (rollout, payload))
+    assert (unapplied.kind, "second time" in unapplied.reason) == ("invalid", True)
     for stranger in (f"training/{TRAINING}", f"evaluation/{TRAINING}", f"scoring/{TRAINING}"):
-        (held,) = held_after((stranger, payload))
-        assert "it belongs in a stream of rollout" in held.reason
+        (unapplied,) = unapplied_after((stranger, payload))
+        assert "it belongs in a stream of rollout" in unapplied.reason
 
 
 def test_several_scorers_judge_a_completion_once_each_and_every_step_once() -> None:
     rollout = f"rollout/{TRAINING}"
     another = STEP.model_copy(update={"index": 1})
     every = [scored(STEP, another), scored(STEP, another, scorer="monte_carlo")]
-    assert held_after(*((rollout, item) for item in every)) == []
-    assert len(held_after((rollout, scored(STEP, STEP)))) == 1
+    assert unapplied_after(*((rollout, item) for item in every)) == []
+    assert len(unapplied_after((rollout, scored(STEP, STEP)))) == 1
 
 
 def test_success_by_skill_is_a_trainings_own_whatever_evaluation_it_names() -> None:
     said = measured("all", "select")
     # Another training names the same evaluation: rows of its own.
-    assert held_after((f"training/{TRAINING}", said), (f"training/{OTHER}", said)) == []
-    (held,) = held_after((f"training/{TRAINING}", said), (f"training/{TRAINING}", said))
-    assert "second time" in held.reason
+    assert unapplied_after((f"training/{TRAINING}", said), (f"training/{OTHER}", said)) == []
+    (unapplied,) = unapplied_after((f"training/{TRAINING}", said), (f"training/{TRAINING}", said))
+    assert "second time" in unapplied.reason
     for odd in ("a\x00", "é" * 501):
-        assert len(held_after((f"training/{TRAINING}", measured(odd)))) == 1
-    (held,) = held_after((f"evaluation/{UUID(int=1)}", said))
-    assert "it belongs in a stream of training" in held.reason
+        assert len(unapplied_after((f"training/{TRAINING}", measured(odd)))) == 1
+    (unapplied,) = unapplied_after((f"evaluation/{UUID(int=1)}", said))
+    assert "it belongs in a stream of training" in unapplied.reason

@@ -118,7 +118,7 @@ def test_large_records_of_a_local_log_are_read_a_few_at_a_time(tmp_path: Path) -
     assert peak_bytes < 3 * (8 << 20)
 
 
-def test_an_event_under_a_key_that_is_no_text_is_held_alone() -> None:
+def test_an_event_under_a_key_that_is_no_text_is_in_a_stream_of_its_own() -> None:
     one = logged_events("a")[0]
     key = one.subject.encode() + b"\xff"
     record = LogRecord("t", 0, 0, key.decode(errors="backslashreplace"), one.value, EPOCH_START)

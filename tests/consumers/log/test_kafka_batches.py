@@ -1,4 +1,4 @@
-"""Batches that no client of ours would write are read, or held, within a bound of memory."""
+"""Batches that no client of ours would write are read, or unreadable, within a bound of memory."""
 
 from pathlib import Path
 from uuid import uuid4

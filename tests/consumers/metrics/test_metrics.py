@@ -105,7 +105,7 @@ def test_a_projector_counts_what_it_applied_and_what_it_holds(
         found = wait_for(base, "cua_lag_events", 0)
         parked = found["cua_parked"]
         assert parked >= 1
-        assert found["cua_held_records"] == parked
+        assert found["cua_unapplied_records"] == parked
         assert found["cua_events_applied"] == len(events) - parked
         # The process counts after its commit, so that the lag may be seen to end before.
         found = wait_for(base, "cua_projector_events_applied_total", len(events) - parked)
@@ -115,7 +115,7 @@ def test_a_projector_counts_what_it_applied_and_what_it_holds(
         assert found["cua_projector_seconds_since_last_commit"] < DEADLINE_S
         text = get(f"{base}metrics")[1]
         assert 'cua_projector_state{state="projecting"} 1.0' in text
-        assert 'cua_held_records{held_as="parked",kind="unreadable"} 1.0' in text
+        assert 'cua_unapplied_records{kind="unreadable",state="parked"} 1.0' in text
         assert re.search(r'cua_build_info\{.*version="0', text)
         assert get(f"{base}healthz") == (200, "ok, projecting\n")
         assert get(f"{base}other")[0] == 404

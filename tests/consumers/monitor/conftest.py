@@ -128,7 +128,7 @@ def monitor(
             "ends": {},
             "refused": [],
             "statuses": {},
-            "abandoned": False,
+            "dropped": False,
             "drops": {},
             "num_waiting": 0,
             "source": "//h/1/1",

@@ -45,7 +45,7 @@ def parked(stream: str) -> StreamState:
         refused=[],
         statuses={},
         parked_since=at(3),
-        abandoned=False,
+        dropped=False,
         drops={},
         num_waiting=0,
     )

@@ -10,18 +10,18 @@ import pytest
 from consumers.database.connection import connect
 from consumers.errors import MismatchError
 from consumers.projection.loop import ProjectionLoop
-from consumers.projection.redrive import Operator
+from consumers.projection.operators import Operator
 from consumers.rebuild.rebuild import rebuild
 from consumers.rebuild.verify import verify
 from consumers.status import read_status
 from tests.consumers.projection.test_projection import assert_equal_to_reference
-from tests.consumers.projection.test_redrive import CALM, project, unknown
+from tests.consumers.projection.test_retry import CALM, project, unknown
 from tests.reference_fold.comparison import database_tables
 from tests.reference_fold.histories import LoggedEvent
 from tests.support.decisions import drop_gap, drop_record, undo_rest
-from tests.support.held import list_held
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
+from tests.support.unapplied import list_unapplied
 
 pytestmark = pytest.mark.services
 
@@ -38,7 +38,7 @@ def test_positions_of_another_log_are_refused_until_it_is_adopted(migrated_url: 
     ProjectionLoop(MemoryReader(new), migrated_url, adopt=True).run_once()
 
     assert_equal_to_reference(migrated_url, new)
-    assert read_status(MemoryReader(new), migrated_url).held.duplicates == 150
+    assert read_status(MemoryReader(new), migrated_url).unapplied.duplicates == 150
 
 
 def test_a_projector_whose_tables_are_rebuilt_from_another_log_ends_and_adds_nothing(
@@ -103,7 +103,7 @@ def test_a_log_of_another_writer_is_not_adopted(migrated_url: str) -> None:
         ).run_once()
 
 
-def test_parked_waiting_and_nameless_records_are_held_once_where_an_adopted_log_has_them(
+def test_parked_waiting_and_nameless_records_are_kept_once_where_an_adopted_log_has_them(
     migrated_url: str,
 ) -> None:
     events = logged_events("a", "b", shape=CALM)
@@ -115,23 +115,30 @@ def test_parked_waiting_and_nameless_records_are_held_once_where_an_adopted_log_
     project(memory_log_with_noise(spoilt, MemoryLog("old")), migrated_url)
     connection = connect(migrated_url, "test")
     operator = Operator(connection, "cua")
-    before = list_held(operator)
-    assert {held.held_as for held in before} == {"parked", "waiting"}
+    before = list_unapplied(operator)
+    assert {unapplied.state for unapplied in before} == {"parked", "waiting"}
     new = memory_log_with_noise(spoilt, MemoryLog("new", num_partitions=7))
 
     ProjectionLoop(MemoryReader(new), migrated_url, adopt=True).run_once()
 
-    after = list_held(operator)
-    assert sorted(held[4:10] for held in after) == sorted(held[4:10] for held in before)
+    after = list_unapplied(operator)
+    assert sorted(unapplied[4:10] for unapplied in after) == sorted(
+        unapplied[4:10] for unapplied in before
+    )
     at = {(record.topic, record.partition, record.offset): record.value for record in new.records}
-    for held in after:
-        assert at[held.topic, held.partition, held.offset] == operator.show(held.id)[1]
-    culprit = next(held for held in after if held.kind == "unknown_schema")
+    for unapplied in after:
+        assert (
+            at[unapplied.topic, unapplied.partition, unapplied.offset]
+            == operator.show(unapplied.id)[1]
+        )
+    culprit = next(unapplied for unapplied in after if unapplied.kind == "unknown_schema")
     drop_record(new, migrated_url, culprit.id, rest=True)
     new.append(late.subject, late.value, "cua.rollouts")
     project(new, migrated_url)
-    assert [held.kind for held in list_held(operator, "parked")] == ["unreadable"]
-    assert {held.stream for held in list_held(operator, "abandoned")} == {culprit.stream}
+    assert [unapplied.kind for unapplied in list_unapplied(operator, "parked")] == ["unreadable"]
+    assert {unapplied.stream for unapplied in list_unapplied(operator, "refused")} == {
+        culprit.stream
+    }
     connection.close()
     assert verify(MemoryReader(new), migrated_url).equal
 
@@ -153,15 +160,19 @@ def test_behind_a_gap_that_was_given_up_the_same_is_parked_live_and_in_an_adopte
     drop_gap(old, migrated_url, own)
     project(old, migrated_url)
 
-    live = Counter((held.held_as, held.kind) for held in list_held(operator))
+    live = Counter((unapplied.state, unapplied.kind) for unapplied in list_unapplied(operator))
     num_behind = len(of_training) - 4
     assert live == {("parked", "unknown_schema"): 1, ("parked", "behind"): num_behind}
     decision = LoggedEvent(own, old.records[-1].value)
     new = memory_log([*spoilt, decision], MemoryLog("new", num_partitions=5))
     ProjectionLoop(MemoryReader(new), migrated_url, adopt=True).run_once()
-    assert Counter((held.held_as, held.kind) for held in list_held(operator)) == live
+    assert (
+        Counter((unapplied.state, unapplied.kind) for unapplied in list_unapplied(operator)) == live
+    )
 
-    culprit = next(held for held in list_held(operator) if held.kind == "unknown_schema")
+    culprit = next(
+        unapplied for unapplied in list_unapplied(operator) if unapplied.kind == "unknown_schema"
+    )
     drop_record(new, migrated_url, culprit.id)
     project(new, migrated_url)
     connection.close()
@@ -177,7 +188,7 @@ def memory_log_with_noise(events: list[LoggedEvent], log: MemoryLog) -> MemoryLo
     return log
 
 
-def test_a_stream_that_was_abandoned_is_abandoned_in_an_adopted_log_and_taken_up_again_there(
+def test_a_stream_that_was_dropped_is_dropped_in_an_adopted_log_and_taken_up_again_there(
     migrated_url: str,
 ) -> None:
     events = logged_events("a", shape=CALM)
@@ -186,8 +197,8 @@ def test_a_stream_that_was_abandoned_is_abandoned_in_an_adopted_log_and_taken_up
     project(old, migrated_url)
     connection = connect(migrated_url, "test")
     operator = Operator(connection, "cua")
-    held = list_held(operator)
-    drop_record(old, migrated_url, held[0].id, rest=True)
+    unapplied = list_unapplied(operator)
+    drop_record(old, migrated_url, unapplied[0].id, rest=True)
     project(old, migrated_url)
     new = MemoryLog("new", num_partitions=7)
     for record in old.records:
@@ -195,10 +206,10 @@ def test_a_stream_that_was_abandoned_is_abandoned_in_an_adopted_log_and_taken_up
 
     ProjectionLoop(MemoryReader(new), migrated_url, adopt=True).run_once()
 
-    assert [item.held_as for item in list_held(operator)] == ["abandoned"] * len(held)
+    assert [item.state for item in list_unapplied(operator)] == ["refused"] * len(unapplied)
     assert verify(MemoryReader(new), migrated_url).equal
-    undo_rest(new, migrated_url, held[0].stream)
+    undo_rest(new, migrated_url, unapplied[0].stream)
     project(new, migrated_url)
-    assert [item.held_as for item in list_held(operator)] == ["parked"] * len(held)
+    assert [item.state for item in list_unapplied(operator)] == ["parked"] * len(unapplied)
     connection.close()
     assert verify(MemoryReader(new), migrated_url).equal

@@ -9,7 +9,7 @@ from consumers.database.connection import connected
 from consumers.errors import NotFoundError, UsageError
 from consumers.projection.decisions import Decision
 from consumers.projection.loop import ProjectionLoop
-from consumers.projection.redrive import Operator
+from consumers.projection.operators import Operator
 from consumers.rebuild.verify import verify
 from schemas.catalogue import topic_of
 from schemas.decision import (
@@ -18,7 +18,7 @@ from schemas.decision import (
     lone_stream,
     value_hash,
 )
-from tests.consumers.projection.test_redrive import (
+from tests.consumers.projection.test_retry import (
     CALM,
     connection,
     expect,
@@ -32,9 +32,9 @@ from tests.reference_fold.comparison import database_tables, differences, plain_
 from tests.reference_fold.histories import LoggedEvent
 from tests.reference_fold.reference import fold
 from tests.support.decisions import append, drop_gap, drop_record, encoded, undo_rest
-from tests.support.held import list_held
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
+from tests.support.unapplied import list_unapplied
 
 __all__ = ["connection", "operator"]
 
@@ -57,14 +57,14 @@ def test_a_record_whose_value_and_key_name_no_stream_is_parked_alone(
 
     project(log, migrated_url)
 
-    (held,) = list_held(operator)
-    assert (held.id, held.kind) == ("cua.rollouts/0@0", "unreadable")
-    assert held.stream == lone_stream("cua.rollouts", 0, b"garbage")
+    (unapplied,) = list_unapplied(operator)
+    assert (unapplied.id, unapplied.kind) == ("cua.rollouts/0@0", "unreadable")
+    assert unapplied.stream == lone_stream("cua.rollouts", 0, b"garbage")
     assert operator.show("cua.rollouts/0@0")[1] == b"garbage"
     expect(migrated_url, events)
     drop_record(log, migrated_url, "cua.rollouts/0@0")
     project(log, migrated_url)
-    assert list_held(operator) == []
+    assert list_unapplied(operator) == []
     assert verify(MemoryReader(log), migrated_url).equal
 
 
@@ -77,7 +77,7 @@ def test_a_dropped_record_is_passed_over_or_leaves_a_gap_and_a_rebuild_does_the_
     index = index_of(events, "cua.training.heartbeat_sent")
     log = memory_log(spoil(events, index))
     project(log, migrated_url)
-    (culprit,) = [held for held in list_held(operator) if held.kind != "behind"]
+    (culprit,) = [unapplied for unapplied in list_unapplied(operator) if unapplied.kind != "behind"]
 
     drop_record(log, migrated_url, culprit.id)
     project(log, migrated_url)
@@ -85,10 +85,10 @@ def test_a_dropped_record_is_passed_over_or_leaves_a_gap_and_a_rebuild_does_the_
     if spoil is garbled:
         # Nobody knows which place in the stream it had: what follows waits, until that is given up
         # too.
-        assert {held.held_as for held in list_held(operator)} == {"waiting"}
+        assert {unapplied.state for unapplied in list_unapplied(operator)} == {"waiting"}
         drop_gap(log, migrated_url, events[index].subject)
         project(log, migrated_url)
-    assert list_held(operator) == []
+    assert list_unapplied(operator) == []
     found = database_tables(migrated_url)
     assert len(found["step"]) == 1
     assert {row["status"] for row in found["training"].values()} == {"completed"}
@@ -104,14 +104,14 @@ def test_the_rest_of_a_stream_can_be_given_up_for_good(
     log = memory_log(unknown(events, index))
     project(log, migrated_url)
 
-    before = len(list_held(operator))
-    drop_record(log, migrated_url, list_held(operator)[0].id, rest=True)
+    before = len(list_unapplied(operator))
+    drop_record(log, migrated_url, list_unapplied(operator)[0].id, rest=True)
     log.append(events[index].subject, events[index].value, "cua.rollouts")
     project(log, migrated_url)
 
-    held = list_held(operator)
-    assert [item.held_as for item in held] == ["abandoned"] * (before + 1)
-    assert [item.kind for item in held] == ["dropped"] + ["behind"] * before
+    unapplied = list_unapplied(operator)
+    assert [item.state for item in unapplied] == ["refused"] * (before + 1)
+    assert [item.kind for item in unapplied] == ["dropped"] + ["behind"] * before
     with connected(migrated_url, "test") as connection, connection.cursor() as cursor:
         cursor.execute(
             "SELECT sequence FROM cua.stream_position WHERE stream = %s", (events[index].subject,)
@@ -139,13 +139,13 @@ def test_a_gap_is_given_up_where_it_stood_even_when_it_fills_later(
     project(log, migrated_url)
     log.append(events[first].subject, events[first].value, "cua.training")
     project(log, migrated_url)
-    assert {held.held_as for held in list_held(operator)} == {"waiting"}
+    assert {unapplied.state for unapplied in list_unapplied(operator)} == {"waiting"}
 
     drop_gap(log, migrated_url, events[second].subject)
     log.append(events[second].subject, events[second].value, "cua.training")
     project(log, migrated_url)
 
-    assert list_held(operator) == []
+    assert list_unapplied(operator) == []
     assert [
         row.get("last_heartbeat") for row in database_tables(migrated_url)["training"].values()
     ] == [None]
@@ -172,7 +172,7 @@ def test_a_gap_that_filled_before_the_decision_was_read_is_not_given_up(
 
     project(log, migrated_url)
 
-    assert list_held(operator) == []
+    assert list_unapplied(operator) == []
     expect(migrated_url, events)
     assert verify(MemoryReader(log), migrated_url).equal
 
@@ -186,8 +186,8 @@ def test_the_rest_is_taken_up_again_with_what_came_meanwhile(
     log = memory_log(spoilt[:-5])
     project(log, migrated_url)
     stream = events[index].subject
-    held = list_held(operator)
-    drop_record(log, migrated_url, held[0].id, rest=True)
+    unapplied = list_unapplied(operator)
+    drop_record(log, migrated_url, unapplied[0].id, rest=True)
     project(log, migrated_url)
     memory_log(spoilt[-5:], log)
     project(log, migrated_url)
@@ -195,15 +195,15 @@ def test_the_rest_is_taken_up_again_with_what_came_meanwhile(
     undo_rest(log, migrated_url, stream)
     project(log, migrated_url)
 
-    back = [item for item in list_held(operator) if item.stream == stream]
-    assert {item.held_as for item in back} == {"parked"}
-    assert back[0] == held[0]
+    back = [item for item in list_unapplied(operator) if item.stream == stream]
+    assert {item.state for item in back} == {"parked"}
+    assert back[0] == unapplied[0]
     assert verify(MemoryReader(log), migrated_url).equal
-    drop_record(log, migrated_url, held[0].id)
+    drop_record(log, migrated_url, unapplied[0].id)
     project(log, migrated_url)
-    assert list_held(operator) == []
+    assert list_unapplied(operator) == []
     assert verify(MemoryReader(log), migrated_url).equal
-    with pytest.raises(NotFoundError, match="is not abandoned"):
+    with pytest.raises(NotFoundError, match="is not dropped"):
         undo_rest(log, migrated_url, stream)
 
 
@@ -227,7 +227,7 @@ def test_decisions_about_one_stream_in_one_batch_follow_each_other(
 
     ProjectionLoop(MemoryReader(log), migrated_url, batch_records=size).run_once()
 
-    assert list_held(operator) == []
+    assert list_unapplied(operator) == []
     assert verify(MemoryReader(log), migrated_url).equal
     expect_log(migrated_url, log)
 
@@ -244,7 +244,7 @@ def test_a_decision_names_the_training_of_its_stream_when_its_record_names_none(
     log = memory_log(spoilt)
     project(log, migrated_url)
 
-    decision = drop_record(log, migrated_url, list_held(operator)[0].id)
+    decision = drop_record(log, migrated_url, list_unapplied(operator)[0].id)
 
     assert str(decision.training_id) == training
 
@@ -261,22 +261,22 @@ def test_a_decision_that_this_code_does_not_know_parks_its_stream(
 
     project(log, migrated_url)
 
-    (held,) = list_held(operator)
-    assert (held.stream, held.kind, held.epoch) == (stream, "unknown_schema", None)
-    drop_record(log, migrated_url, held.id)
+    (unapplied,) = list_unapplied(operator)
+    assert (unapplied.stream, unapplied.kind, unapplied.epoch) == (stream, "unknown_schema", None)
+    drop_record(log, migrated_url, unapplied.id)
     project(log, migrated_url)
-    assert list_held(operator) == []
+    assert list_unapplied(operator) == []
     assert verify(MemoryReader(log), migrated_url).equal
 
 
-def test_what_is_not_held_cannot_be_dropped(migrated_url: str, operator: Operator) -> None:
+def test_what_is_applied_cannot_be_dropped(migrated_url: str, operator: Operator) -> None:
     log = MemoryLog()
-    with pytest.raises(NotFoundError, match=r"no record is held at cua\.training/0@7"):
+    with pytest.raises(NotFoundError, match=r"cua\.training/0@7 is not among the records"):
         drop_record(log, migrated_url, "cua.training/0@7")
     for garbled_id in ("7", "cua.training/\u0663@1", "\udcff/0@1", "a\nb/0@1"):
         with pytest.raises(UsageError, match="topic/partition@offset"):
             drop_record(log, migrated_url, garbled_id)
-    with pytest.raises(NotFoundError, match="no record is held"):
+    with pytest.raises(NotFoundError, match="is not among the records"):
         operator.show("cua.training/0@" + "9" * 200_000)
     for name in ("training/x", "training/\udcff"):
         with pytest.raises(UsageError, match="is not a stream, such as rollout/<uuid>"):
@@ -293,5 +293,5 @@ def test_a_record_that_only_waits_behind_a_parked_one_is_not_dropped(
     log = memory_log(unknown(events, index_of(events, "cua.training.heartbeat_sent")))
     project(log, migrated_url)
 
-    with pytest.raises(UsageError, match="only waits behind a parked record"):
-        drop_record(log, migrated_url, list_held(operator)[1].id)
+    with pytest.raises(UsageError, match="is only behind a parked record"):
+        drop_record(log, migrated_url, list_unapplied(operator)[1].id)

@@ -8,7 +8,7 @@ from consumers.database.connection import Connection
 from consumers.fold.parse import parse_record
 from consumers.projection.decisions import Decision
 from consumers.projection.loop import ProjectionLoop
-from consumers.projection.redrive import Operator
+from consumers.projection.operators import Operator
 from consumers.projection.schema import ProjectedSchema
 from consumers.rebuild.verify import verify
 from schemas.decision import (
@@ -16,7 +16,7 @@ from schemas.decision import (
     value_hash,
 )
 from tests.consumers.projection.test_decisions import expect_log
-from tests.consumers.projection.test_redrive import (
+from tests.consumers.projection.test_retry import (
     CALM,
     connection,
     index_of,
@@ -26,9 +26,9 @@ from tests.consumers.projection.test_redrive import (
 )
 from tests.reference_fold.histories import LoggedEvent
 from tests.support.decisions import append, drop_record, undo_rest
-from tests.support.held import list_held
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryReader
+from tests.support.unapplied import list_unapplied
 
 __all__ = ["connection", "operator"]
 
@@ -56,7 +56,7 @@ def test_decisions_about_a_long_stream_follow_each_other_however_they_are_batche
 
     ProjectionLoop(MemoryReader(log), migrated_url, batch_records=size).run_once()
 
-    assert list_held(operator) == []
+    assert list_unapplied(operator) == []
     expect_log(migrated_url, log)
     assert verify(MemoryReader(log), migrated_url).equal
 
@@ -68,15 +68,15 @@ def test_a_projector_keeps_its_lease_between_the_parts_of_a_decision(
     events = logged_events("a")
     log = memory_log(unknown(events, index_of(events, "cua.training.heartbeat_sent")))
     project(log, migrated_url)
-    held = list_held(Operator(connection, "cua"))
-    drop_record(log, migrated_url, held[0].id, rest=True)
+    unapplied = list_unapplied(Operator(connection, "cua"))
+    drop_record(log, migrated_url, unapplied[0].id, rest=True)
     schema = ProjectedSchema(connection, "cua", log.log_id)
     schema.load()
     renewed: list[int] = []
 
     schema.apply([parse_record(log.records[-1])], keep_going=lambda: renewed.append(1))
 
-    assert len(renewed) == -(-len(held) // 5) > 1
+    assert len(renewed) == -(-len(unapplied) // 5) > 1
 
 
 def test_the_rest_of_a_long_stream_is_given_up_and_taken_up_again(
@@ -87,14 +87,14 @@ def test_the_rest_of_a_long_stream_is_given_up_and_taken_up_again(
     index = index_of(events, "cua.training.heartbeat_sent")
     log = memory_log(unknown(events, index))
     project(log, migrated_url)
-    held = list_held(operator)
-    assert len(held) > 20
+    unapplied = list_unapplied(operator)
+    assert len(unapplied) > 20
 
-    drop_record(log, migrated_url, held[0].id, rest=True)
+    drop_record(log, migrated_url, unapplied[0].id, rest=True)
     project(log, migrated_url)
 
-    assert [item.held_as for item in list_held(operator)] == ["abandoned"] * len(held)
+    assert [item.state for item in list_unapplied(operator)] == ["refused"] * len(unapplied)
     assert verify(MemoryReader(log), migrated_url).equal
-    undo_rest(log, migrated_url, held[0].stream)
+    undo_rest(log, migrated_url, unapplied[0].stream)
     project(log, migrated_url)
-    assert list_held(operator) == held
+    assert list_unapplied(operator) == unapplied

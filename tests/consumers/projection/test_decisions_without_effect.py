@@ -5,7 +5,7 @@ import pytest
 from consumers.database.connection import connected
 from consumers.errors import NotFoundError
 from consumers.projection.decisions import Decision
-from consumers.projection.redrive import Operator
+from consumers.projection.operators import Operator
 from consumers.rebuild.rebuild import rebuild
 from consumers.rebuild.verify import verify
 from schemas.decision import (
@@ -13,7 +13,7 @@ from schemas.decision import (
     value_hash,
 )
 from tests.consumers.projection.test_decisions import expect_log
-from tests.consumers.projection.test_redrive import (
+from tests.consumers.projection.test_retry import (
     CALM,
     connection,
     expect,
@@ -24,10 +24,10 @@ from tests.consumers.projection.test_redrive import (
 )
 from tests.reference_fold.comparison import database_tables
 from tests.support.decisions import append, drop_record, undo_rest
-from tests.support.held import list_held
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
 from tests.support.postgres import execute, one
+from tests.support.unapplied import list_unapplied
 
 __all__ = ["connection", "operator"]
 
@@ -41,7 +41,7 @@ def test_a_decision_twice_or_about_what_is_applied_changes_nothing(
     index = index_of(events, "cua.training.heartbeat_sent")
     log = memory_log(unknown(events, index))
     project(log, migrated_url)
-    drop_record(log, migrated_url, list_held(operator)[0].id)
+    drop_record(log, migrated_url, list_unapplied(operator)[0].id)
     again = log.records[-1]
     log.append(again.key, again.value, again.topic)
     stated = value_hash(events[index_of(events, "cua.training.started")].value)
@@ -50,7 +50,7 @@ def test_a_decision_twice_or_about_what_is_applied_changes_nothing(
 
     project(log, migrated_url)
 
-    assert list_held(operator) == []
+    assert list_unapplied(operator) == []
     assert [row["status"] for row in database_tables(migrated_url)["training"].values()] == [
         "completed"
     ]
@@ -77,23 +77,23 @@ def test_a_drop_that_comes_after_newer_code_has_applied_the_record_has_no_effect
     spoilt = unknown(events, index)
     log = memory_log(spoilt)
     project(log, migrated_url)
-    drop_record(log, migrated_url, list_held(operator)[0].id, rest=True)
+    drop_record(log, migrated_url, list_unapplied(operator)[0].id, rest=True)
     healed = with_known(log, spoilt[index].value, known)
     with connected(migrated_url, "test") as newer, newer, newer.cursor() as cursor:
         cursor.execute(
-            "UPDATE cua.held_record SET value = %s WHERE kind = 'unknown_schema'", (known,)
+            "UPDATE cua.unapplied_record SET value = %s WHERE kind = 'unknown_schema'", (known,)
         )
         cursor.execute("UPDATE cua.projection SET catalogue_hash = 'older'")
 
     project(healed, migrated_url)
 
-    assert list_held(operator) == []
+    assert list_unapplied(operator) == []
     expect(migrated_url, events)
     healed.append(stream, b"{", "cua.training")
     project(healed, migrated_url)
-    drop_record(healed, migrated_url, list_held(operator)[0].id, rest=True)
+    drop_record(healed, migrated_url, list_unapplied(operator)[0].id, rest=True)
     project(healed, migrated_url)
-    assert [held.held_as for held in list_held(operator)] == ["abandoned"]
+    assert [unapplied.state for unapplied in list_unapplied(operator)] == ["refused"]
     assert verify(MemoryReader(healed), migrated_url).equal
     assert rebuild(MemoryReader(healed), migrated_url).changed == 0
     # First the one that has taken effect, then the other.
@@ -107,8 +107,8 @@ def test_a_drop_that_comes_after_newer_code_has_applied_the_record_has_no_effect
     ]
     drops = f"SELECT drops FROM cua.stream_position WHERE stream = '{stream}'"
     assert one(migrated_url, drops) == {}
-    assert [held.held_as for held in list_held(operator)] == ["parked"]
-    with pytest.raises(NotFoundError, match="or its decision is not read yet"):
+    assert [unapplied.state for unapplied in list_unapplied(operator)] == ["parked"]
+    with pytest.raises(NotFoundError, match="or that decision is not read yet"):
         undo_rest(healed, migrated_url, stream)
 
 
@@ -120,7 +120,7 @@ def test_what_was_dropped_stays_dropped_when_newer_code_could_apply_it(
     spoilt = unknown(events, index)
     log = memory_log(spoilt)
     project(log, migrated_url)
-    drop_record(log, migrated_url, list_held(operator)[0].id)
+    drop_record(log, migrated_url, list_unapplied(operator)[0].id)
     project(log, migrated_url)
     known, unknown_ = events[index].value, spoilt[index].value
     healed = with_known(log, unknown_, known)

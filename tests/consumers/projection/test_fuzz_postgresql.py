@@ -7,15 +7,15 @@ from random import Random
 
 from consumers.database.connection import connect, connected
 from consumers.fold.parse import parse_record
+from consumers.projection.operators import Operator
 from consumers.projection.pipeline import Pipeline
-from consumers.projection.redrive import Operator
 from consumers.projection.schema import ProjectedSchema
 from consumers.rebuild.rebuild import rebuild
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
 from tests.reference_fold.reference import fold
 from tests.support.fuzzed_log import FuzzedLog, fuzzed_log
-from tests.support.held import list_held
 from tests.support.memory_log import MemoryLog, MemoryReader
+from tests.support.unapplied import list_unapplied
 
 SEED = int(os.environ.get("CUA_TEST_SEED", "20261122"))
 """Printed when a test fails; CUA_TEST_SEED=<n> runs another."""
@@ -45,7 +45,7 @@ def project(url: str, log: MemoryLog, random: Random) -> None:
             pipeline.settle()
 
 
-def test_mutated_records_are_applied_or_held_in_postgresql_and_the_rest_equals_the_reference(
+def test_mutated_records_are_applied_or_set_aside_in_postgresql_and_the_rest_equals_the_reference(
     migrated_url: str,
 ) -> None:
     fuzzed = fuzzed_log(SEED, NUM_CASES)
@@ -59,8 +59,8 @@ def test_mutated_records_are_applied_or_held_in_postgresql_and_the_rest_equals_t
             "SELECT sum(num_events + num_duplicates), sum(next_offset) FROM cua.reader_position"
         )
         taken, position = cursor.fetchone() or (0, 0)
-        cursor.execute("SELECT kind, count(*) FROM cua.held_record GROUP BY kind")
-        held = Counter(dict(cursor.fetchall()))
+        cursor.execute("SELECT kind, count(*) FROM cua.unapplied_record GROUP BY kind")
+        unapplied = Counter(dict(cursor.fetchall()))
         cursor.execute(
             "SELECT stream, epoch || '/' || sequence, parked_since, num_waiting FROM"
             " cua.stream_position WHERE stream = ANY(%s)",
@@ -68,13 +68,13 @@ def test_mutated_records_are_applied_or_held_in_postgresql_and_the_rest_equals_t
         )
         found = {name: rest for name, *rest in cursor.fetchall()}
     assert position == len(log.records)
-    assert taken + held.total() == len(log.records)
+    assert taken + unapplied.total() == len(log.records)
     assert found == {name: [last, None, 0] for name, last in fuzzed.untouched.items()}
     with connected(migrated_url, "test") as connection:
         operator = Operator(connection, "cua")
-        assert len(list_held(operator)) == held.total()
-        operator.redrive()
-        assert len(list_held(operator)) == held.total()
+        assert len(list_unapplied(operator)) == unapplied.total()
+        operator.retry()
+        assert len(list_unapplied(operator)) == unapplied.total()
     report = rebuild(MemoryReader(log), migrated_url)
     assert (report.equal, report.changed) == (True, 0)
     assert whole_streams_equal(fuzzed, log, migrated_url) == []

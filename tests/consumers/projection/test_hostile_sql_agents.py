@@ -131,7 +131,7 @@ APPLIED = {
     ),
 }
 """What is applied, although no agent should say it."""
-HELD = {
+PARKED = {
     "a score that is no number": (
         "cua.completion.steps_scored",
         set_of_step("score", "NaN"),
@@ -163,7 +163,7 @@ HELD = {
 
 
 DEEPER = b"[" * 1_000 + b"1" + b"]" * 1_000
-BYTES_HELD = {
+UNREADABLE = {
     "half a character in an entry": (
         "cua.entry.stated",
         replaced(b'"evidence":null', b'"evidence":"\\ud800"'),
@@ -188,7 +188,7 @@ def test_what_an_agent_may_say_becomes_rows_that_a_rebuild_gives_too(migrated_ur
 
     ProjectionLoop(MemoryReader(log), migrated_url).run_once()
 
-    assert one_value(migrated_url, "SELECT count(*) FROM cua.held_record") == 0
+    assert one_value(migrated_url, "SELECT count(*) FROM cua.unapplied_record") == 0
     reference = fold((record.key, record.value) for record in log.records)
     assert reference.count("parked") == 0
     assert differences(plain_tables(reference.tables), database_tables(migrated_url)) == []
@@ -196,9 +196,9 @@ def test_what_an_agent_may_say_becomes_rows_that_a_rebuild_gives_too(migrated_ur
 
 
 def test_what_cannot_be_a_row_is_parked_and_stops_no_other_stream(migrated_url: str) -> None:
-    changes = {name: (type_, saying(change)) for name, (type_, change, _) in HELD.items()}
+    changes = {name: (type_, saying(change)) for name, (type_, change, _) in PARKED.items()}
     log, names = MemoryLog(), {}
-    for name, (type_, change) in (changes | BYTES_HELD).items():
+    for name, (type_, change) in (changes | UNREADABLE).items():
         for item in told(name, type_, change):
             log.append(item.subject, item.value)
             names[item.subject] = name
@@ -206,10 +206,10 @@ def test_what_cannot_be_a_row_is_parked_and_stops_no_other_stream(migrated_url: 
     ProjectionLoop(MemoryReader(log), migrated_url).run_once()
 
     with connected(migrated_url, "test") as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT stream, kind FROM cua.held_record WHERE kind <> 'behind'")
-        held = [(names[stream], kind) for stream, kind in cursor.fetchall()]
-    unreadable = dict.fromkeys(BYTES_HELD, "unreadable")
-    assert dict(held) == {name: kind for name, (*_, kind) in HELD.items()} | unreadable
-    assert len(held) == len(HELD) + len(BYTES_HELD), "one record each"
+        cursor.execute("SELECT stream, kind FROM cua.unapplied_record WHERE kind <> 'behind'")
+        unapplied = [(names[stream], kind) for stream, kind in cursor.fetchall()]
+    unreadable = dict.fromkeys(UNREADABLE, "unreadable")
+    assert dict(unapplied) == {name: kind for name, (*_, kind) in PARKED.items()} | unreadable
+    assert len(unapplied) == len(PARKED) + len(UNREADABLE), "one record each"
     result = rebuild(MemoryReader(log), migrated_url)
     assert (result.equal, result.changed) == (True, 0)

@@ -28,8 +28,8 @@ def training_with_a_dropped_group() -> list[ParsedRecord]:
     return [parse_record(log.append(item.subject, item.value)) for item in own[: last + 1]]
 
 
-def num_held(prepared: PreparedBatch) -> int:
-    return sum("held_record" in command.statement for command in prepared.commands)
+def num_unapplied(prepared: PreparedBatch) -> int:
+    return sum("unapplied_record" in command.statement for command in prepared.commands)
 
 
 def test_a_group_is_its_streams_own_while_the_batch_that_made_and_ended_it_is_in_flight(
@@ -41,7 +41,7 @@ def test_a_group_is_its_streams_own_while_the_batch_that_made_and_ended_it_is_in
     first = schema.fold(earlier, connection)
     second = schema.fold([dropped], connection)
 
-    assert (num_held(first), num_held(second)) == (0, 0)
+    assert (num_unapplied(first), num_unapplied(second)) == (0, 0)
 
 
 def test_a_group_is_its_streams_own_long_after_it_has_ended(connection: Connection) -> None:
@@ -52,4 +52,4 @@ def test_a_group_is_its_streams_own_long_after_it_has_ended(connection: Connecti
     schema = ProjectedSchema(connection, "cua", "memory")
     schema.load()
 
-    assert num_held(schema.fold([dropped], connection)) == 0
+    assert num_unapplied(schema.fold([dropped], connection)) == 0

@@ -243,11 +243,11 @@ def test_only_the_record_that_the_database_refuses_is_parked(migrated_url: str) 
     kinds = one(
         migrated_url,
         "SELECT json_object_agg(kind, number) FROM (SELECT kind, count(*) AS number FROM"
-        " cua.held_record GROUP BY 1) x",
+        " cua.unapplied_record GROUP BY 1) x",
     )
     assert kinds == {"database": 1, "behind": len(of_stream) - 1}
     assert "out of range" in str(
-        one(migrated_url, "SELECT reason FROM cua.held_record WHERE kind = 'database'")
+        one(migrated_url, "SELECT reason FROM cua.unapplied_record WHERE kind = 'database'")
     )
     others = fold(
         (record.key, record.value) for record in log.records if record.key != culprit.subject
@@ -265,8 +265,8 @@ def test_what_the_database_alone_refuses_is_found_within_its_batch(migrated_url:
 
     refused = one(
         migrated_url,
-        "SELECT json_agg(DISTINCT type) FROM cua.held_record WHERE kind = 'database' AND reason"
-        " LIKE '%users_own%'",
+        "SELECT json_agg(DISTINCT type) FROM cua.unapplied_record WHERE kind = 'database' AND"
+        " reason LIKE '%users_own%'",
     )
     assert refused == ["cua.rollout.turn_taken"]
     status = read_status(MemoryReader(log), migrated_url)

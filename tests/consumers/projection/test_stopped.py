@@ -155,7 +155,7 @@ def unknown_heartbeat(events: list[LoggedEvent]) -> list[LoggedEvent]:
 COMMAND = (sys.executable, "-m", "consumers")
 
 
-def test_a_stopped_redrive_keeps_neither_a_projector_nor_another_redrive_waiting(
+def test_a_stopped_retry_keeps_neither_a_projector_nor_another_retry_waiting(
     migrated_url: str, events: list[LoggedEvent], tmp_path: Path
 ) -> None:
     log = read_installation(os.environ).local_log_path
@@ -164,9 +164,9 @@ def test_a_stopped_redrive_keeps_neither_a_projector_nor_another_redrive_waiting
     ProjectionLoop(reader, migrated_url).run_once()
     execute(migrated_url, SLOW_TRIGGER.format(table="cua.stream_position"))
     environ = os.environ | {"DATABASE_URL": migrated_url}
-    with (tmp_path / "redrive.log").open("wb") as out:
+    with (tmp_path / "retry.log").open("wb") as out:
         stopped = subprocess.Popen(
-            [*COMMAND, "parked", "redrive"], env=environ, cwd=ROOT, stderr=out, stdout=out
+            [*COMMAND, "parked", "retry"], env=environ, cwd=ROOT, stderr=out, stdout=out
         )
     try:
         eventually(lambda: sleeping(migrated_url, "cua-project parked"))
@@ -178,7 +178,7 @@ def test_a_stopped_redrive_keeps_neither_a_projector_nor_another_redrive_waiting
 
         assert read_status(reader, migrated_url).lag_events == 0
         again = subprocess.run(
-            [*COMMAND, "parked", "redrive", "--json"],
+            [*COMMAND, "parked", "retry", "--json"],
             env=environ,
             cwd=ROOT,
             capture_output=True,
@@ -192,7 +192,7 @@ def test_a_stopped_redrive_keeps_neither_a_projector_nor_another_redrive_waiting
         reader.close()
 
 
-@pytest.mark.parametrize("what", ["redrive", "once"])
+@pytest.mark.parametrize("what", ["retry", "once"])
 def test_what_needs_the_tables_ends_a_stopped_projector_first(
     migrated_url: str, events: list[LoggedEvent], tmp_path: Path, what: str
 ) -> None:
@@ -206,7 +206,7 @@ def test_what_needs_the_tables_ends_a_stopped_projector_first(
         eventually(lambda: sleeping(migrated_url, "cua-project run"))
         first.signal(signal.SIGSTOP)
         no_longer_sleeping(migrated_url, "cua-project run")
-        arguments = ("parked", "redrive") if what == "redrive" else ("run", "--once")
+        arguments = ("parked", "retry") if what == "retry" else ("run", "--once")
         began = time.monotonic()
         done = subprocess.run(
             [*COMMAND, *arguments, "--json"],

@@ -85,8 +85,8 @@ def test_a_task_without_its_definition_is_parked(migrated_url: str) -> None:
     log = memory_log([stated("a", 0, with_definition=False)])
     ProjectionLoop(MemoryReader(log), migrated_url).run_once()
     assert one(migrated_url, "SELECT count(*) FROM cua.task") == 0
-    held = one(migrated_url, "SELECT kind, reason FROM cua.held_record")
-    assert held == (
+    parked = one(migrated_url, "SELECT kind, reason FROM cua.unapplied_record")
+    assert parked == (
         "invalid",
         "the task 'wifi' is stated without its definition, so that its hash cannot be checked",
     )

@@ -4,7 +4,7 @@ import pytest
 
 from consumers.database.connection import connected
 from consumers.projection.loop import ProjectionLoop
-from consumers.projection.redrive import Operator
+from consumers.projection.operators import Operator
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
 from tests.reference_fold.reference import fold
 from tests.support.logs import logged_events, memory_log
@@ -39,11 +39,11 @@ def test_a_row_that_a_trigger_refuses_parks_its_stream_alone(
     parked = one(
         migrated_url, "SELECT count(*) FROM cua.stream_position WHERE parked_since > '-infinity'"
     )
-    reason = one(migrated_url, "SELECT reason FROM cua.held_record WHERE kind <> 'behind'")
+    reason = one(migrated_url, "SELECT reason FROM cua.unapplied_record WHERE kind <> 'behind'")
     assert parked == 1
     assert "no training of the name b" in str(reason)
     execute(migrated_url, "DROP TRIGGER mine ON cua.training")
     with connected(migrated_url, "test") as connection:
-        assert Operator(connection, "cua").redrive().still_parked == 0
+        assert Operator(connection, "cua").retry().still_parked == 0
     reference = fold((record.key, record.value) for record in log.records)
     assert differences(plain_tables(reference.tables), database_tables(migrated_url)) == []

@@ -40,7 +40,7 @@ def cpu_seconds(schema: ProjectedSchema, records: Sequence[LogRecord]) -> float:
 def progress(connection: Connection) -> tuple[int, int, int]:
     with connection, connection.cursor() as cursor:
         cursor.execute(
-            "SELECT sequence, num_waiting, (SELECT count(*) FROM cua.held_record)::int"
+            "SELECT sequence, num_waiting, (SELECT count(*) FROM cua.unapplied_record)::int"
             " FROM cua.stream_position"
         )
         (row,) = cursor.fetchall()

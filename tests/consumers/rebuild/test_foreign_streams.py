@@ -1,4 +1,4 @@
-"""Records outside of their stream's home are held, and no replay in any order differs."""
+"""Records outside of their stream's home are refused, and no replay in any order differs."""
 
 from collections.abc import Callable
 from functools import partial
@@ -14,7 +14,7 @@ from consumers.errors import MismatchError, UsageError
 from consumers.fold.parse import parse_record
 from consumers.projection.decisions import Decision
 from consumers.projection.loop import ProjectionLoop
-from consumers.projection.redrive import Operator
+from consumers.projection.operators import Operator
 from consumers.rebuild.rebuild import build_into, rebuild
 from consumers.rebuild.verify import verify
 from schemas.decision import RestDropped, value_hash
@@ -27,11 +27,11 @@ from tests.reference_fold.reference_home import at_home
 from tests.reference_fold.strays import append_with_strays
 from tests.reference_fold.test_one_hash import empty
 from tests.support.decisions import BY, drop_record, encoded
-from tests.support.held import list_held
 from tests.support.memory_log import MemoryLog, MemoryReader
 from tests.support.postgres import one
 from tests.support.profiles import examples_of_part, in_parts
 from tests.support.rebuilding import project
+from tests.support.unapplied import list_unapplied
 
 pytestmark = pytest.mark.services
 SMALL = Shape(steps=1, groups=1, group_size=1, turns=2, has_trouble=False)
@@ -53,12 +53,12 @@ READINGS: list[Reading] = [
 ]
 
 
-def held_and_streams(url: str) -> object:
+def unapplied_and_streams(url: str) -> object:
     return one(
         url,
         "SELECT jsonb_build_array((SELECT jsonb_agg(to_jsonb(state) ORDER BY stream) FROM"
-        " cua.stream_position AS state), (SELECT jsonb_agg(to_jsonb(held) ORDER BY topic,"
-        " partition, log_offset) FROM cua.held_record AS held))",
+        " cua.stream_position AS state), (SELECT jsonb_agg(to_jsonb(unapplied) ORDER BY topic,"
+        " partition, log_offset) FROM cua.unapplied_record AS unapplied))",
     )
 
 
@@ -68,7 +68,7 @@ def own_stream() -> list[LoggedEvent]:
     return [event for event in events if event.subject == events[0].subject][:6]
 
 
-def test_foreign_records_are_held_in_streams_of_their_own_and_touch_no_other(
+def test_foreign_records_are_refused_in_streams_of_their_own_and_touch_no_other(
     migrated_url: str,
 ) -> None:
     events = own_stream()
@@ -92,22 +92,22 @@ def test_foreign_records_are_held_in_streams_of_their_own_and_touch_no_other(
     assert one(migrated_url, "SELECT count(*) FROM cua.stream_position") == 1
     with connected(migrated_url, "test") as connection:
         operator = Operator(connection, "cua")
-        held = list_held(operator, "refused")
-        assert {(item.kind, item.stream) for item in held} == {
+        refused = list_unapplied(operator, "refused")
+        assert {(item.kind, item.stream) for item in refused} == {
             ("foreign", parse_record(record, log.log_id).stream) for record in foreign
         }
-        assert len({item.stream for item in held}) == len(held) == len(foreign)
-        assert held == list_held(operator)
-        assert operator.show(held[0].id)[1] in [record.value for record in foreign]
+        assert len({item.stream for item in refused}) == len(refused) == len(foreign)
+        assert refused == list_unapplied(operator)
+        assert operator.show(refused[0].id)[1] in [record.value for record in foreign]
     with pytest.raises(UsageError, match="is in no stream"):
-        drop_record(log, migrated_url, held[0].id)
+        drop_record(log, migrated_url, refused[0].id)
     for reading in READINGS:
         assert verify(reading(log), migrated_url).equal
-    before = database_tables(migrated_url), held_and_streams(migrated_url)
+    before = database_tables(migrated_url), unapplied_and_streams(migrated_url)
     build_into(read_by_partition(log, other), migrated_url, "copy", run_name="foreign")
     assert database_tables(migrated_url, "copy") == before[0]
     assert rebuild(read_by_partition(log, other), migrated_url).equal
-    assert (database_tables(migrated_url), held_and_streams(migrated_url)) == before
+    assert (database_tables(migrated_url), unapplied_and_streams(migrated_url)) == before
 
 
 def test_tables_refuse_a_small_log_that_has_grown_and_say_what_to_do(migrated_url: str) -> None:
@@ -165,14 +165,14 @@ def test_every_log_with_foreign_records_verifies_in_every_order(
         ProjectionLoop(projected(log), migrated_url, batch_records=size).run_once()
 
         own, num_foreign = at_home(log.records, partitions)
-        rows, states = database_tables(migrated_url), held_and_streams(migrated_url)
+        rows, states = database_tables(migrated_url), unapplied_and_streams(migrated_url)
         assert differences(plain_tables(fold(own).tables), rows) == []
-        foreign = "SELECT count(*) FROM cua.held_record WHERE kind = 'foreign'"
+        foreign = "SELECT count(*) FROM cua.unapplied_record WHERE kind = 'foreign'"
         assert one(migrated_url, foreign) == num_foreign
         found = verify(verified(log), migrated_url)
         assert (found.equal, found.differences[:3]) == (True, [])
         assert rebuild(rebuilt(log), migrated_url).different == []
         assert database_tables(migrated_url) == rows
-        assert held_and_streams(migrated_url) == states
+        assert unapplied_and_streams(migrated_url) == states
 
     (verifies if part is None else with_seed(part)(verifies))()

@@ -29,17 +29,17 @@ def insert_parked(cursor: Cursor, streams: Sequence[str], named: UUID | None = N
     value = json.dumps({"trainingid": None if named is None else str(named)}).encode()
     cursor.execute(
         "INSERT INTO cua.stream_position (stream, epoch, sequence, source, ends, refused, statuses,"
-        " parked_since, abandoned, num_waiting, drops) SELECT stream, 0, 0, '', '{}', '[]', '{}',"
+        " parked_since, dropped, num_waiting, drops) SELECT stream, 0, 0, '', '{}', '[]', '{}',"
         " (SELECT coalesce(max(parked_since), '2026-01-01Z') FROM cua.stream_position)"
         " + number * interval '1 second', false, 0, '{}' FROM unnest(%s) WITH ORDINALITY AS one"
         " (stream, number)",
         (list(streams),),
     )
     cursor.execute(
-        "INSERT INTO cua.held_record (log_id, topic, partition, log_offset, held_as, kind, reason,"
-        " stream, value, appended_at) SELECT 'log', 'cua.rollouts', 0, (SELECT count(*) FROM"
-        " cua.held_record) + number, 'parked', 'invalid', '', stream, %s, now() FROM unnest(%s)"
-        " WITH ORDINALITY AS one (stream, number)",
+        "INSERT INTO cua.unapplied_record (log_id, topic, partition, log_offset, state, kind,"
+        " reason, stream, value, appended_at) SELECT 'log', 'cua.rollouts', 0, (SELECT count(*)"
+        " FROM cua.unapplied_record) + number, 'parked', 'invalid', '', stream, %s, now() FROM"
+        " unnest(%s) WITH ORDINALITY AS one (stream, number)",
         (value, list(streams)),
     )
 
@@ -131,5 +131,5 @@ def test_the_records_of_a_stream_are_found_by_the_stream_alone_without_statistic
         query = "EXPLAIN (FORMAT JSON) " + RECORDS.format(schema="cua")
         cursor.execute(query, (streams[:LISTED], NUM_RECORDS, 1_000))
         plan = json.dumps(cursor.fetchone())
-    assert "ix_held_record_stream" in plan
-    assert "ix_held_record_held_as" not in plan
+    assert "ix_unapplied_record_stream" in plan
+    assert "ix_unapplied_record_state" not in plan

@@ -1,4 +1,4 @@
-"""`cua-project status` and its alerts: what is behind, stale, parked, abandoned, and since when."""
+"""`cua-project status` and its alerts: what is behind, stale, parked, dropped, and since when."""
 
 import json
 import os
@@ -68,7 +68,7 @@ def started_only(name: str) -> list[LoggedEvent]:
 def test_an_installation_without_events_is_fine(call: Call) -> None:
     assert call("status", "--check") == (0, "ok\n", "")
     report = call("status", "--json").json
-    assert (report["lag_events"], report["lag_seconds"], report["abandoned"]) == (0, 0, 0)
+    assert (report["lag_events"], report["lag_seconds"], report["dropped"]) == (0, 0, 0)
     assert report["projector"] == {
         "holder": None,
         "since": None,
@@ -224,18 +224,18 @@ def test_parked_streams_with_garbled_names_are_shown(call: Call) -> None:
     assert call("status", "--check").code == 6
 
 
-def test_abandoned_streams_are_counted(call: Call) -> None:
+def test_dropped_streams_are_counted(call: Call) -> None:
     events = logged_events("a", shape=SMALL)
     index = next(i for i, one in enumerate(events) if is_of(one, "cua.rollout.started"))
     events[index] = LoggedEvent(events[index].subject, b"{}")
     write(events)
     call("run", "--once")
-    held = call("parked", "list", "--as", "parked", "--json").json
-    first = min(held, key=lambda item: int(item["id"].rpartition("@")[2]))
+    parked = call("parked", "list", "--state", "parked", "--json").json
+    first = min(parked, key=lambda item: int(item["id"].rpartition("@")[2]))
     assert call("parked", "drop", first["id"], "--rest").code == 0
     call("run", "--once")
-    assert call("status", "--json").json["abandoned"] == 1
-    assert "1 abandoned streams" in call("status").out
+    assert call("status", "--json").json["dropped"] == 1
+    assert "1 dropped streams" in call("status").out
     assert call("status", "--check") == (0, "ok\n", "")
 
 

@@ -13,9 +13,9 @@ from producer.algorithms.core_functions import (
     OUTCOME,
     PROCESS,
     CoreAlgorithm,
-    UnknownFunctionError,
     call_core_function,
     choose_core_function,
+    named_core_function,
 )
 from producer.algorithms.token_advantages import AdvantagesAndReturns
 from tests.oracles import verl_core
@@ -32,16 +32,6 @@ def mine(
     return torch.ones_like(token_level_rewards) * eos_mask, groups + epsilon
 
 
-def test_the_command_line_wins_over_the_file_and_the_file_over_the_algorithm() -> None:
-    chosen = choose_core_function("grpo", command_line=TOKEN_WISE, configured=WEIGHTED)
-    assert (chosen.name, chosen.origin) == (TOKEN_WISE, "command line")
-    assert chosen.function is CORE_FUNCTIONS[TOKEN_WISE]
-    chosen = choose_core_function("ppo", configured=WEIGHTED)
-    assert (chosen.name, chosen.origin) == (WEIGHTED, "algorithm.core_function")
-    chosen = choose_core_function("grpo", configured="")
-    assert (chosen.name, chosen.origin) == (PROCESS, "algorithm")
-
-
 @pytest.mark.parametrize(
     ("algorithm", "has_process_rewards", "name"),
     [
@@ -55,43 +45,38 @@ def test_the_command_line_wins_over_the_file_and_the_file_over_the_algorithm() -
 def test_without_a_name_a_function_that_fits_is_taken(
     algorithm: CoreAlgorithm, has_process_rewards: bool, name: str
 ) -> None:
-    chosen = choose_core_function(algorithm, has_process_rewards=has_process_rewards)
-    assert (chosen.name, chosen.origin) == (name, "algorithm")
-    assert (chosen.function is None) == (algorithm in {"ppo", "prime"})
+    assert choose_core_function(algorithm, {}, has_process_rewards=has_process_rewards) == name
+    assert (name in CORE_FUNCTIONS) == (algorithm not in {"ppo", "prime"})
 
 
 def test_a_user_s_module_is_searched_in_the_published_order_before_ours_is_taken() -> None:
     module: dict[str, object] = {"compute_grpo_advantage": mine, TOKEN_WISE: mine}
-    assert choose_core_function("grpo", module=module).name == "compute_grpo_advantage"
-    chosen = choose_core_function("grpo", module={TOKEN_WISE: mine})
-    assert (chosen.name, chosen.function) == (TOKEN_WISE, mine)
-    chosen = choose_core_function("grpo", module={"own": mine})
-    assert (chosen.name, chosen.function) == (PROCESS, CORE_FUNCTIONS[PROCESS])
-    assert choose_core_function("ppo", module={"own": mine}).name == "gae"
+    assert choose_core_function("grpo", module) == "compute_grpo_advantage"
+    assert choose_core_function("grpo", {TOKEN_WISE: mine}) == TOKEN_WISE
+    assert choose_core_function("grpo", {"own": mine}) == PROCESS
+    assert choose_core_function("ppo", {"own": mine}) == "gae"
 
 
 def test_a_name_means_the_user_s_function_before_ours() -> None:
-    chosen = choose_core_function("grpo", command_line=WEIGHTED, module={WEIGHTED: mine})
-    assert chosen.function is mine
-    chosen = choose_core_function("grpo", command_line="own", module={"own": mine})
-    assert chosen.function is mine
+    assert named_core_function(WEIGHTED, {WEIGHTED: mine}) is mine
+    assert named_core_function("own", {"own": mine}) is mine
+    assert named_core_function(WEIGHTED, {}) is CORE_FUNCTIONS[WEIGHTED]
 
 
-@pytest.mark.parametrize("origin", ["command_line", "configured"])
-def test_an_unknown_name_is_refused_with_those_there_are(origin: str) -> None:
+def test_an_unknown_name_is_refused_with_those_there_are() -> None:
     module = {"own": mine, "text": "no function"}
-    with pytest.raises(UnknownFunctionError, match="no core function 'nope'; use one of own, comp"):
-        choose_core_function("grpo", module=module, **{origin: "nope"})  # type: ignore[arg-type]
-    with pytest.raises(UnknownFunctionError, match="no core function 'text'"):
-        choose_core_function("grpo", module=module, **{origin: "text"})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no core function 'nope'; use one of own, comp"):
+        named_core_function("nope", module)
+    with pytest.raises(ValueError, match="no core function 'text'"):
+        named_core_function("text", module)
 
 
 def test_a_function_of_other_arguments_is_refused() -> None:
     def other(data: object, gamma: float) -> None:
         del data, gamma
 
-    with pytest.raises(UnknownFunctionError, match="other must take token_level_rewards, eos_mask"):
-        choose_core_function("grpo", command_line="other", module={"other": other})
+    with pytest.raises(ValueError, match="other must take token_level_rewards, eos_mask"):
+        named_core_function("other", {"other": other})
 
 
 REWARDS, MASK = torch.tensor([[0.5, 1.0], [0.25, 0.0], [0.1, 0.2]]), torch.ones(3, 2)

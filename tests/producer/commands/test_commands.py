@@ -90,7 +90,7 @@ def test_ctrl_c_stops_gracefully_says_how_to_abort_and_how_to_continue() -> None
     assert process.returncode == 130
     assert "stopping gracefully; press Ctrl-C again to abort\n" in shown
     last = shown.splitlines()[-1]
-    assert last.startswith("stopped; continue with: CUA_HOME=")
+    assert last.startswith("stopped; continue with: env CUA_HOME=")
     *_, program, _, _, _, _ = shlex.split(last)
     assert Path(program).name == "cua-train"
     assert last.endswith(" run --training-name long --no-monitor")

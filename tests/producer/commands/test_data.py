@@ -55,8 +55,8 @@ def test_entries_are_generated_imported_and_prepared(tmp_path: Path, cua_train: 
             "--skills: name at least one skill",
         ),
         (("generate", "--num-samples", "0"), 2, "--num-samples"),
-        (("import", "nowhere"), 3, "no such folder"),
-        (("import", "."), 3, "no entry_dict.json"),
+        (("import", "nowhere"), 2, "no such folder"),
+        (("import", "."), 2, "no entry_dict.json"),
         (("prepare", "."), 2, "--single-skill is required"),
     ],
 )
@@ -201,7 +201,7 @@ def test_more_than_memory_holds_is_refused(
 def test_a_path_that_is_not_there_is_not_asked_of_the_hub(
     tmp_path: Path, cua_train: CuaTrain, given: str
 ) -> None:
-    missing = cua_train("data", "import", given, "--output", str(tmp_path / "out"), expected=3)
+    missing = cua_train("data", "import", given, "--output", str(tmp_path / "out"), expected=2)
     assert "there is no such folder" in missing.stderr
 
 

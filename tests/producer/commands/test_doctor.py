@@ -105,9 +105,12 @@ def test_the_recipes_own_files_are_read(tmp_path: Path, cua_train: CuaTrain) -> 
     assert "sql reward-model" in rm["recipe"][1]
 
 
-def test_a_file_that_cannot_be_read_is_the_finding(tmp_path: Path, cua_train: CuaTrain) -> None:
-    done = cua_train("doctor", str(tmp_path / "none.yaml"), expected=1)
-    assert "none.yaml cannot be read" in done.stdout
+def test_a_file_that_is_missing_is_a_mistake_of_the_command(
+    tmp_path: Path, cua_train: CuaTrain
+) -> None:
+    done = cua_train("doctor", str(tmp_path / "none.yaml"), "--json", expected=2)
+    assert "none.yaml cannot be read: No such file or directory; name" in done.stderr
+    assert done.stdout == ""
 
 
 def test_a_pretrained_policy_is_looked_for_by_its_name(tmp_path: Path, cua_train: CuaTrain) -> None:

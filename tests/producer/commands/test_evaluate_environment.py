@@ -34,14 +34,20 @@ def test_a_policy_without_default_tasks_is_evaluated_on_those_that_are_given(
     assert (summary["success"], summary["episodes"]) == (1.0, 2)
 
 
-@pytest.mark.parametrize("model_name", ["oracle", "some/policy"])
+@pytest.mark.parametrize(
+    ("model_name", "message"),
+    [
+        ("oracle", "environment text_to_sql has no default tasks"),
+        ("some/policy", "'some/policy' has no default tasks in environment text_to_sql"),
+    ],
+)
 def test_without_tasks_and_defaults_the_flag_that_takes_them_is_named(
-    cua_train: CuaTrain, model_name: str
+    cua_train: CuaTrain, model_name: str, message: str
 ) -> None:
     refused = cua_train(
         *("evaluate", "--model-name", model_name, "--environment", "text_to_sql"), expected=2
     )
-    message = f"error: eval_tasks: '{model_name}' has no default tasks in environment text_to_sql"
+    message = f"error: eval_tasks: {message}"
     assert refused.stderr.startswith(f"{message}; give some, for example {{")
 
 

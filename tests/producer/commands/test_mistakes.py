@@ -61,6 +61,8 @@ def failed(cua_train: CuaTrain) -> Failed:
             ["serve", "--model-name", "demo", "--device", "mps"],
             "device: unsupported device 'mps'; use",
         ),
+        (["serve", "--model-name", "oracle"], "oracle is scripted and completes no text, so it"),
+        (["run", "--environment", "x"], "'x' is not one of 'android', 'dbbench', 'text_to_sql'"),
     ],
 )
 def test_a_mistake_on_the_command_line_is_one_message(
@@ -69,6 +71,32 @@ def test_a_mistake_on_the_command_line_is_one_message(
     shown = failed(*words)
     assert message in shown
     assert "\n" not in shown
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("doctor", "{missing}"),
+        ("convert", "{missing}"),
+        ("run", "--config", "{missing}"),
+        ("run", "--tasks", "{missing}"),
+        ("run", "--model-name", "{missing}", "--tasks", '{"source_type": "demo_all"}'),
+        ("tasks", "check", "--tasks", "{missing}"),
+        ("data", "import", "{missing}", "--output", "out"),
+        ("data", "prepare", "{missing}", "--single-skill", "--output", "out"),
+        ("serve", "--model-name", "{missing}"),
+        ("sql", "sft", "--model-name", "oracle", "--data-path", "{missing}"),
+        ("sql", "rl", "--model-name", "oracle", "--data-path", "{missing}"),
+        ("sql", "eval", "--model-name", "oracle", "--data-path", "{missing}"),
+        ("sql", "eval", "--model-name", "{missing}", "--data-path", "{missing}"),
+        ("sql", "data", "check", "{missing}"),
+    ],
+)
+def test_an_input_that_is_missing_is_a_mistake_of_the_command(
+    failed: Failed, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    missing = str(tmp_path / "missing")
+    assert missing in failed(*(word.replace("{missing}", missing) for word in words))
 
 
 def test_a_training_that_does_not_exist_is_not_found_and_the_nearest_is_named(

@@ -1,6 +1,7 @@
 """Printed commands: which variables they carry or only name, and how the program is found."""
 
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -106,6 +107,20 @@ def test_a_run_without_tables_needs_no_database() -> None:
     assert variables(continue_command("a", monitor=False, environ=environ)) == {}
     assert variables(cua_train_command("sql", "rl", environ=environ)) == {}
     assert withheld({"DATABASE_URL": "postgresql://a:b@db/x"}, database=False) == []
+
+
+def test_timeout_and_nice_take_a_printed_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "cua-train"
+    own.write_text('#!/bin/sh\necho "$CUA_HOME" "$@"\n', encoding="utf-8")
+    own.chmod(0o755)
+    monkeypatch.setattr(sys, "argv", [str(own)])
+    printed = continue_command("first", environ={"CUA_HOME": "/my home"})
+    words = ["sh", "-c", f"timeout 60 nice {printed}"]
+    done = subprocess.run(words, check=True, capture_output=True, text=True)
+    assert done.stdout == "/my home run --training-name first\n"
+    assert not continue_command("first", environ={}).startswith("env")
 
 
 def test_a_program_that_only_this_shell_finds_is_printed_with_its_path(

@@ -106,6 +106,14 @@ def test_a_choice_is_what_the_field_takes_however_it_is_written() -> None:
         assert parsed("run", "--loss_fn", written)["loss_fn"] == "importance_sampling"
 
 
+def test_a_linux_desktop_is_named_by_either_word_and_recorded_by_one() -> None:
+    for name in ("run", "evaluate"):
+        assert parsed(name, "--environment", "linux")["environment"] == "desktop"
+    given = {"environment": "linux", "model_name": "oracle"}
+    assert read_config(given) == read_config({**given, "environment": "desktop"})
+    assert read_config(given).recorded()["environment"] == "desktop"
+
+
 def test_the_word_none_is_told_from_a_flag_that_is_not_given(cua_train: CuaTrain) -> None:
     assert parsed("run")["max_recent_turns"] is None
     assert parsed("run", "--max-recent-turns", "none")["max_recent_turns"] == "none"

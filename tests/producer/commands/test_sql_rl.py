@@ -73,7 +73,8 @@ def test_the_printed_command_continues_it_in_a_new_shell(
 ) -> None:
     lines = call(*FIRST, *SMALL, "--data-path", data, "--num-steps", 1).stderr.splitlines()
     (printed,) = [line for line in lines if line.startswith("continue it with: ")]
-    home, *words = shlex.split(printed.removeprefix("continue it with: "))
+    env, home, *words = shlex.split(printed.removeprefix("continue it with: "))
+    assert env == "env"
     assert home == f"CUA_HOME={tmp_path / 'home'}"
     assert words[-4:] == ["sql", "rl", "--training-name", "first"]
 

@@ -10,7 +10,7 @@ from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synth
 from producer.commands.sql_rl_fields import Algorithm
 from producer.commands.sql_rl_settings import settings_of
 from producer.config import RunConfig, read_config
-from producer.errors import NotFoundError, UsageError
+from producer.errors import UsageError
 from producer.foreign_files.convert import VERL, Converted
 from producer.foreign_files.reading import Reading
 from producer.foreign_files.verl_trainer import read_verl_trainer
@@ -277,6 +277,6 @@ def test_a_value_that_no_number_of_steps_follows_from_is_named_as_in_the_file(
         config(data, {**FILE, section: fields})
 
 
-def test_a_folder_that_is_missing_is_not_found(tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match="nowhere"):
+def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nowhere"):
         config(tmp_path / "nowhere", None, model_name="a/policy")

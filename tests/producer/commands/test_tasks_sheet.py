@@ -77,3 +77,11 @@ def test_tasks_that_no_phone_can_begin_are_refused(
     file = tmp_path / "tasks.html"
     assert says in sheet("--tasks", source, "--output", str(file), expected=2).stderr
     assert not file.exists()
+
+
+def test_a_file_that_would_not_be_named_for_what_it_holds_is_refused(
+    sheet: CuaTrain, tmp_path: Path
+) -> None:
+    file = tmp_path / "tasks.png"
+    assert "name a file that ends in .html" in sheet("--output", str(file), expected=2).stderr
+    assert not file.exists()

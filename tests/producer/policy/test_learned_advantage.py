@@ -99,10 +99,10 @@ def test_what_is_damaged_or_of_another_network_is_refused(
     name = next(iter(kept))
     save_file({**kept, name: kept[name].flatten()[1:].contiguous()}, path)
     with pytest.raises(MismatchError, match=f"{learned.title} .* does not fit this policy"):
-        learned.load(tmp_path)
+        learned.load(path)
     path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(UsageError, match="is damaged"):
-        learned.load(tmp_path)
+        learned.load(path)
 
 
 def test_plain_peft_loads_the_adapter_beside_a_value_head(

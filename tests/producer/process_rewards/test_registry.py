@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 import torch
 
-from producer.algorithms.core_functions import call_core_function, choose_core_function
+from producer.algorithms.core_functions import (
+    call_core_function,
+    choose_core_function,
+    named_core_function,
+)
 from producer.process_rewards import registry as registry_module
 from producer.process_rewards.registry import (
     Registry,
-    UnknownComponentError,
     public_names,
     register_reward_function,
     register_reward_manager,
@@ -157,14 +160,9 @@ def test_a_file_as_the_readme_shows_it_registers_both_and_leaves_no_stand_in(
 
 def test_a_core_algos_module_as_the_readme_shows_it_is_found_by_name(tmp_path: Path) -> None:
     module = load_user_module(write(tmp_path / "custom_core_algos.py", CORE_ALGOS))
-    chosen = choose_core_function(
-        "grpo", command_line="compute_custom_advantage", module=public_names(module)
-    )
-    assert chosen.function is not None
+    function = named_core_function("compute_custom_advantage", public_names(module))
     rewards = torch.tensor([[0.0, 1.0], [0.0, 0.0], [1.0, 1.0]])
-    advantages, _ = call_core_function(
-        chosen.function, rewards, torch.ones(3, 2), ["a", "a", "alone"]
-    )
+    advantages, _ = call_core_function(function, rewards, torch.ones(3, 2), ["a", "a", "alone"])
     assert advantages.tolist() == [[0.5, 0.5], [-0.5, -0.5], [0.0, 0.0]]
     assert len(source_sha256(module)) == 64
 
@@ -174,8 +172,8 @@ def test_a_function_of_texts_and_a_class_of_algorithms_are_taken_too(tmp_path: P
     function = registry.get_reward_function("of_texts")
     assert function(**CALL) == 8.0
     assert function(**{**CALL, "extra_info": {"question": "Why?"}}) == 12.0
-    names = registry.get_core_algos("my_algos")
-    assert choose_core_function("grpo", module=names).name == "compute_token_wise_advantage"
+    names = public_names(registry.get("core algorithms", "my_algos"))
+    assert choose_core_function("grpo", names) == "compute_token_wise_advantage"
 
 
 def test_a_module_is_loaded_by_its_dotted_name_from_the_working_folder(
@@ -249,9 +247,9 @@ def test_ours_are_registered_under_their_names() -> None:
 
 
 def test_a_name_that_nobody_registered_is_refused_with_those_there_are() -> None:
-    with pytest.raises(UnknownComponentError, match=r"'sql_rewrd'\. Did you mean 'sql_reward'\?"):
+    with pytest.raises(ValueError, match=r"'sql_rewrd'\. Did you mean 'sql_reward'\?"):
         registry.get_reward_function("sql_rewrd")
-    with pytest.raises(UnknownComponentError, match="There are step_and_outcome"):
+    with pytest.raises(ValueError, match="There are step_and_outcome"):
         Registry().get_reward_manager("x")
 
 

@@ -121,9 +121,7 @@ def test_without_an_outcome_nothing_is_executed() -> None:
     assert calls == []
 
 
-def test_a_batch_has_one_length() -> None:
-    with pytest.raises(ValueError, match="one length"):
-        RewardBatch({"a": torch.ones(2)}, {"b": [1]})
+def test_a_batch_is_read_by_response() -> None:
     data = batch()
     assert len(data) == 2
     assert data[-1].non_tensor_batch["db_id"] == "y"

@@ -72,7 +72,7 @@ def test_a_recorded_training_is_projected_verified_and_exported(
     assert applied.events == len(records)
     status = read_status(reader(), migrated_url)
     assert status.lag_events == 0
-    assert one(migrated_url, "SELECT count(*) FROM cua.held_record") == 0
+    assert one(migrated_url, "SELECT count(*) FROM cua.unapplied_record") == 0
     assert verify(reader(), migrated_url).equal
     reference = fold((record.key, record.value) for record in records)
     assert differences(plain_tables(reference.tables), database_tables(migrated_url)) == []

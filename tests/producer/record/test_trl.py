@@ -127,7 +127,7 @@ def test_steps_of_trl_are_in_the_tables_and_verify(
 
     ProjectionLoop(reader(), migrated_url).run_once()
     assert verify(reader(), migrated_url).equal
-    assert one(migrated_url, "SELECT count(*) FROM cua.held_record") == 0
+    assert one(migrated_url, "SELECT count(*) FROM cua.unapplied_record") == 0
     assert one(migrated_url, "SELECT status, current_step FROM cua.training") == ("completed", 4)
 
 

@@ -55,7 +55,7 @@ def test_what_is_given_up_and_taken_back_on_another_host_counts_for_a_trainer_he
         run(small(num_steps=2), installation=here)
 
     def project() -> list[dict[str, str]]:
-        """What is held then; the tables are what a replay gives."""
+        """What is not applied then; the tables are what a replay gives."""
         cua_project(there, "run", "--once")
         assert json.loads(cua_project(there, "verify", "--json"))["equal"]
         listed: list[dict[str, str]] = json.loads(cua_project(there, "parked", "list", "--json"))
@@ -63,8 +63,8 @@ def test_what_is_given_up_and_taken_back_on_another_host_counts_for_a_trainer_he
 
     (parked,) = project()
     cua_project(there, "parked", "drop", parked["id"], "--rest")
-    (abandoned,) = project()
-    assert (abandoned["id"], abandoned["held_as"]) == (parked["id"], "abandoned")
+    (refused,) = project()
+    assert (refused["id"], refused["state"]) == (parked["id"], "refused")
     with pytest.raises(MismatchError, match="--rest"):
         run(small(num_steps=2), installation=here)
     cua_project(there, "parked", "drop", own, "--undo")

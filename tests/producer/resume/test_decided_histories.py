@@ -141,8 +141,8 @@ def test_a_trainer_and_the_tables_agree_on_where_a_stream_is(records: Records) -
     assert (history is None) == (stream.parked_since is not None)
     if history is None:
         return
-    assert history.is_abandoned == stream.abandoned
+    assert history.is_dropped == stream.dropped
     assert history.position == stream.position
     assert [one.envelope.sequence for one in history.events] == applied
-    waiting = [held.envelope.sequence for held in stream.waiting if held.envelope]
+    waiting = [unapplied.envelope.sequence for unapplied in stream.waiting if unapplied.envelope]
     assert [one.sequence for one in history.waiting] == waiting

@@ -126,10 +126,10 @@ def test_a_trainer_and_the_tables_agree_on_where_a_stream_is(
     stream = order.streams[SUBJECT]
     assert (stream.parked_since is not None) == (history is None)
     if history is not None:
-        assert history.is_abandoned == stream.abandoned
+        assert history.is_dropped == stream.dropped
         assert history.position == stream.position
         assert [item.sequence for item in history.waiting] == [
-            held.envelope.sequence for held in stream.waiting if held.envelope
+            unapplied.envelope.sequence for unapplied in stream.waiting if unapplied.envelope
         ]
 
 
@@ -163,7 +163,7 @@ def test_a_training_whose_rest_was_given_up_is_not_continued(installation: Insta
         records = [content for _, content in log.read_streams("cua.training", [subject], {})]
         give_up(installation, subject, rest(records[-1]))
         history = read_training_history(emitter.log, own, start={}, since={})
-        assert history.own.is_abandoned
+        assert history.own.is_dropped
     with pytest.raises(MismatchError, match="--rest"):
         run(small(num_steps=2), installation=installation)
 
@@ -179,7 +179,7 @@ def test_a_rollout_that_was_given_up_is_run_again(installation: Installation) ->
         give_up(installation, rollout, rest(records[-1]))
         history = read_training_history(emitter.log, own, start={}, since={})
         stream = history.of(rollout)
-        assert stream.is_abandoned
+        assert stream.is_dropped
         assert len(stream.events) == len(records) - 1
         read_streams_into({rollout: stream}, log, {}, topic_prefix="cua.")
         assert len(stream.events) == len(records) - 1
@@ -228,8 +228,8 @@ def test_whatever_has_the_key_of_a_stream_parks_it_for_the_trainer_too(
             emitter.log.read_back(subject, {})
 
         give_up(installation, subject, rest(content))
-        assert read().of(subject).is_abandoned
-        assert emitter.log.read_back(subject, {}).is_abandoned
+        assert read().of(subject).is_dropped
+        assert emitter.log.read_back(subject, {}).is_dropped
 
 
 def test_an_unreadable_record_of_another_stream_is_nobody_elses_business(
@@ -282,7 +282,7 @@ def test_an_evaluation_of_which_every_record_was_given_up_begins_anew(
     summary = run(small(num_steps=1), installation=installation)
     assert (summary.status, summary.generation) == ("completed", 0)
     batch = projected(installation)
-    assert batch.held == {}
+    assert batch.unapplied == {}
     assert [row["status"] for row in batch.rows.inserts["baseline"].values()] == ["completed"]
 
 
@@ -302,7 +302,7 @@ def test_a_training_goes_on_in_a_new_generation_where_an_evaluation_was_given_up
 
     assert (summary.status, summary.steps, summary.generation) == ("completed", 2, 1)
     batch = projected(installation)
-    assert [held.held_as for held in batch.held.values()] == ["abandoned"]
+    assert [unapplied.state for unapplied in batch.unapplied.values()] == ["refused"]
     rows = batch.rows.inserts["eval"].values()
     assert sorted((row["generation"], row["step"], row["status"]) for row in rows) == [
         (0, 1, "running"),

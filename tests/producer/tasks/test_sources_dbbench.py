@@ -6,7 +6,7 @@ import pytest
 from pydantic import JsonValue
 
 from producer.agents.dbbench.data.layout import write_entries
-from producer.errors import NotFoundError, UsageError
+from producer.errors import UsageError
 from producer.tasks.sources import load_tasks
 from schemas.entry import Column, EntryContent, TableInfo
 
@@ -60,9 +60,9 @@ def test_entries_are_chosen_by_split_skills_and_limit(folder: Path) -> None:
     [
         ({"skills": ["selekt"]}, "'selekt' is no skill. Did you mean 'select'?"),
         ({"skills": ["insert"]}, "no entry of"),
-        ({"split": "dev"}, "'dev' is no split of source_type 'dbbench'"),
-        ({"path": None}, "path: required by source_type 'dbbench'"),
-        ({"judge": "agent"}, "judge: only for source_type"),
+        ({"split": "dev"}, 'split: unknown value "dev". Use one of train, held_out'),
+        ({"path": None}, "tasks.path: required"),
+        ({"judge": "agent"}, "judge: unknown field"),
     ],
 )
 def test_mistakes_are_named(folder: Path, fields: dict[str, JsonValue], reason: str) -> None:
@@ -72,7 +72,7 @@ def test_mistakes_are_named(folder: Path, fields: dict[str, JsonValue], reason: 
 
 
 def test_a_folder_that_is_missing_is_not_found(tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match="no such file or folder"):
+    with pytest.raises(UsageError, match="no such file or folder"):
         names(tmp_path / "none")
 
 

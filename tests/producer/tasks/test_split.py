@@ -8,7 +8,7 @@ from producer.agents import AGENTS
 from producer.agents.android.demo_tasks import demo_tasks
 from producer.config.preset import held_out_source
 from producer.tasks.overlap import overlaps, question_of, split_of
-from producer.tasks.sources import Source, source_name
+from producer.tasks.sources import source_name
 
 TRAINED = [task for task in demo_tasks() if task.split == "train"]
 
@@ -40,7 +40,7 @@ def test_held_out_tasks_share_nothing_with_training_tasks_in_instruction_or_goal
     """Also where the environment words its tasks, so that all have the same description."""
     source = AGENTS[environment].task_sources[source_type]
     trained, held_out = (
-        source.load(Source.model_validate({"source_type": source_type, "split": split}), "tasks")
+        source.model_validate({"source_type": source_type, "split": split}).load("tasks")
         for split in ("train", "held_out")
     )
     assert split_of(trained, held_out, seeds_matter=True) == "held_out"

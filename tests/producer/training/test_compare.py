@@ -274,6 +274,13 @@ def test_what_cannot_be_compared_is_refused_by_name(record: Record, cua_train: C
     assert "'a' has no evaluations before the first step and after" in refused("a")
 
 
+def test_a_name_given_twice_is_refused(record: Record, cua_train: CuaTrain) -> None:
+    record("a", "222222", step=10)
+    refused = cua_train("compare", "a", "a", expected=2)
+    assert "'a' is given twice" in refused.stderr
+    assert refused.stdout == ""
+
+
 def test_an_unknown_name_is_not_found_also_where_there_is_no_log(
     record: Record, installation: Installation, cua_train: CuaTrain
 ) -> None:

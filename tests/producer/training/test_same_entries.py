@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from producer.config import RunConfig, read_config
-from producer.errors import CuaTrainError, NotFoundError, UsageError
+from producer.errors import CuaTrainError, UsageError
 from producer.training.run import run
 from schemas.installation import Installation
 from tests.support.reading import ReadLog
@@ -63,7 +63,7 @@ def test_an_entry_of_db_bench_that_changed_is_refused_and_nothing_is_recorded(
     with pytest.raises(UsageError, match=OTHER):
         run(begun("dbbench", folder, 2), installation=installation)
     shutil.rmtree(folder)
-    with pytest.raises(NotFoundError, match="entries"):
+    with pytest.raises(UsageError, match="entries"):
         run(begun("dbbench", folder, 2), installation=installation)
     assert read_log() == before
     entries(folder)

@@ -100,8 +100,8 @@ def test_devices_are_blanked_where_it_is_asked_for(tmp_path: Path) -> None:
     [
         ({"box_type": "linux"}, "box_type: only of environment gbox"),
         (
-            {"environment": "linux"},
-            '"linux" is not one of android, dbbench, text_to_sql, adb, gbox',
+            {"environment": "windows"},
+            '"windows" is not one of android, dbbench, text_to_sql, adb, gbox',
         ),
         ({"wandb_name": "x"}, "wandb_name: needs a wandb_project"),
         ({"dbbench_database": "mysql://me@h:1"}, "dbbench_database: only of environment dbbench"),

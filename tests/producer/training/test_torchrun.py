@@ -84,9 +84,11 @@ def test_two_processes_learn_what_one_does(folder: Path, tmp_path: Path) -> None
                 )
 
 
-def test_a_process_that_is_killed_ends_the_others_and_the_training_continues(
+@pytest.mark.timeout(600)
+def test_a_training_of_two_processes_that_is_killed_and_continued_has_the_losses_of_one_process(
     folder: Path, tmp_path: Path
 ) -> None:
+    """One of the two is killed; the other ends too, and one process continues the training."""
     command = [*TORCHRUN, "-m", "producer", *words(folder, tmp_path, num_steps=100)]
     running = subprocess.Popen(
         command, env=environ(tmp_path), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
@@ -105,11 +107,20 @@ def test_a_process_that_is_killed_ends_the_others_and_the_training_continues(
     assert running.wait(60) != 0
     assert 'Traceback (most recent call last)\n  File "<frozen' not in rest
 
-    done = len(steps(tmp_path))
-    again = [*words(folder, tmp_path, num_steps=done + 1), "--num-steps", str(done + 1)]
-    with ForkedProcess("producer", *again, environ=environ(tmp_path)) as continued:
-        continued.wait()
-    assert len(steps(tmp_path)) == done + 1
+    num_steps = len(steps(tmp_path)) + 1
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    for home in (tmp_path, alone):
+        again = [*words(folder, home, num_steps=num_steps), "--num-steps", str(num_steps)]
+        with ForkedProcess("producer", *again, environ=environ(home)) as process:
+            process.wait()
+    of_both, of_one = steps(tmp_path), steps(alone)
+    assert len(of_both) == num_steps
+    assert any(step["loss"] for step in of_one)
+    for name in ("loss", "policy_gradient_norm", "reward_mean", "num_tokens"):
+        assert [step[name] for step in of_both] == pytest.approx(
+            [step[name] for step in of_one], rel=1e-4, abs=1e-6
+        ), name
 
 
 @pytest.fixture

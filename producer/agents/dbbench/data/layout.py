@@ -20,7 +20,7 @@ from producer.agents.dbbench.data.column_types import column_type
 from producer.agents.dbbench.data.skills import SKILLS, GoldUnreadableError, kind_of, skills_of
 from producer.agents.dbbench.data.table import EMPTY, state_after, table_rows
 from producer.durable import write_durably
-from producer.errors import NotFoundError, UnreachableError, UsageError, did_you_mean
+from producer.errors import UnreachableError, UsageError, did_you_mean
 from producer.http_environment import HUB_URL, check_http_environment
 from producer.json_text import read_strict
 from producer.sql_data.data_files import check_storable, parquet_rows, read_strict_file
@@ -134,7 +134,7 @@ class _Field:
 def read_entries(path: Path) -> list[EntryContent]:
     """The entries of a folder or a file, in the file's order.
 
-    Raises NotFoundError without such a file, and UsageError that names file, entry and field.
+    Raises UsageError without such a file, and one that names file, entry and field.
     """
     entries: list[EntryContent] = []
     places: dict[str, Path] = {}
@@ -171,7 +171,7 @@ def _files(path: Path) -> list[Path]:
             f"{path}: {missing}; give a file or folder of DB Bench's entries, which `cua-train data"
             " generate` makes"
         )
-        raise NotFoundError(message)
+        raise UsageError(message)
     folders = sorted({file.parent for file in found})
     if len(folders) > 1:
         named = ", ".join(str(folder.relative_to(path)) for folder in folders[:MAX_NAMED])

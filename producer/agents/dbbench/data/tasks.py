@@ -29,7 +29,7 @@ def load_dbbench(
     """Load the tasks of a folder in DB Bench's layout.
 
     With `skills`, only tasks that need one of them. `positions` are indexes of entries, from 0;
-    None selects all. Raises UsageError, prefixed with `where`, and NotFoundError.
+    None selects all. Raises UsageError, mostly prefixed with `where`.
     """
     _check_skills(skills, where)
     found = read_entries(path)

@@ -41,7 +41,7 @@ def data_folders(*sources: JsonValue) -> tuple[DataFolder, ...]:
 def find_database(folders: Sequence[DataFolder], db_id: str, sha256: str | None) -> Path | None:
     """The database file with this content; None if no folder has it.
 
-    Raises UsageError, NotFoundError.
+    Raises UsageError.
     """
     for folder, split in folders:
         for file in question_files(folder, split):

@@ -25,7 +25,7 @@ from producer.agents.text_to_sql.data.verl_prompts import (
     prompt_record,
     prompt_rows,
 )
-from producer.errors import NotFoundError, UsageError
+from producer.errors import UsageError
 from producer.sql_data.data_files import read_strict_file
 
 
@@ -72,7 +72,7 @@ FILE_NAME_BYTES: Final = 240
 def read_questions(
     folder: Path, split: DataSplit, left_out: list[str] | None = None
 ) -> list[Question]:
-    """Read the questions of a split. Raises UsageError, NotFoundError.
+    """Read the questions of a split. Raises UsageError.
 
     If `left_out` is given, invalid records are skipped and their problems appended to it.
     """
@@ -99,7 +99,7 @@ def read_questions(
 def question_files(folder: Path, split: DataSplit) -> tuple[Path, ...]:
     """The files of a split.
 
-    Raises UsageError for another layout and NotFoundError if the folder is missing.
+    Raises UsageError for another layout and if the folder is missing.
     """
     folder = folder.expanduser()
     if folder.suffix == ENDING and folder.is_file():
@@ -107,7 +107,7 @@ def question_files(folder: Path, split: DataSplit) -> tuple[Path, ...]:
     if not folder.is_dir():
         wrong = "is a file; give its folder" if folder.exists() else "there is no such folder"
         message = f"{folder}: {wrong}"
-        raise NotFoundError(message)
+        raise UsageError(message)
     spider = tuple(folder / name for name in SPIDER_FILES[split] if (folder / name).is_file())
     if spider:
         return spider

@@ -7,14 +7,19 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from producer.agents.text_to_sql.data.layouts import DataSplit, Question, read_questions
+from producer.agents.text_to_sql.data.layouts import (
+    DataSplit,
+    Question,
+    question_files,
+    read_questions,
+)
 from producer.agents.text_to_sql.data.tasks import (
     database_statements,
     findings,
     question_task,
 )
 from producer.console import warn_of_some
-from producer.errors import NotFoundError, UsageError
+from producer.errors import UsageError
 from producer.sql_execution.sqlite import FileState, file_state
 from producer.task import Task
 
@@ -42,12 +47,13 @@ def sound_questions(
     skip_invalid: bool,
     is_checked: bool = False,
 ) -> SoundQuestions:
-    """Read the questions of a split. Raises UsageError, NotFoundError.
+    """Read the questions of a split. Raises UsageError.
 
     With `skip_invalid`, questions with an invalid record, a missing or unreadable database or a
     failing gold are left out, counted and logged instead of refused. With `is_checked`, golds are
     not executed, because the caller does so.
     """
+    question_files(folder, split)  # what is missing as a whole cannot be left out
     left_out: list[str] = []
     try:
         questions = read_questions(folder, split, left_out if skip_invalid else None)
@@ -76,13 +82,13 @@ def load_text_to_sql(
 ) -> list[Task]:
     """The tasks of a split.
 
-    Raises UsageError and NotFoundError, with messages that begin with `where`.
+    Raises UsageError with a message that begins with `where`.
     """
     try:
         read = sound_questions(folder, split, skip_invalid=skip_invalid)
-    except (UsageError, NotFoundError) as error:
+    except UsageError as error:
         message = f"{where}: {error.message}"
-        raise type(error)(message, ways=error.ways) from error
+        raise UsageError(message, ways=error.ways) from error
     return [
         question_task(question, split, read.statements[question.database])
         for question in read.questions
@@ -115,7 +121,7 @@ def _statements(
     for path in sorted({question.database for question in questions}):
         try:
             statements[path] = database_statements(path)
-        except (UsageError, NotFoundError) as error:
+        except UsageError as error:
             if not skip_invalid:
                 raise
             unreadable[path] = str(error)

@@ -123,5 +123,5 @@ def test_no_phone_is_used_that_was_not_named(server: FakeAdbServer) -> None:
 
 
 def test_there_is_no_oracle() -> None:
-    with pytest.raises(CuaTrainError, match="reads a simulated phone's state"):
+    with pytest.raises(CuaTrainError, match=r"`oracle` .* not those of phones over adb"):
         ADB.open_oracle(asked("127.0.0.1:5037"))

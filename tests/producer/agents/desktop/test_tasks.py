@@ -43,7 +43,7 @@ def test_by_default_a_run_trains_on_seven_tasks_and_is_evaluated_on_three_others
     [
         ({"names": ["write-nte"]}, "no task is called 'write-nte'. Did you mean 'write-note'"),
         ({"names": ["write-note"], "split": "train"}, "give names or a split, not both"),
-        ({"split": "dev"}, "no split of source_type 'desktop'; use one of train, held_out"),
+        ({"split": "dev"}, 'split: unknown value "dev". Use one of train, held_out'),
     ],
 )
 def test_a_mistake_in_a_source_is_named(source: dict[str, JsonValue], message: str) -> None:

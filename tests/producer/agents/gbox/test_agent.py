@@ -84,5 +84,5 @@ def test_a_server_that_does_not_answer_is_unreachable(monkeypatch: pytest.Monkey
 
 
 def test_there_is_no_oracle() -> None:
-    with pytest.raises(CuaTrainError, match="reads a simulated phone's state"):
+    with pytest.raises(CuaTrainError, match=r"`oracle` .* not those of rented devices"):
         GBOX.open_oracle(asked())

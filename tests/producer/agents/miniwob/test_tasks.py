@@ -54,17 +54,12 @@ def test_by_default_a_run_trains_on_some_pages_and_is_evaluated_on_others() -> N
         ({"names": ["hover-shape"]}, r"tasks\.names: 'hover-shape' is no task: the page never"),
         ({"names": ["click-test"], "split": "train"}, "give names or a split, not both"),
         ({"names": []}, r"tasks\.names"),
-        ({"split": "dev"}, "no split of source_type 'miniwob'; use one of train, held_out"),
+        ({"split": "dev"}, 'split: unknown value "dev". Use one of train, held_out'),
     ],
 )
 def test_a_mistake_in_a_source_is_named(source: dict[str, JsonValue], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         load_tasks({"source_type": "miniwob", **source})
-
-
-def test_names_are_of_pages_only() -> None:
-    with pytest.raises(UsageError, match="names: only for source_type 'miniwob'"):
-        load_tasks({"source_type": "demo_all", "names": ["click-test"]})
 
 
 @pytest.mark.skipif(find_spec("miniwob") is None, reason="the package is not installed")

@@ -125,4 +125,4 @@ def test_the_settings_are_of_no_other_environment(cua_train: CuaTrain) -> None:
 def test_the_scripted_policy_does_not_know_a_servers_tasks(cua_train: CuaTrain) -> None:
     with served_here(echo_app()) as url:
         words = ("--env-url", url, "--env-actions", "text", "--model-name", "oracle")
-        assert "does not know the tasks of a server" in cua_train(*RUN, *words, expected=2).stderr
+        assert "not those of an OpenEnv server" in cua_train(*RUN, *words, expected=2).stderr

@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from producer.agents.dbbench.data.layout import entry_fields, read_entries, write_entries
-from producer.errors import NotFoundError, UsageError
+from producer.errors import UsageError
 from schemas.entry import Column, EntryContent, TableInfo
 
 TABLE = {
@@ -218,7 +218,7 @@ def test_a_broken_parquet_file_is_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_entries_is_not_found(tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match=r"no entry_dict\.json"):
+    with pytest.raises(UsageError, match=r"no entry_dict\.json"):
         read_entries(tmp_path)
-    with pytest.raises(NotFoundError, match="no such file or folder"):
+    with pytest.raises(UsageError, match="no such file or folder"):
         read_entries(tmp_path / "none")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from producer.agents.text_to_sql.data.layouts import read_questions
-from producer.errors import CuaTrainError, NotFoundError, UsageError
+from producer.errors import CuaTrainError, UsageError
 from producer.tasks.sources import load_tasks
 from tests.support.paths import ROOT
 
@@ -181,8 +181,10 @@ def test_bird_s_mini_dev_is_read_as_it_is_published(
     assert load_tasks(source(published / folder, "dev"))
 
 
-def test_a_folder_that_is_not_there_is_not_found(tmp_path: Path) -> None:
-    assert isinstance(refused(tmp_path / "no"), NotFoundError)
+def test_a_folder_that_is_not_there_is_named_and_cannot_be_left_out(tmp_path: Path) -> None:
+    error = refused(tmp_path / "no")
+    assert isinstance(error, UsageError)
+    assert str(error).endswith("/no: there is no such folder")
 
 
 def test_another_split_that_the_folder_has_is_named() -> None:
@@ -194,22 +196,12 @@ def test_another_split_that_the_folder_has_is_named() -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"source_type": "text_to_sql"}, "path: required by source_type 'text_to_sql'"),
-        (
-            {"source_type": "demo_all", "path": "x"},
-            "path: only for source_type 'dbbench' or 'text_to_sql'",
-        ),
-        (
-            {"source_type": "demo_all", "split": "dev"},
-            "split: 'dev' is no split of source_type 'demo_all'; it",
-        ),
-        (
-            {"source_type": "text_to_sql", "path": "x", "split": "validation"},
-            'tasks.split: unknown value "validation". Use one of train, dev, test, held_out',
-        ),
+        ({"source_type": "text_to_sql"}, "tasks.path: required"),
+        ({"source_type": "demo_all", "path": "x"}, "tasks.path: unknown field"),
+        ({"source_type": "demo_all", "split": "dev"}, "tasks.split: unknown field"),
         (
             {"source_type": "text_to_sql", "path": "x", "split": "held_out"},
-            "'held_out' is no split of source_type 'text_to_sql'; use one of train, dev, test",
+            'tasks.split: unknown value "held_out". Use one of train, dev, test',
         ),
     ],
 )

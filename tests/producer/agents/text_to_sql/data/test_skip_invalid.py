@@ -85,7 +85,7 @@ def test_a_data_set_without_a_sound_question_is_refused(bird: Path) -> None:
 
 
 def test_other_sources_do_not_have_the_setting() -> None:
-    with pytest.raises(UsageError, match="skip_invalid: only for source_type 'text_to_sql'"):
+    with pytest.raises(UsageError, match="skip_invalid: unknown field"):
         load_tasks({"source_type": "demo_all", "skip_invalid": True})
 
 

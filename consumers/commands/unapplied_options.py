@@ -1,4 +1,4 @@
-"""Options of `cua-project parked` that say which held records are meant."""
+"""Options of `cua-project parked` that say which records are meant."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 if TYPE_CHECKING:
-    from consumers.projection.held_filter import HeldFilter
+    from consumers.projection.unapplied_filter import UnappliedFilter
 
 NAMES = ("training", "kind", "reason_text", "type_glob")
 
 
-def held_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def unapplied_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add them; `take_filter` takes what was given."""
     for option in reversed(
         (
@@ -34,11 +34,11 @@ def held_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def take_filter(options: dict[str, str | None], held_as: str | None = None) -> "HeldFilter":
+def take_filter(options: dict[str, str | None], state: str | None = None) -> "UnappliedFilter":
     """The filter that the options give."""
-    from consumers.projection.held_filter import HeldFilter
+    from consumers.projection.unapplied_filter import UnappliedFilter
     from consumers.tail.trainings import normalize_name
 
     training, kind, reason, type_ = (options[name] for name in NAMES)
     name = None if training is None else normalize_name(training)
-    return HeldFilter(held_as, name, kind, reason, type_)
+    return UnappliedFilter(state, name, kind, reason, type_)

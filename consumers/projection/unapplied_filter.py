@@ -1,4 +1,4 @@
-"""Which held records an operator means: by how they are held, training, kind, reason and type."""
+"""Which records an operator means: by state, training, kind, reason and type."""
 
 from typing import NamedTuple, Self
 
@@ -6,22 +6,22 @@ from consumers.database.connection import Cursor
 from schemas.ids import training_id
 
 _OF_TRAINING = """
-SELECT stream FROM {schema}.held_record WHERE stream IN (
+SELECT stream FROM {schema}.unapplied_record WHERE stream IN (
     SELECT 'training/' || %(training)s
     UNION ALL SELECT 'rollout/' || id FROM {schema}.rollout WHERE training_id = %(training)s
     UNION ALL SELECT 'environment/' || id FROM {schema}.environment WHERE training_id = %(training)s
     UNION ALL SELECT 'evaluation/' || id FROM {schema}.eval WHERE training_id = %(training)s
     UNION ALL SELECT 'evaluation/' || id FROM {schema}.baseline WHERE training_id = %(training)s)
-UNION SELECT stream FROM {schema}.held_record
+UNION SELECT stream FROM {schema}.unapplied_record
     WHERE position(%(named)s IN value) > 0
 """
-"""By the rows of a stream's owner, or by a held record of the stream."""
+"""By the rows of a stream's owner, or by a record of the stream that is not applied."""
 
 
-class HeldFilter(NamedTuple):
-    """Conditions that a held record meets; None: any."""
+class UnappliedFilter(NamedTuple):
+    """Conditions that a record meets which is not applied; None: any."""
 
-    held_as: str | None = None
+    state: str | None = None
     training: str | None = None
     """Its name."""
     kind: str | None = None
@@ -34,11 +34,11 @@ class HeldFilter(NamedTuple):
 
     @property
     def is_everything(self) -> bool:
-        """Whether every held record meets it."""
-        return self == HeldFilter()
+        """Whether every record meets it."""
+        return self == UnappliedFilter()
 
     def resolved(self, cursor: Cursor, schema: str) -> Self:
-        """With the streams of its training. Reads every held record once."""
+        """With the streams of its training. Reads every record that is not applied once."""
         if self.training is None:
             return self
         query = _OF_TRAINING.format(schema=f'"{schema}"')
@@ -46,11 +46,11 @@ class HeldFilter(NamedTuple):
         return self._replace(streams=tuple(row[0] for row in cursor.fetchall()))
 
     def condition(self) -> tuple[str, dict[str, object]]:
-        """SQL about the columns of `held_record`, and its parameters."""
+        """SQL about the columns of `unapplied_record`, and its parameters."""
         parts, values = ["true"], dict[str, object]()
-        if self.held_as is not None:
-            parts.append("held_as = %(held_as)s")
-            values["held_as"] = self.held_as
+        if self.state is not None:
+            parts.append("state = %(state)s")
+            values["state"] = self.state
         if self.kind is not None:
             parts.append("kind = %(kind)s")
             values["kind"] = self.kind

@@ -7,15 +7,15 @@ import pytest
 from consumers.database.connection import connected, join_group, session_group
 from consumers.errors import LimitExceededError
 from consumers.projection.lock_watch import LockWatch
-from consumers.projection.redrive import Operator
+from consumers.projection.operators import Operator
 from consumers.rebuild.paused import while_paused
-from tests.consumers.projection.test_redrive import CALM, project, unknown
+from tests.consumers.projection.test_retry import CALM, project, unknown
 from tests.support.logs import logged_events, memory_log
 
 pytestmark = pytest.mark.services
 
 
-def test_a_redrive_beside_a_rebuild_says_to_wait_for_its_end_and_not_to_end_it(
+def test_a_retry_beside_a_rebuild_says_to_wait_for_its_end_and_not_to_end_it(
     migrated_url: str,
 ) -> None:
     project(memory_log(unknown(logged_events("a", shape=CALM), 5)), migrated_url)
@@ -40,7 +40,7 @@ def test_a_redrive_beside_a_rebuild_says_to_wait_for_its_end_and_not_to_end_it(
                 LimitExceededError,
                 match=r"a rebuild is correcting the tables .*again when it has ended",
             ):
-                operator.redrive()
+                operator.retry()
     finally:
         enough.set()
         rebuild.join(30)

@@ -1,4 +1,4 @@
-"""Reads held records for operators: as a list, one by its id, and the next few to try again."""
+"""Reads what is not applied: as a list, one record by its id, and the next few to try again."""
 
 import re
 from collections.abc import Generator, Sequence
@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from consumers.database.connection import Cursor
 from consumers.errors import NotFoundError, UsageError
-from consumers.fold.held import Held
-from consumers.projection.held_filter import HeldFilter
+from consumers.fold.unapplied import Unapplied
 from consumers.projection.positions import Positions
-from consumers.projection.stored import HELD_COLUMNS, held_records
+from consumers.projection.stored import UNAPPLIED_COLUMNS, unapplied_records
+from consumers.projection.unapplied_filter import UnappliedFilter
 
 MAX_BYTES = 32 << 20
 """Values in memory at once, when more than one record is taken."""
@@ -26,15 +26,15 @@ _RECORD_ID = re.compile(r"([A-Za-z0-9._-]+)/([0-9]+)@([0-9]+)")
 """Kafka's names of topics; other digits than these, which Python knows, PostgreSQL does not."""
 
 
-class HeldSummary(NamedTuple):
-    """A held record as a list shows it."""
+class UnappliedSummary(NamedTuple):
+    """A record as a list shows it."""
 
     id: str
     """`topic/partition@offset`, as commands take it."""
     topic: str
     partition: int
     offset: int
-    held_as: str
+    state: str
     kind: str
     reason: str
     stream: str
@@ -54,26 +54,26 @@ Place = tuple[str, str, int, int]
 """log id, topic, partition, offset: the order of a list."""
 
 
-class HeldCount(NamedTuple):
+class UnappliedCount(NamedTuple):
     """How many records, of how many streams."""
 
     records: int
     streams: int
 
 
-def held_page(
+def unapplied_page(
     cursor: Cursor,
     schema: str,
-    wanted: HeldFilter,
+    wanted: UnappliedFilter,
     after: Place | None,
     limit: int,
     condition: str = "true",
-) -> tuple[list[HeldSummary], Place | None]:
-    """The next held records in order, and the last one's place; None: there are no more."""
+) -> tuple[list[UnappliedSummary], Place | None]:
+    """The next records in order, and the last one's place; None: there are no more."""
     where, values = wanted.condition()
     cursor.execute(
-        "SELECT log_id, topic, partition, log_offset, held_as, kind, reason, stream, type, epoch,"
-        f' sequence, event_time, appended_at FROM "{schema}".held_record WHERE (log_id, topic,'
+        "SELECT log_id, topic, partition, log_offset, state, kind, reason, stream, type, epoch,"
+        f' sequence, event_time, appended_at FROM "{schema}".unapplied_record WHERE (log_id, topic,'
         " partition, log_offset) > (%(log_id)s, %(topic)s, %(partition)s, %(offset)s) AND"
         f" {condition} AND {where} ORDER BY log_id, topic, partition, log_offset LIMIT %(limit)s",
         values
@@ -81,26 +81,26 @@ def held_page(
         | {"limit": limit},
     )
     rows = cursor.fetchall()
-    page = [HeldSummary(f"{row[1]}/{row[2]}@{row[3]}", *row[1:]) for row in rows]
+    page = [UnappliedSummary(f"{row[1]}/{row[2]}@{row[3]}", *row[1:]) for row in rows]
     return page, rows[-1][:4] if len(rows) == limit else None
 
 
-def count_held(
+def count_unapplied(
     cursor: Cursor,
     schema: str,
-    wanted: HeldFilter,
+    wanted: UnappliedFilter,
     condition: str = "true",
     streams: Sequence[str] | None = None,
-) -> HeldCount:
+) -> UnappliedCount:
     """How many are meant. `streams`: only of these."""
     where, values = wanted.condition()
     of = "true" if streams is None else "stream = ANY(%(only)s)"
     cursor.execute(
-        f'SELECT count(*), count(DISTINCT stream) FROM "{schema}".held_record WHERE {condition} AND'
-        f" {where} AND {of}",
+        f'SELECT count(*), count(DISTINCT stream) FROM "{schema}".unapplied_record WHERE'
+        f" {condition} AND {where} AND {of}",
         values | {"only": None if streams is None else list(streams)},
     )
-    return HeldCount(*(cursor.fetchone() or (0, 0)))
+    return UnappliedCount(*(cursor.fetchone() or (0, 0)))
 
 
 def count_parked_since(cursor: Cursor, schema: str, start: Positions) -> int:
@@ -108,26 +108,26 @@ def count_parked_since(cursor: Cursor, schema: str, start: Positions) -> int:
     places = [(at.topic, at.partition, offset) for at, offset in start.items()]
     topics, partitions, offsets = zip(*places, strict=True) if places else ((), (), ())
     cursor.execute(
-        f'SELECT count(*) FROM "{schema}".held_record AS held LEFT JOIN unnest(%s::text[],'
+        f'SELECT count(*) FROM "{schema}".unapplied_record LEFT JOIN unnest(%s::text[],'
         " %s::integer[], %s::bigint[]) AS start (topic, partition, first) USING (topic, partition)"
-        " WHERE held_as = 'parked' AND log_offset >= coalesce(first, 0)",
+        " WHERE state = 'parked' AND log_offset >= coalesce(first, 0)",
         (list(topics), list(partitions), list(offsets)),
     )
     row = cursor.fetchone()
     return 0 if row is None else int(row[0])
 
 
-def streams_of(cursor: Cursor, schema: str, wanted: HeldFilter) -> list[str]:
+def streams_of(cursor: Cursor, schema: str, wanted: UnappliedFilter) -> list[str]:
     """The streams of the records that are meant."""
     where, values = wanted.condition()
     cursor.execute(
-        f'SELECT DISTINCT stream FROM "{schema}".held_record WHERE {where} ORDER BY 1', values
+        f'SELECT DISTINCT stream FROM "{schema}".unapplied_record WHERE {where} ORDER BY 1', values
     )
     return [row[0] for row in cursor.fetchall()]
 
 
-def find_held(cursor: Cursor, schema: str, record_id: str) -> Held:
-    """One held record by its id. NotFoundError, UsageError."""
+def find_unapplied(cursor: Cursor, schema: str, record_id: str) -> Unapplied:
+    """One record that is not applied, by its id. NotFoundError, UsageError."""
     named = _RECORD_ID.fullmatch(record_id)
     if named is None:
         message = (
@@ -138,14 +138,15 @@ def find_held(cursor: Cursor, schema: str, record_id: str) -> Held:
     topic, partition, offset = named.groups()
     if len(partition) <= MAX_DIGITS and len(offset) <= MAX_DIGITS:
         cursor.execute(
-            f'SELECT {HELD_COLUMNS} FROM "{schema}".held_record WHERE topic = %s AND partition ='
-            " %s::numeric AND log_offset = %s::numeric",
+            f'SELECT {UNAPPLIED_COLUMNS} FROM "{schema}".unapplied_record WHERE topic = %s AND'
+            " partition = %s::numeric AND log_offset = %s::numeric",
             (topic, partition, offset),
         )
-        for held in held_records(cursor):
-            return held
+        for found in unapplied_records(cursor):
+            return found
     message = (
-        f"no record is held at {record_id[:200]}; `cua-project parked list` shows those that are"
+        f"{record_id[:200]} is not among the records that are not applied; `cua-project parked"
+        " list` shows them"
     )
     raise NotFoundError(message)
 
@@ -159,22 +160,23 @@ def count_parked(
     """
     of = "true" if streams is None else "stream = ANY(%(streams)s)"
     cursor.execute(
-        f'SELECT stream, count(*) FROM "{schema}".held_record WHERE held_as = %(parked)s AND {of}'
-        " GROUP BY stream",
+        f'SELECT stream, count(*) FROM "{schema}".unapplied_record WHERE state = %(parked)s AND'
+        f" {of} GROUP BY stream",
         {"parked": "parked", "streams": None if streams is None else list(streams)},
     )
     return dict(sorted(cursor.fetchall()))
 
 
-def interrupted_redrives(cursor: Cursor, schema: str) -> list[tuple[str, int, int, str]]:
-    """The first parked record (topic, partition, offset, stream) of each stream half redriven.
+def interrupted_retries(cursor: Cursor, schema: str) -> list[tuple[str, int, int, str]]:
+    """The first parked record of each stream whose retry was interrupted.
 
-    Nothing that cannot be applied is parked there, only what comes behind.
+    As (topic, partition, offset, stream). Nothing that cannot be applied is parked there, only what
+    comes behind.
     """
     cursor.execute(
         "SELECT DISTINCT ON (stream) topic, partition, log_offset, stream FROM"
-        f" \"{schema}\".held_record WHERE held_as = 'parked' AND stream IN (SELECT stream FROM"
-        f" \"{schema}\".held_record WHERE held_as = 'parked' GROUP BY stream HAVING"
+        f" \"{schema}\".unapplied_record WHERE state = 'parked' AND stream IN (SELECT stream FROM"
+        f" \"{schema}\".unapplied_record WHERE state = 'parked' GROUP BY stream HAVING"
         f" bool_and(kind = 'behind')) ORDER BY stream, {_ORDER}",
     )
     return [(topic, partition, offset, stream) for topic, partition, offset, stream in cursor]
@@ -182,41 +184,41 @@ def interrupted_redrives(cursor: Cursor, schema: str) -> list[tuple[str, int, in
 
 _ORDER = 'stream COLLATE "C", log_id, topic, partition, log_offset'
 """Stream by stream, in the order of reading: a stream's records are in one partition."""
-_PARKED = "held_as = 'parked'"
+_PARKED = "state = 'parked'"
 
 
 def next_parked(
     cursor: Cursor, schema: str, streams: Sequence[str], max_records: int
-) -> list[Held]:
+) -> list[Unapplied]:
     """The first parked records of these streams; one at least, then up to MAX_BYTES."""
     cursor.execute(
-        f"SELECT {HELD_COLUMNS} FROM (SELECT *, sum(octet_length(value)) OVER (ORDER BY {_ORDER}) -"
-        f' octet_length(value) AS bytes_before FROM (SELECT * FROM "{schema}".held_record WHERE'
-        f" {_PARKED} AND stream = ANY(%s) ORDER BY {_ORDER} LIMIT %s) AS first) AS numbered WHERE"
-        f" bytes_before < %s ORDER BY {_ORDER}",
+        f"SELECT {UNAPPLIED_COLUMNS} FROM (SELECT *, sum(octet_length(value)) OVER (ORDER BY"
+        f" {_ORDER}) - octet_length(value) AS bytes_before FROM (SELECT * FROM"
+        f' "{schema}".unapplied_record WHERE {_PARKED} AND stream = ANY(%s) ORDER BY {_ORDER} LIMIT'
+        f" %s) AS first) AS numbered WHERE bytes_before < %s ORDER BY {_ORDER}",
         (list(streams), max_records, MAX_BYTES),
     )
-    return held_records(cursor)
+    return unapplied_records(cursor)
 
 
 def parked_pages(
     cursor: Cursor, schema: str, streams: Sequence[str], max_records: int
-) -> Generator[list[Held], None, None]:
+) -> Generator[list[Unapplied], None, None]:
     """All parked records of these streams, some at a time: one at least, then up to MAX_BYTES.
 
     As they are at the first: sorted once, whatever the transaction changes meanwhile.
     """
     with cursor.connection.cursor("parked_records") as ordered:
         ordered.execute(
-            f'SELECT {HELD_COLUMNS} FROM "{schema}".held_record WHERE {_PARKED} AND stream ='
-            f" ANY(%s) ORDER BY {_ORDER}",
+            f'SELECT {UNAPPLIED_COLUMNS} FROM "{schema}".unapplied_record WHERE {_PARKED} AND'
+            f" stream = ANY(%s) ORDER BY {_ORDER}",
             (list(streams),),
         )
-        page: list[Held] = []
+        page: list[Unapplied] = []
         num_bytes = 0
-        while some := held_records(ordered, min(FETCHED_RECORDS, max_records - len(page))):
+        while some := unapplied_records(ordered, min(FETCHED_RECORDS, max_records - len(page))):
             page += some
-            num_bytes += sum(len(held.record.value) for held in some)
+            num_bytes += sum(len(unapplied.record.value) for unapplied in some)
             if len(page) == max_records or num_bytes >= MAX_BYTES:
                 yield page
                 page, num_bytes = [], 0
@@ -227,7 +229,7 @@ def parked_pages(
 def since_of_next(cursor: Cursor, schema: str, stream: str, num_before: int) -> datetime | None:
     """Since when the stream's next parked record after the first `num_before` is; None: none."""
     cursor.execute(
-        f'SELECT coalesce(event_time, appended_at) FROM "{schema}".held_record WHERE {_PARKED}'
+        f'SELECT coalesce(event_time, appended_at) FROM "{schema}".unapplied_record WHERE {_PARKED}'
         f" AND stream = %s ORDER BY {_ORDER} OFFSET %s LIMIT 1",
         (stream, num_before),
     )
@@ -235,18 +237,18 @@ def since_of_next(cursor: Cursor, schema: str, stream: str, num_before: int) -> 
     return None if row is None else row[0]
 
 
-def summary_of(record_id: str, held: Held) -> HeldSummary:
-    """A held record as a list shows it."""
-    envelope, record = held.envelope, held.record
-    return HeldSummary(
+def summary_of(record_id: str, unapplied: Unapplied) -> UnappliedSummary:
+    """A record as a list shows it."""
+    envelope, record = unapplied.envelope, unapplied.record
+    return UnappliedSummary(
         record_id,
         record.topic,
         record.partition,
         record.offset,
-        held.held_as,
-        held.kind,
-        held.reason,
-        held.stream,
+        unapplied.state,
+        unapplied.kind,
+        unapplied.reason,
+        unapplied.stream,
         None if envelope is None else envelope.type,
         None if envelope is None else envelope.epoch or None,
         None if envelope is None else envelope.sequence or None,

@@ -1,4 +1,4 @@
-"""Records that are not applied, kept whole: parked, waiting for a gap, refused or abandoned."""
+"""Records that are not applied, kept whole: waiting, parked or refused."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,10 @@ from consumers.fold.rows import Row
 from consumers.log.reader import LogRecord
 from schemas.event import Envelope
 
-HeldAs = Literal["parked", "waiting", "refused", "abandoned"]
+UnappliedState = Literal["waiting", "parked", "refused"]
+"""`waiting`: a record before it in its stream is missing; it is applied when that one comes.
+`parked`: it cannot be applied, or is behind such a record; an operator has to look. `refused`: it
+will not be applied."""
 Kind = Literal[
     "unreadable",
     "unknown_schema",
@@ -22,10 +25,13 @@ Kind = Literal[
     "foreign",
     "dropped",
 ]
+GIVEN_UP: tuple[Kind, ...] = ("dropped", "behind")
+"""Kinds of refused records that an operator gave up with the rest of their stream: the first, and
+those behind it. That decision can be undone."""
 
 
 class Coordinates(NamedTuple):
-    """A record's place in a log; the key of `held_record`."""
+    """A record's place in a log; the key of `unapplied_record`."""
 
     log_id: str
     topic: str
@@ -34,12 +40,12 @@ class Coordinates(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A record that is held, and why."""
+class Unapplied:
+    """A record that is not applied, and why."""
 
     log_id: str
     record: LogRecord
-    held_as: HeldAs
+    state: UnappliedState
     kind: Kind
     reason: str
     stream: str
@@ -58,15 +64,20 @@ class Held:
         """The event's time; for an unreadable record, when it was appended."""
         return self.record.appended_at if self.envelope is None else self.envelope.time
 
+    @property
+    def can_be_retried(self) -> bool:
+        """Whether an operator's decision may have it tried again."""
+        return self.state == "parked" or (self.state == "refused" and self.kind in GIVEN_UP)
+
     def row(self) -> Row:
-        """The row of `held_record`."""
+        """The row of `unapplied_record`."""
         record, envelope = self.record, self.envelope
         return {
             "log_id": self.log_id,
             "topic": record.topic,
             "partition": record.partition,
             "log_offset": record.offset,
-            "held_as": self.held_as,
+            "state": self.state,
             "kind": self.kind,
             "reason": self.reason,
             "stream": self.stream,
@@ -81,7 +92,7 @@ class Held:
 
 
 def record_of(row: Mapping[str, object]) -> LogRecord:
-    """The log record in a row of `held_record`."""
+    """The log record in a row of `unapplied_record`."""
     topic, partition, offset, key, value, appended_at = (
         row[name] for name in ("topic", "partition", "log_offset", "key", "value", "appended_at")
     )
@@ -91,7 +102,7 @@ def record_of(row: Mapping[str, object]) -> LogRecord:
     return LogRecord(topic, partition, offset, key, bytes(value), appended_at)
 
 
-def waiting_envelope(held: Held) -> Envelope:
+def waiting_envelope(unapplied: Unapplied) -> Envelope:
     """The envelope of a waiting record."""
-    assert held.envelope is not None  # noqa: S101  # only a readable record can wait
-    return held.envelope
+    assert unapplied.envelope is not None  # noqa: S101  # only a readable record can wait
+    return unapplied.envelope

@@ -1,4 +1,4 @@
-"""Held records as an operator sees them: listed, shown, and the parked ones tried again.
+"""Records that are not applied, for operators: listed, shown, and the parked ones tried again.
 
 Trying again is one short transaction after the other, which running projectors notice; until the
 last record of a stream is tried it stays parked, so that an interrupted command can be started
@@ -19,26 +19,26 @@ from consumers.database.lease import end_sessions_of_dead_holder
 from consumers.errors import LimitExceededError
 from consumers.fold.apply import Write
 from consumers.fold.projectors.registry import catalogue_hash
-from consumers.projection.held_filter import HeldFilter
-from consumers.projection.held_records import (
-    PART_RECORDS,
-    HeldCount,
-    HeldSummary,
-    Place,
-    count_held,
-    count_parked,
-    find_held,
-    held_page,
-    streams_of,
-    summary_of,
-)
 from consumers.projection.lock_watch import LockWatch
 from consumers.projection.positions import read_state
 from consumers.projection.retry import BATCH_RECORDS, Retried, retry_part
 from consumers.projection.savepoints import is_refused, write_singly
+from consumers.projection.unapplied_filter import UnappliedFilter
+from consumers.projection.unapplied_records import (
+    PART_RECORDS,
+    Place,
+    UnappliedCount,
+    UnappliedSummary,
+    count_parked,
+    count_unapplied,
+    find_unapplied,
+    streams_of,
+    summary_of,
+    unapplied_page,
+)
 from consumers.projection.write import UnwritableError
 
-__all__ = ["HeldSummary", "Operator", "Redriven"]
+__all__ = ["Operator", "RetryResult", "UnappliedSummary"]
 
 LIMIT_S = 30.0
 """How long another session's lock is waited for."""
@@ -48,7 +48,7 @@ OPERATOR_SETTINGS = {"lock_timeout": "3s", "idle_in_transaction_session_timeout"
 """For an operator's session: it tries again until LIMIT_S, and one that is stopped ends."""
 
 
-class Redriven(NamedTuple):
+class RetryResult(NamedTuple):
     """The result of trying again."""
 
     streams: int
@@ -67,7 +67,7 @@ def _nothing() -> None:
 
 
 class Operator:
-    """One schema's held records. Not thread-safe.
+    """What is not applied in one schema, for an operator. Not thread-safe.
 
     Raises LimitExceededError when another session's lock is not released in time and the connection
     has a lock_timeout. What is committed by then, or by an interruption, stays: try again.
@@ -89,40 +89,40 @@ class Operator:
         self._limit_s = limit_s
         self._batch_records = batch_records
 
-    def resolve(self, wanted: HeldFilter) -> HeldFilter:
+    def resolve(self, wanted: UnappliedFilter) -> UnappliedFilter:
         """The filter with the streams of its training, as pages and bulk decisions need it."""
         with self.connection, self.connection.cursor() as cursor:
             return wanted.resolved(cursor, self._schema)
 
-    def held_pages(
-        self, wanted: HeldFilter, limit: int | None = None
-    ) -> Iterator[list[HeldSummary]]:
-        """What is held, by offset, some at a time, each in a transaction of its own."""
+    def unapplied_pages(
+        self, wanted: UnappliedFilter, limit: int | None = None
+    ) -> Iterator[list[UnappliedSummary]]:
+        """The records by offset, some at a time, each part in a transaction of its own."""
         after: Place | None = None
         left = limit
         while left is None or left > 0:
             size = PART_RECORDS if left is None else min(left, PART_RECORDS)
             with self.connection, self.connection.cursor() as cursor:
-                page, after = held_page(cursor, self._schema, wanted, after, size)
+                page, after = unapplied_page(cursor, self._schema, wanted, after, size)
             yield page
             if after is None:
                 return
             left = None if left is None else left - len(page)
 
-    def count_held(self, wanted: HeldFilter, condition: str = "true") -> HeldCount:
+    def count_unapplied(self, wanted: UnappliedFilter, condition: str = "true") -> UnappliedCount:
         """How many records are meant, of how many streams."""
         with self.connection, self.connection.cursor() as cursor:
-            return count_held(cursor, self._schema, wanted, condition)
+            return count_unapplied(cursor, self._schema, wanted, condition)
 
-    def show(self, record_id: str) -> tuple[HeldSummary, bytes]:
-        """A held record and its value. NotFoundError, UsageError."""
+    def show(self, record_id: str) -> tuple[UnappliedSummary, bytes]:
+        """A record and its value. NotFoundError, UsageError."""
         with self.connection, self.connection.cursor() as cursor:
-            held = find_held(cursor, self._schema, record_id)
-        return summary_of(record_id, held), held.record.value
+            unapplied = find_unapplied(cursor, self._schema, record_id)
+        return summary_of(record_id, unapplied), unapplied.record.value
 
-    def redrive(
+    def retry(
         self, streams: Sequence[str] | None = None, after_batch: Callable[[], None] = _nothing
-    ) -> Redriven:
+    ) -> RetryResult:
         """Try parked records again: of these streams, or all. `after_batch`: after each commit."""
         with self.connection, self.connection.cursor() as cursor:
             parked = count_parked(cursor, self._schema, streams)
@@ -132,31 +132,33 @@ class Operator:
             while unfinished:
                 tried = unfinished
 
-                def retry(cursor: Cursor, write: Write | None, names: list[str] = tried) -> Retried:
+                def change(
+                    cursor: Cursor, write: Write | None, names: list[str] = tried
+                ) -> Retried:
                     return retry_part(
                         cursor, self._schema, names, write, max_records=self._batch_records
                     )
 
-                part = self._change(retry)
+                part = self._change(change)
                 num_events += part.events
                 unfinished = part.unfinished
                 after_batch()
         with self.connection, self.connection.cursor() as cursor:
             left = count_parked(cursor, self._schema, list(parked))
-        return Redriven(len(parked), num_events, sum(left.values()))
+        return RetryResult(len(parked), num_events, sum(left.values()))
 
-    def redrive_matching(self, wanted: HeldFilter) -> Redriven:
+    def retry_matching(self, wanted: UnappliedFilter) -> RetryResult:
         """Try again the streams that have a parked record which is meant."""
         with self.connection, self.connection.cursor() as cursor:
-            streams = streams_of(cursor, self._schema, wanted._replace(held_as="parked"))
-        return self.redrive(streams) if streams else Redriven(0, 0, 0)
+            streams = streams_of(cursor, self._schema, wanted._replace(state="parked"))
+        return self.retry(streams) if streams else RetryResult(0, 0, 0)
 
-    def redrive_if_newer(self, after_batch: Callable[[], None] = _nothing) -> bool:
-        """Redrive if this code knows other events than the last; whether it did."""
+    def retry_if_newer(self, after_batch: Callable[[], None] = _nothing) -> bool:
+        """Retry everything if this code knows other events than the last; whether it did."""
         with self.connection, self.connection.cursor() as cursor:
             if read_state(cursor, self._schema).catalogue_hash == catalogue_hash():
                 return False
-        self.redrive(after_batch=after_batch)
+        self.retry(after_batch=after_batch)
         with self.connection, self.connection.cursor() as cursor:
             cursor.execute(
                 f'UPDATE "{self._schema}".projection SET catalogue_hash = %s', (catalogue_hash(),)

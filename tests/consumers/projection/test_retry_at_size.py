@@ -6,7 +6,7 @@ from uuid import NAMESPACE_URL, uuid5
 import pytest
 
 from consumers.database.connection import Connection, Cursor, connected
-from consumers.projection.redrive import Operator
+from consumers.projection.operators import Operator
 from schemas.catalogue import NUM_PARTITIONS
 from schemas.home import home_partition
 
@@ -15,12 +15,12 @@ pytestmark = pytest.mark.services
 NUM_OTHERS = 20_000
 NUM_TRIED = 1_000
 STREAM = f"rollout/{uuid5(NAMESPACE_URL, 'tried')}"
-TABLES = ("held_record", "stream_position")
+TABLES = ("unapplied_record", "stream_position")
 FILL = """
     INSERT INTO cua.stream_position (stream, epoch, sequence, source, ends, refused, statuses,
-        parked_since, abandoned, num_waiting, drops) SELECT stream, 0, 0, '', '{}', '[]', '{}',
+        parked_since, dropped, num_waiting, drops) SELECT stream, 0, 0, '', '{}', '[]', '{}',
         now(), false, 0, '{}' FROM unnest(%(streams)s) AS one (stream);
-    INSERT INTO cua.held_record (log_id, topic, partition, log_offset, held_as, kind, reason,
+    INSERT INTO cua.unapplied_record (log_id, topic, partition, log_offset, state, kind, reason,
         stream, key, value, appended_at) SELECT 'log', 'cua.rollouts', home, number, 'parked',
         'unreadable', '', stream, stream, '{', now() FROM unnest(%(streams)s, %(homes)s) WITH
         ORDINALITY AS one (stream, home, number)
@@ -72,7 +72,7 @@ def num_rows_read(connection: Connection) -> int:
 
 def test_one_stream_is_tried_without_reading_what_the_others_hold(connection: Connection) -> None:
     before = num_rows_read(connection)
-    assert Operator(connection, "cua").redrive([STREAM]) == (1, 0, 1)
+    assert Operator(connection, "cua").retry([STREAM]) == (1, 0, 1)
     # The planner may join what has changed with one scan of each of the two tables; at this size
     # that is cheaper than its guess of a hundred look-ups. Four scans come of counting everything.
     assert num_rows_read(connection) - before < 2.5 * NUM_OTHERS
@@ -87,6 +87,6 @@ def test_a_batch_fetches_the_records_of_its_own_streams(connection: Connection) 
         streams = [stream for (stream,) in cursor.fetchall()]
     CountingCursor.num_rows = 0
     operator = Operator(connection, "cua", batch_records=100)
-    assert operator.redrive(streams) == (NUM_TRIED, 0, NUM_TRIED)
+    assert operator.retry(streams) == (NUM_TRIED, 0, NUM_TRIED)
     # Counts, records and states.
     assert CountingCursor.num_rows < 10 * NUM_TRIED

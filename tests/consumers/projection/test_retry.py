@@ -10,14 +10,14 @@ from consumers.database.connection import Connection, connected, join_group, ses
 from consumers.errors import LimitExceededError
 from consumers.projection.lock_watch import LockWatch
 from consumers.projection.loop import ProjectionLoop
-from consumers.projection.redrive import Operator
+from consumers.projection.operators import Operator
 from consumers.rebuild.verify import verify
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
 from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.reference_fold.reference import fold
-from tests.support.held import list_held
 from tests.support.logs import logged_events, memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
+from tests.support.unapplied import list_unapplied
 
 pytestmark = pytest.mark.services
 CALM = Shape(steps=1, groups=1, group_size=1, turns=3, has_trouble=False)
@@ -68,10 +68,10 @@ def test_everything_behind_a_parked_record_is_parked_in_order_and_other_streams_
 
     project(memory_log(unknown(events, index)), migrated_url)
 
-    held = list_held(operator)
+    unapplied = list_unapplied(operator)
     behind = len(stream) - stream.index(events[index]) - 1
-    assert [record.kind for record in held] == ["unknown_schema"] + ["behind"] * behind
-    assert {record.stream for record in held} == {events[index].subject}
+    assert [record.kind for record in unapplied] == ["unknown_schema"] + ["behind"] * behind
+    assert {record.stream for record in unapplied} == {events[index].subject}
     before = [event for event in events[:index] if event.subject == events[index].subject]
     expect(
         migrated_url, before + [event for event in events if event.subject != events[index].subject]
@@ -83,12 +83,12 @@ def test_trying_again_with_the_same_code_parks_the_same(
 ) -> None:
     events = logged_events("a", shape=CALM)
     project(memory_log(unknown(events, index_of(events, "cua.step.created"))), migrated_url)
-    before = list_held(operator)
+    before = list_unapplied(operator)
 
-    result = operator.redrive()
+    result = operator.retry()
 
     assert (result.streams, result.events, result.still_parked) == (1, 0, len(before))
-    assert list_held(operator) == before
+    assert list_unapplied(operator) == before
 
 
 def of_another_value(events: list[LoggedEvent], index: int) -> list[LoggedEvent]:
@@ -125,17 +125,18 @@ def test_a_newer_projector_tries_again_what_an_older_one_did_not_know(
     # As if the code that knew no such event had read this very log.
     with connection, connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE cua.held_record SET value = %s WHERE kind = %s", (events[index].value, kind)
+            "UPDATE cua.unapplied_record SET value = %s WHERE kind = %s",
+            (events[index].value, kind),
         )
         assert cursor.rowcount == 1
         cursor.execute("UPDATE cua.projection SET catalogue_hash = 'older'")
-    assert verify(MemoryReader(log), migrated_url).redrivable == [events[index].subject]
+    assert verify(MemoryReader(log), migrated_url).retryable == [events[index].subject]
     assert verify(MemoryReader(log), migrated_url).equal
 
     ProjectionLoop(MemoryReader(log), migrated_url).run_once()
 
     expect(migrated_url, events)
-    assert verify(MemoryReader(log), migrated_url).redrivable == []
+    assert verify(MemoryReader(log), migrated_url).retryable == []
 
 
 def test_a_gap_that_fills_releases_what_waited(migrated_url: str, operator: Operator) -> None:
@@ -143,16 +144,16 @@ def test_a_gap_that_fills_releases_what_waited(migrated_url: str, operator: Oper
     index = index_of(events, "cua.training.started")
     log = memory_log(events[:index] + events[index + 1 :])
     project(log, migrated_url)
-    assert {held.held_as for held in list_held(operator)} == {"waiting"}
+    assert {unapplied.state for unapplied in list_unapplied(operator)} == {"waiting"}
 
     log.append(events[index].subject, events[index].value, "cua.training")
     project(log, migrated_url)
 
-    assert list_held(operator) == []
+    assert list_unapplied(operator) == []
     expect(migrated_url, events)
 
 
-def test_a_long_stream_is_redriven_in_batches_and_goes_on_where_it_was_interrupted(
+def test_a_long_stream_is_retried_in_batches_and_goes_on_where_it_was_interrupted(
     migrated_url: str, connection: Connection
 ) -> None:
     num_beats = 1_000
@@ -169,7 +170,7 @@ def test_a_long_stream_is_redriven_in_batches_and_goes_on_where_it_was_interrupt
     with connection, connection.cursor() as cursor:
         # As if the code that knew no heartbeats had read this very log.
         cursor.execute(
-            "UPDATE cua.held_record SET value = %s WHERE kind = 'unknown_schema'", (value,)
+            "UPDATE cua.unapplied_record SET value = %s WHERE kind = 'unknown_schema'", (value,)
         )
     healed = memory_log(events)
     operator = Operator(connection, "cua", batch_records=300)
@@ -180,40 +181,40 @@ def test_a_long_stream_is_redriven_in_batches_and_goes_on_where_it_was_interrupt
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        operator.redrive(after_batch=interrupt)
+        operator.retry(after_batch=interrupt)
 
-    assert len(list_held(operator)) == num_beats - 3 * 300
-    assert verify(MemoryReader(healed), migrated_url).redrivable == [stream]
+    assert len(list_unapplied(operator)) == num_beats - 3 * 300
+    assert verify(MemoryReader(healed), migrated_url).retryable == [stream]
     assert verify(MemoryReader(healed), migrated_url).differences == []
-    # What comes meanwhile waits behind the rest.
+    # What comes meanwhile is parked behind the rest.
     last = json.dumps(beat | {"sequence": beat["sequence"] + num_beats}).encode()
     for item in (log, healed):
         item.append(stream, last, "cua.training")
     project(log, migrated_url)
-    assert {held.held_as for held in list_held(operator)} == {"parked"}
+    assert {unapplied.state for unapplied in list_unapplied(operator)} == {"parked"}
 
-    assert operator.redrive() == (1, num_beats - 3 * 300 + 1, 0)
+    assert operator.retry() == (1, num_beats - 3 * 300 + 1, 0)
 
-    assert list_held(operator) == []
+    assert list_unapplied(operator) == []
     expect(migrated_url, [*events, LoggedEvent(stream, last)])
     assert verify(MemoryReader(healed), migrated_url).equal
 
 
-def test_a_record_that_cannot_be_applied_stops_a_redrive_and_the_rest_is_left_alone(
+def test_a_record_that_cannot_be_applied_stops_a_retry_and_the_rest_is_left_alone(
     migrated_url: str, connection: Connection
 ) -> None:
     events = logged_events("a")
     index = index_of(events, "cua.training.heartbeat_sent")
     project(memory_log(unknown(events, index)), migrated_url)
     operator = Operator(connection, "cua", batch_records=5)
-    before = list_held(operator)
+    before = list_unapplied(operator)
 
-    assert operator.redrive() == (1, 0, len(before))
+    assert operator.retry() == (1, 0, len(before))
 
-    assert list_held(operator) == before
+    assert list_unapplied(operator) == before
 
 
-def test_a_redrive_waits_for_no_lock_for_ever_and_names_its_holder(migrated_url: str) -> None:
+def test_a_retry_waits_for_no_lock_for_ever_and_names_its_holder(migrated_url: str) -> None:
     project(memory_log(unknown(logged_events("a", shape=CALM), 5)), migrated_url)
     with (
         connected(migrated_url, "of a user") as user,
@@ -226,7 +227,7 @@ def test_a_redrive_waits_for_no_lock_for_ever_and_names_its_holder(migrated_url:
         operator = Operator(connection, "cua", watch=watch, limit_s=4)
 
         with pytest.raises(LimitExceededError, match=rf"process {user.info.backend_pid} \("):
-            operator.redrive()
+            operator.retry()
 
         user.rollback()
-        assert operator.redrive().streams == 1
+        assert operator.retry().streams == 1

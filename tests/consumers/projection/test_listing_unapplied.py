@@ -1,4 +1,4 @@
-"""A list of held records is bounded; a long one is fetched in pages, each its own transaction."""
+"""A list of what is not applied is bounded; a long one is fetched in pages, each a transaction."""
 
 import json
 
@@ -7,12 +7,12 @@ from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 
 from consumers.commands.parked import LISTED
 from consumers.database.connection import connected
-from consumers.projection.held_filter import HeldFilter
-from consumers.projection.held_records import PART_RECORDS
-from consumers.projection.redrive import Operator
+from consumers.projection.operators import Operator
+from consumers.projection.unapplied_filter import UnappliedFilter
+from consumers.projection.unapplied_records import PART_RECORDS
 from tests.support.command import Call, call
-from tests.support.held import list_held
 from tests.support.postgres import execute
+from tests.support.unapplied import list_unapplied
 
 __all__ = ["call"]
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.services
 
 NUMBER = 2 * PART_RECORDS + 1
 FILL = f"""
-    INSERT INTO cua.held_record (log_id, topic, partition, log_offset, held_as, kind, reason,
+    INSERT INTO cua.unapplied_record (log_id, topic, partition, log_offset, state, kind, reason,
         stream, value, appended_at)
     SELECT 'log', 'cua.rollouts', n % 3, n, CASE WHEN n % 10 = 0 THEN 'waiting' ELSE 'parked' END,
         'behind', 'why', 'rollout/' || n % 7, '', now() FROM generate_series(1, {NUMBER}) AS n
@@ -31,8 +31,8 @@ def test_every_record_is_listed_in_order_and_no_page_has_them_all(migrated_url: 
     execute(migrated_url, FILL)
     with connected(migrated_url, "parked") as connection:
         operator = Operator(connection, "cua")
-        pages = list(operator.held_pages(HeldFilter()))
-        waiting = list_held(operator, "waiting")
+        pages = list(operator.unapplied_pages(UnappliedFilter()))
+        waiting = list_unapplied(operator, "waiting")
         assert connection.get_transaction_status() == TRANSACTION_STATUS_IDLE
     assert [len(page) for page in pages] == [PART_RECORDS, PART_RECORDS, 1]
     assert [(item.partition, item.offset) for page in pages for item in page] == sorted(
@@ -45,12 +45,12 @@ def test_a_list_is_bounded_and_says_how_many_more_there_are(call: Call, migrated
     execute(migrated_url, FILL)
     short, some, few = (
         call("parked", "list", *flags)
-        for flags in ((), ("--limit", "7"), ("--json", "--as", "waiting", "--limit", "3"))
+        for flags in ((), ("--limit", "7"), ("--json", "--state", "waiting", "--limit", "3"))
     )
     assert short.out.count("cua.rollouts/") == LISTED
     assert f"{NUMBER - LISTED:,} more records are not listed; --all lists them" in short.err
     assert some.out.count("cua.rollouts/") == 7
-    assert [item["held_as"] for item in few.json] == ["waiting"] * 3
+    assert [item["state"] for item in few.json] == ["waiting"] * 3
     assert f"{NUMBER // 10 - 3:,} more records" in few.err
     assert call("parked", "list", "--all").out.count("cua.rollouts/") == NUMBER
     assert "more" not in call("parked", "list", "--all").err
