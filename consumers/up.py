@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from typing import NamedTuple
 
 from consumers.database.location import is_embedded, libpq_url, resolve_database
-from consumers.database.readiness import make_ready, naming_what_is_missing, remove_debris
+from consumers.database.readiness import make_ready, naming_what_is_missing
 from consumers.database.silence import WATCH
 from consumers.errors import SchemaBusyError
 from consumers.log.open import open_reader
@@ -84,7 +84,6 @@ class OneMachine:
         open_reader(self._installation).close()
         url = resolve_database(self._environ, self._installation)
         make_ready(url, embedded=is_embedded(self._environ))
-        remove_debris(url)
         add_pages = self._with_metrics
         with open_monitor(self._environ, self._installation, listening, add_pages) as server:
             serving = threading.Thread(

@@ -15,6 +15,8 @@ class ListedModel(NamedTuple):
     """Its name in requests."""
     root: str | None = None
     """The folder or hub id that it was loaded from, as vLLM and `cua-train serve` say."""
+    owner: str | None = None
+    """`owned_by`: the make of a server of one's own, such as vllm or sglang."""
 
 
 def id_of(name: str, listed: Sequence[ListedModel]) -> str | None:

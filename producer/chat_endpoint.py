@@ -128,7 +128,10 @@ class ChatEndpoint:
         return asyncio.run(complete_all())
 
     def command(self, path: str, body: dict[str, JsonValue], timeout_s: float) -> str:
-        """POST an administrative request; what the server answers. ChatFailedError."""
+        """POST an administrative request; what the server answers. ChatFailedError.
+
+        `path`: below the endpoint's URL, or a URL of the same server.
+        """
 
         async def post() -> Response:
             async with asyncio.timeout(timeout_s), self._open(MAX_RETRIES) as client:
@@ -256,10 +259,13 @@ class ChatEndpoint:
 def _listed(row: JsonValue) -> ListedModel | None:
     """None without a name."""
     match row:
-        case {"id": str(name), "root": str(root)}:
-            return ListedModel(name, root)
-        case {"id": str(name)}:
-            return ListedModel(name)
+        case {"id": str(name), **others}:
+            root, owner = others.get("root"), others.get("owned_by")
+            return ListedModel(
+                name,
+                root if isinstance(root, str) else None,
+                owner if isinstance(owner, str) else None,
+            )
         case _:
             return None
 

@@ -13,6 +13,10 @@ DISTRIBUTION: Final = "cua-train-rl"
 def install_command(*extras: str) -> str:
     """What a message tells the user to run, with the place; `extras` as pyproject.toml names them.
 
-    With "project" and "database": `pip install '.[project,database]'` in the checkout of cua-train.
+    With "project" and "database": `pip install '.[project,database]'` in the checkout of cua-train,
+    or the same with a wheel.
     """
-    return f"`pip install '.[{','.join(extras)}]'` in the checkout of cua-train"
+    return (
+        f"`pip install '.[{','.join(extras)}]'` in the checkout of cua-train (without a checkout:"
+        " the same with the wheel's file instead of the dot)"
+    )

@@ -90,7 +90,7 @@ class EvaluationProgressed(Payload):
     completed_tasks: Count
     """Episodes that have ended."""
     progress: Progress
-    """Of the whole evaluation."""
+    """Progress of the whole evaluation."""
 
 
 class EvaluationFinished(Payload):
@@ -109,7 +109,7 @@ class EvaluationFinished(Payload):
     success_rate: float
     """0-1, of the judged episodes."""
     standard_error: float | None = None
-    """Of the success rate, clustered by task. None: not recorded."""
+    """Standard error of the success rate, clustered by task. None: not recorded."""
     avg_reward: float
     """Mean reward of the judged episodes."""
     avg_turns: float

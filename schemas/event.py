@@ -3,7 +3,6 @@
 Our extensions are trainingid, epoch, sequence and continues.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -35,12 +34,11 @@ def parse_stream_point(text: str) -> StreamPoint:
     return StreamPoint(int(epoch), int(sequence))
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(NamedTuple):
     """An event with its payload not yet parsed: enough to keep a stream's order."""
 
-    id: UUID
-    """UUIDv7."""
+    id: str
+    """A UUIDv7, in lower case with hyphens."""
     source: str
     """The writer: `//host/pid/start`; unique per emitter."""
     type: str

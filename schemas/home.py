@@ -35,6 +35,11 @@ class Home(NamedTuple):
         return partition == self.partition and topic.endswith(self.topic)
 
 
+def topic_name(topic: str) -> str:
+    """A topic's name without its prefix: `rollouts`. Other people's topics keep theirs whole."""
+    return next((name for name in TOPIC_NAMES if topic.endswith(name)), topic)
+
+
 def home_partition(key: str, partitions: int) -> int:
     """The home of a stream, or of any other key, in a topic of so many partitions."""
     return zlib.crc32(key.encode()) % min(MAX_HOMES, partitions)

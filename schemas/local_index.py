@@ -4,10 +4,9 @@ A block is `BLOCK_OFFSETS` consecutive offsets of one partition. An entry is onl
 is only a hint where to look: a reader filters the block's records. So an entry too many is
 harmless, and adding one twice is the same as once.
 
-The index covers every record below the position `head.indexed_to`. A writer of this version adds
-entries in the transaction of the records; what a version without the index appends lies above that
-position until a writer has caught up, and readers scan it. A file without the index is one whose
-`indexed_to` is 1.
+The index covers every record below the position `head.indexed_to`. The local log's writers add
+entries in the transaction of the records; what is appended as a spool, which keeps no index, lies
+above that position until such a writer has caught up, and readers scan it.
 """
 
 import json
@@ -40,12 +39,7 @@ INDEX_DDL: tuple[str, ...] = (
         PRIMARY KEY (training, partition_id, block)
     ) WITHOUT ROWID
     """,
-    # Every record below this position is indexed. In head, which every append rewrites anyway.
-    "ALTER TABLE head ADD COLUMN indexed_to INTEGER NOT NULL DEFAULT 1",
 )
-
-IS_INDEXED = "SELECT 1 FROM pragma_table_info('head') WHERE name = 'indexed_to'"
-"""A row when the file has the index."""
 
 BOUNDS = "SELECT indexed_to, next_position FROM head"
 
@@ -142,9 +136,6 @@ def spans(
 
     What is not indexed is to be looked through whole.
     """
-    if not connection.execute(IS_INDEXED).fetchone():
-        yield from partitions.items()
-        return
     # The bound before the entries: what it covers, they have.
     indexed_to, next_position = connection.execute(BOUNDS).fetchone()
     blocks: dict[int, list[int]] = {}

@@ -13,6 +13,7 @@ commit before any reader sees it, so whatever is read is durable.
 from datetime import datetime, timedelta
 
 from schemas.ids import EPOCH_START
+from schemas.local_index import INDEX_DDL
 
 FORMAT = 1
 """Version of the format; raised by changes that older readers cannot read."""
@@ -21,11 +22,13 @@ DDL: tuple[str, ...] = (
     # log_id: identity of this file. format: FORMAT.
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     # The next record's position, and the lower bound of its append time (microseconds since 1970).
+    # Every record below indexed_to is in the index.
     """
     CREATE TABLE head (
         only INTEGER PRIMARY KEY CHECK (only = 1),
         next_position INTEGER NOT NULL,
-        appended_at INTEGER NOT NULL
+        appended_at INTEGER NOT NULL,
+        indexed_to INTEGER NOT NULL
     )
     """,
     # next_offset survives pruning, so that an offset is never reused.
@@ -52,7 +55,8 @@ DDL: tuple[str, ...] = (
     """,
     # Per log id (target), the next position to ship to that log.
     "CREATE TABLE cursors (target TEXT PRIMARY KEY, next_position INTEGER NOT NULL) WITHOUT ROWID",
-    "INSERT INTO head VALUES (1, 1, 0)",
+    "INSERT INTO head VALUES (1, 1, 0, 1)",
+    *INDEX_DDL,
 )
 
 HELD_DDL = """

@@ -42,11 +42,6 @@ def is_held_by_stopped(lock_file: Path) -> bool:
     return pid is not None and _is_stopped(pid)
 
 
-def stopped_process(pid: int) -> str | None:
-    """A process that is stopped, and what to do about it; None for any other."""
-    return _described(pid) if _is_stopped(pid) else None
-
-
 def _holder(path: Path, byte: int) -> int | None:
     """The process with an exclusive lock over this byte; None when that cannot be known."""
     with contextlib.suppress(OSError, ValueError, IndexError):

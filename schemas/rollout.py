@@ -54,9 +54,9 @@ class RolloutCreated(Payload):
     max_turns: Count
     """Turns the agent may take."""
     temperature: float
-    """Of sampling; 0: greedy."""
+    """Sampling temperature; 0: greedy."""
     seed: BigInt
-    """Of the environment; the rollouts of a group share it."""
+    """Seed of the environment, the same for all rollouts of a group."""
 
 
 class RolloutEnvironmentRequested(Payload):
@@ -119,7 +119,7 @@ class RolloutFinished(Payload):
     num_turns: Count
     """Turns taken."""
     reward: float
-    """Of the whole episode."""
+    """Reward of the whole episode."""
     num_total_actions: Count
     """Actions of all turns."""
     consecutive_repeated_actions: Count

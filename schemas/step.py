@@ -24,7 +24,7 @@ class StepCreated(Payload):
     batch: Count
     """Batch of the task data, from 0."""
     learning_rate: float
-    """Of this step."""
+    """Learning rate of this step."""
     model_path: str | None
     """Name of the policy that samples the rollouts; None: not recorded."""
 
@@ -79,11 +79,11 @@ class StepProgressed(Payload):
     current_phase: Literal["rollout_collection", "rollout_execution", "training", "checkpointing"]
     """What is being done."""
     rollout_progress: Percent
-    """Of the rollouts, 0-100."""
+    """Progress of the rollouts, 0-100."""
     training_progress: Percent
-    """Of the update, 0-100."""
+    """Progress of the update, 0-100."""
     progress: Progress
-    """Of the whole step."""
+    """Progress of the whole step."""
 
 
 class StepFinished(Payload):
@@ -118,7 +118,7 @@ class StepFinished(Payload):
     policy_version: Count
     """Version of the policy after the update."""
     progress: Progress
-    """Of the whole step."""
+    """Progress of the whole step."""
     metrics: dict[str, JsonValue]
     """Under tinker-cookbook's names: optim/lr, env/all/reward/total, time/..."""
 

@@ -20,7 +20,7 @@ class Sampling(Value):
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Probability mass of the tokens that may be drawn; 1: all of them."""
     seed: int | None = None
-    """Of this completion's random numbers; None in events of older writers."""
+    """Seed of this completion; None in events of older writers."""
 
 
 class TokenRecord(Value):
@@ -30,13 +30,13 @@ class TokenRecord(Value):
     """None: `prompt_tokens` and `prompt_images` are the whole prompt. A turn number n: they follow
     turn n's prompt and completion."""
     prompt_tokens: Int32Array
-    """Of the prompt, or of what it adds to the prompt it extends."""
+    """Tokens of the prompt, or only those that it adds to the prompt it extends."""
     prompt_images: Items[BlobRef]
     """In the order of their placeholders in `prompt_tokens`."""
     completion_tokens: Int32Array
     """What the policy sampled."""
     completion_logprobs: Float32Array
-    """Of each completion token under the behaviour policy (temperature applied), nats."""
+    """Log-prob of each completion token under the sampling policy (temperature applied), nats."""
     sampling: Sampling
     """How it was drawn."""
     stop_reason: Literal["stop", "length"]
@@ -47,9 +47,9 @@ class TakenAction(Value):
     """One parsed action."""
 
     tool_name: str
-    """As the policy wrote it."""
+    """Name of the tool as the policy wrote it."""
     tool_args: dict[str, JsonValue]
-    """As the policy wrote them, before coordinates became pixels."""
+    """Arguments as the policy wrote them, before coordinates were converted to pixels."""
     action: Action | None
     """None when the call could not be parsed."""
     error_type: Literal["parse", "tool_name", "tool_arg", "runtime"] | None = None
@@ -93,7 +93,7 @@ class TurnTaken(Payload):
     actions: Items[TakenAction]
     """In the order of their execution."""
     reward: float
-    """Of this turn."""
+    """Reward of this turn."""
     episode_done: bool
     """Whether the episode ended with this turn."""
     progress_percent: Percent

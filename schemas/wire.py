@@ -6,6 +6,7 @@ that a reader can keep a stream's order by the envelope even if it cannot read t
 
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -28,6 +29,7 @@ UNREADABLE_BATCH = b"unreadable batch of Kafka: "
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]").search
 """What CloudEvents forbids in a string. A NUL would be stored as another character, and a stream
 would not know its own source again."""
+_CANONICAL_ID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
 
 
 class UnreadableError(Exception):
@@ -113,25 +115,38 @@ def _envelope(raw: dict[str, Any]) -> Envelope:
     type_ = _string(raw, "type")
     is_decision = type_.startswith(DECISION_TYPES)
     time = datetime.fromisoformat(raw["time"])
-    if time.tzinfo is None:
-        message = f"time {raw['time']!r} has no time zone"
-        raise ValueError(message)
+    if time.tzinfo is not UTC:
+        if time.tzinfo is None:
+            message = f"time {raw['time']!r} has no time zone"
+            raise ValueError(message)
+        time = time.astimezone(UTC)
     if not isinstance(raw["data"], dict):
         message = f"data must be an object, not {type(raw['data']).__name__}"
         raise TypeError(message)
     return Envelope(
-        id=UUID(raw["id"]),
+        id=_id(raw["id"]),
         source=_string(raw, "source"),
         type=type_,
         version=int(raw["dataschema"].rpartition(":")[2]),
-        time=time.astimezone(UTC),
+        time=time,
         subject=_string(raw, "subject"),
         epoch=0 if is_decision else _count(raw, "epoch"),
         sequence=0 if is_decision else _count(raw, "sequence"),
-        training_id=None if training_id is None else UUID(training_id),
+        training_id=None if training_id is None else _training_id(training_id),
         continues=None if continues is None else _point(continues),
         data=raw["data"],
     )
+
+
+def _id(text: str) -> str:
+    """An event's id. Making a UUID of each would cost as much as checking the rest."""
+    return text if _CANONICAL_ID(text) else str(UUID(text))
+
+
+@lru_cache(maxsize=1_024)
+def _training_id(text: str) -> UUID:
+    """Cached: every event of a training repeats it."""
+    return UUID(text)
 
 
 def _count(raw: dict[str, Any], name: str) -> int:

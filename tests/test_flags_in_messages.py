@@ -39,6 +39,7 @@ ONLY_OF: dict[str, tuple[str, ...]] = {
     "consumers/projection/operators.py": ("parked drop",),
     "consumers/rebuild/built.py": ("rebuild",),
     "consumers/rebuild/rebuild.py": ("rebuild",),
+    "consumers/rebuild/side_schema.py": ("rebuild",),
     "consumers/rebuild/until.py": ("rebuild",),
     "consumers/tail/cursor.py": ("tail",),
     "consumers/tail/formats.py": ("tail",),
@@ -48,7 +49,7 @@ ONLY_OF: dict[str, tuple[str, ...]] = {
 """Modules below the commands that only these show messages of."""
 OF_PIP = ("--only-binary=", "--retries=", "--dest=", "--requirement=", "--hash=sha256:")
 OF_SMI = ("nvidia-smi", "--query-gpu", "--format=csv")
-FOREIGN = ("vLLM", "kafka-configs.sh", "content query", *OF_SMI, *OF_PIP)
+FOREIGN = ("vLLM", "SGLang", "kafka-configs.sh", "content query", *OF_SMI, *OF_PIP)
 """Of commands that are not ours."""
 ONE_FLAG = re.compile(r"(X/)?--[a-zX-]+=?")
 QUOTED = re.compile(r"`[a-z][^`]*`")

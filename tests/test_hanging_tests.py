@@ -41,7 +41,7 @@ def test_a_test_over_its_limit_fails_by_its_name_with_every_stack_and_the_next_o
     tmp_path: Path,
 ) -> None:
     done = subprocess.run(
-        pytest_command(tmp_path, "-o", "timeout=10"),
+        pytest_command(tmp_path, "-o", "timeout=5"),
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -49,7 +49,7 @@ def test_a_test_over_its_limit_fails_by_its_name_with_every_stack_and_the_next_o
         check=False,
     )
     assert done.returncode == 1
-    failed = r"FAILED \S*test_hanging.py::test_that_hangs - Failed: Timeout \(>10.0s\)"
+    failed = r"FAILED \S*test_hanging.py::test_that_hangs - Failed: Timeout \(>5.0s\)"
     assert re.search(failed, done.stdout), done.stdout
     assert "Stack of other-thread" in done.stdout
     assert "in wait_for_ever" in done.stdout

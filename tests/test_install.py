@@ -92,6 +92,38 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [repack(folder, name) for name in TOOLS]
 
 
+@pytest.fixture(scope="module")
+def bare_venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A .venv as stage 1 leaves it."""
+    folder = tmp_path_factory.mktemp("bare") / ".venv"
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def venv_with_uv(
+    bare_venv: Path, tools: list[Path], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A .venv as stage 2 leaves it."""
+    folder = tmp_path_factory.mktemp("uv") / ".venv"
+    place(bare_venv, folder)
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-deps"]
+    subprocess.run([*pip, "--no-index", str(tools[TOOLS.index("uv")])], check=True)
+    return folder
+
+
+def place(venv: Path, where: Path) -> None:
+    """A copy: nothing that a stage runs in it names its folder."""
+    shutil.copytree(venv, where, symlinks=True, copy_function=os.link)
+
+
+@pytest.fixture
+def begun(checkout: Checkout, bare_venv: Path, venv_with_uv: Path, is_uv_there: bool) -> Checkout:
+    """A checkout whose installation ended after stage 1 or 2."""
+    place(venv_with_uv if is_uv_there else bare_venv, checkout.folder / ".venv")
+    return checkout
+
+
 @pytest.fixture
 def checkout(tmp_path: Path, tools: list[Path]) -> Checkout:
     """Three packages are locked at 1.0, and the index has 2.0 of each; the path has a space."""
@@ -145,7 +177,8 @@ def test_the_locks_versions_are_installed_whatever_newer_ones_the_index_offers(
     assert checkout.install().stderr == ""
 
 
-def test_a_version_that_is_not_the_locks_is_found(checkout: Checkout) -> None:
+def test_a_version_that_is_not_the_locks_is_found(checkout: Checkout, venv_with_uv: Path) -> None:
+    place(venv_with_uv, checkout.folder / ".venv")
     assert checkout.install().returncode == 0
     versions = checkout.installed()
     site = checkout.folder / ".venv" / "lib"
@@ -171,8 +204,9 @@ def test_a_version_that_is_not_the_locks_is_found(checkout: Checkout) -> None:
     ],
 )
 def test_a_lock_that_does_not_fit_pyproject_is_refused_with_2(
-    checkout: Checkout, dependency: str, named: str
+    checkout: Checkout, bare_venv: Path, dependency: str, named: str
 ) -> None:
+    place(bare_venv, checkout.folder / ".venv")
     project = PROJECT.replace('"ordinary>=1"', f'"{dependency}"')
     (checkout.folder / "pyproject.toml").write_text(project)
     done = checkout.install()
@@ -185,20 +219,18 @@ def test_a_lock_that_does_not_fit_pyproject_is_refused_with_2(
 
 
 @pytest.mark.parametrize("is_uv_there", [False, True])
-def test_an_index_that_cannot_be_reached_is_told_with_5(
-    checkout: Checkout, is_uv_there: bool
-) -> None:
+def test_an_index_that_cannot_be_reached_is_told_with_5(begun: Checkout, is_uv_there: bool) -> None:
     closed = "http://127.0.0.1:9/simple"
     nowhere = {"UV_OFFLINE": "0", "UV_FIND_LINKS": "", "UV_DEFAULT_INDEX": closed}
     nowhere |= {"UV_HTTP_RETRIES": "0", "NO_PROXY": "127.0.0.1"}
     if not is_uv_there:
         nowhere |= {"PIP_NO_INDEX": "0", "PIP_FIND_LINKS": "", "PIP_INDEX_URL": closed}
         nowhere |= {"PIP_RETRIES": "1"}
-    done = checkout.install(**nowhere)
+    done = begun.install(**nowhere)
     assert done.returncode == 5, done.stderr
     assert done.stderr.splitlines()[-1].startswith("error: the package index cannot be reached;")
     assert "Traceback" not in done.stderr
-    assert not checkout.is_complete
+    assert not begun.is_complete
 
 
 @pytest.fixture
@@ -222,18 +254,18 @@ def untrusted(tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("is_uv_there", [False, True])
 def test_an_index_whose_certificate_is_not_trusted_is_told_with_5(
-    checkout: Checkout, untrusted: str, is_uv_there: bool
+    begun: Checkout, untrusted: str, is_uv_there: bool
 ) -> None:
     index = {"UV_OFFLINE": "0", "UV_FIND_LINKS": "", "UV_DEFAULT_INDEX": untrusted}
     index |= {"UV_HTTP_RETRIES": "0", "NO_PROXY": "localhost", "SSL_CERT_FILE": ""}
     if not is_uv_there:
         index |= {"PIP_NO_INDEX": "0", "PIP_FIND_LINKS": "", "PIP_INDEX_URL": untrusted}
         index |= {"PIP_RETRIES": "1"}
-    done = checkout.install(**index)
+    done = begun.install(**index)
     assert done.returncode == 5, done.stderr
     assert "SSL_CERT_FILE and PIP_CERT" in done.stderr.splitlines()[-1]
     assert ("trying again with the certificates that this system" in done.stderr) == is_uv_there
-    assert not checkout.is_complete
+    assert not begun.is_complete
 
 
 def test_a_full_disk_is_told_with_2(checkout: Checkout) -> None:

@@ -195,7 +195,8 @@ def test_every_extra_that_a_message_installs_exists() -> None:
 def test_a_message_says_what_to_run_and_where() -> None:
     assert (
         install_command("project", "database")
-        == "`pip install '.[project,database]'` in the checkout of cua-train"
+        == "`pip install '.[project,database]'` in the checkout of cua-train (without a checkout:"
+        " the same with the wheel's file instead of the dot)"
     )
 
 

@@ -20,7 +20,6 @@ import pytest
 
 from consumers.cli import cli as project_cli
 from consumers.database.location import POSTGRES_DEFAULTS, resolve_database
-from consumers.embedded_postgres.binaries import find_binaries
 from consumers.embedded_postgres.postgres import stop_running
 from producer.cli import cli as train_cli
 from schemas.installation import read_installation
@@ -100,9 +99,7 @@ def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
             f' {package} "$@"\n'
         )
         script.chmod(script.stat().st_mode | stat.S_IXUSR)
-    path = os.pathsep.join(
-        [str(programs), str(find_binaries(os.environ).folder), os.environ["PATH"]]
-    )
+    path = os.pathsep.join([str(programs), os.environ["PATH"]])
     yield {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"}
     stop_running(read_installation(os.environ).database_dir)
 

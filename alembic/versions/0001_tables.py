@@ -8,7 +8,8 @@ import re
 from alembic import op
 from sqlalchemy import text
 
-from consumers.database.dependants import create_schema, drop_views
+from consumers.database.dependants import create_schema
+from consumers.database.own_views import drop_views
 
 revision = "0001"
 down_revision = None

@@ -1,12 +1,10 @@
 """The archive's manifest: which file holds which offsets of which partition, and its hash.
 
 An archive is a folder: `manifest.json` and, per partition, `<topic>/<partition>/<first offset>.
-parquet`. The manifest is replaced atomically after every file, so it never names half a file, and
-has its own hash, so that an edited one is found.
+parquet`. The manifest is replaced atomically after every file, so it never names half a file.
 """
 
 import hashlib
-import json
 import os
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -52,8 +50,6 @@ class Manifest(BaseModel):
     log_id: str
     """The log that was copied; empty while that had no record yet."""
     files: tuple[ArchivedFile, ...] = ()
-    sha256: str = ""
-    """Of the manifest without this field, hex; empty until `write_manifest` sets it."""
 
     def files_of(self, at: TopicPartition) -> list[ArchivedFile]:
         """One partition's files."""
@@ -111,24 +107,8 @@ def read_manifest(folder: Path) -> Manifest:
             f" {FORMAT}; use the version that wrote it"
         )
         raise MismatchError(message)
-    if not manifest.sha256:
-        message = (
-            f"the manifest {path} has no hash, so that a change of it would not be noticed; archive"
-            " the log again, in another folder"
-        )
-        raise MismatchError(message)
-    if manifest.sha256 != _manifest_hash(text):
-        message = f"the manifest {path} is damaged: another hand has changed it; restore it"
-        raise MismatchError(message)
     _check_contiguous(manifest, path)
     return manifest
-
-
-def _manifest_hash(text: bytes) -> str:
-    """Of a manifest's content without its own hash, whatever the spaces and the order of names."""
-    content = json.loads(text)
-    content.pop("sha256", None)
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _check_contiguous(manifest: Manifest, path: Path) -> None:
@@ -145,12 +125,10 @@ def _check_contiguous(manifest: Manifest, path: Path) -> None:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Replace the manifest, with its own hash; durable on return."""
-    digest = _manifest_hash(manifest.model_dump_json().encode())
-    signed = manifest.model_copy(update={"sha256": digest})
+    """Replace the manifest; durable on return."""
     new = folder / f"{NAME}.new"
     with new.open("wb") as file:
-        file.write(signed.model_dump_json(indent=1).encode())
+        file.write(manifest.model_dump_json(indent=1).encode())
         file.flush()
         os.fsync(file.fileno())
     new.replace(folder / NAME)

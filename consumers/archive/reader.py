@@ -5,7 +5,7 @@ from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
-from consumers.archive.belonging import check_last_records
+from consumers.archive.belonging import check_last_records, check_reach
 from consumers.archive.files import read_file
 from consumers.archive.manifest import ArchivedFile, check_file, read_manifest
 from consumers.errors import CuaProjectError, MismatchError
@@ -16,7 +16,7 @@ class ArchivedLogReader:
     """LogReader of a log whose beginning may only be in an archive. Not thread-safe.
 
     Archived offsets are read from the archive, later ones from the log. MismatchError when it is
-    another log's archive, when the log was restored from an older state and has grown since, when
+    another log's archive, when the log was truncated or restored from an older state, when
     one of its files is missing or corrupt; CuaProjectError when neither has some offsets.
     """
 
@@ -37,6 +37,7 @@ class ArchivedLogReader:
         self._positions: dict[TopicPartition, int] = {}
         """While the archive is read."""
         self._checked: set[str] = set()
+        check_reach(self._manifest, log, folder)
         check_last_records(self._manifest, log, folder)
         self._check_no_gap()
 
@@ -79,16 +80,8 @@ class ArchivedLogReader:
         }
 
     def end_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """The log's. MismatchError when the archive has more: the log was truncated."""
-        ends = self._log.end_offsets(partitions)
-        for at, end in ends.items():
-            if self._ends.get(at, 0) > end:
-                message = (
-                    f"the archive has {at.topic}/{at.partition} up to offset {self._ends[at]}, but"
-                    f" the log ends at {end}: the log was truncated"
-                )
-                raise MismatchError(message)
-        return ends
+        """The log's."""
+        return self._log.end_offsets(partitions)
 
     def offsets_for_time(
         self, partitions: Sequence[TopicPartition], time: datetime

@@ -59,8 +59,9 @@ def stop() -> None:
     installation = open_installation(os.environ)
     if named := [name for name in DATABASE_VARIABLES if os.environ.get(name)]:
         message = (
-            f"{', '.join(named)} of the environment names a database that is not ours to stop;"
-            f" unset {' '.join(named)} to stop the embedded one of {installation.home}"
+            f"{', '.join(named)} in the environment selects your own database, which this command"
+            f" does not stop; unset {' '.join(named)} to stop the embedded one of"
+            f" {installation.home}"
         )
         raise UsageError(message)
     stopped = stop_running(installation.database_dir)

@@ -83,7 +83,7 @@ def _safely(name: str, look: "Callable[[], Iterator[Finding]]") -> "Iterator[Fin
         # Our messages say first what is wrong and then what to do.
         text = str(error)
         problem, _, advice = text.partition("; " if "; " in text else ". ")
-        yield failed(name, problem, advice or "put it right, then look again")
+        yield failed(name, problem, advice or "correct it, then run `cua-project doctor` again")
     except Exception as error:  # noqa: BLE001  # the boundary of one check
         problem, _, advice = (lost_session(error) or forbidden(error) or "").partition("; ")
         text = " ".join(f"{type(error).__name__}: {error}".split())

@@ -22,14 +22,14 @@ PARTS = ("blobs", "spool")
 
 
 @click.command()
-@click.option("--dry-run", "-n", is_flag=True, help="Print what would go; delete nothing.")
+@click.option("--dry-run", "-n", is_flag=True, help="Print what would be deleted; delete nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option(
     "--only",
     type=click.Choice(PARTS),
     metavar="blobs|spool",
     multiple=True,
-    help="Only this part. Repeatable. [default: all]",
+    help="Delete only from this part. Repeatable. [default: all]",
 )
 @click.option(
     "--min-age",
@@ -45,14 +45,13 @@ PARTS = ("blobs", "spool")
     metavar="DAYS",
     default=7,
     show_default=True,
-    help="Keep a spooled record for so long after Kafka has it.",
+    help="Days to keep spooled records after Kafka acknowledged them.",
 )
 @click.option(
     "--store-is-ours",
     is_flag=True,
     help=(
-        "Confirm that no other log names blobs of CUA_BLOBS; needed when that is outside of"
-        " CUA_HOME."
+        "Confirm that no other installation uses CUA_BLOBS; needed if that is outside of CUA_HOME."
     ),
 )
 @click.option(

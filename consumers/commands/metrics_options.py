@@ -14,13 +14,13 @@ def metrics_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="ADDRESS",
             default="127.0.0.1",
             show_default=True,
-            help="Where --metrics-port listens; there is no password.",
+            help="Address on which --metrics-port listens, without access control.",
         ),
         click.option(
             "--metrics-port",
             type=click.IntRange(0, 65535),
             metavar="PORT",
-            help="Serve /metrics and /healthz on this port; 0 takes a free one.",
+            help="Serve /metrics and /healthz on this port; 0 chooses a free one.",
         ),
     ):
         command = option(command)

@@ -20,27 +20,27 @@ def monitor_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="SECONDS",
             default=3,
             show_default=True,
-            help="How often the page of something unfinished reloads itself.",
+            help="Seconds between two reloads of a page that is still changing.",
         ),
         click.option(
             "--token-file",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="Answer only requests that have the token in this file, which only you may read.",
+            help="Require the token in this file in every request. Only you may read the file.",
         ),
         click.option(
             "--host",
             metavar="ADDRESS",
             default="127.0.0.1",
             show_default=True,
-            help="Where the monitor listens. Without --token-file, who reaches another address"
-            " reads everything.",
+            help="Address to listen on. Without --token-file, everybody who can reach it can read"
+            " everything.",
         ),
         click.option(
             "--port",
             type=click.IntRange(0, 65535),
             metavar="PORT",
-            help="The monitor's port. [default: 8321, or a free one if that is taken]",
+            help="Port to listen on. [default: 8321, or a free one if that is taken]",
         ),
     ):
         command = option(command)

@@ -178,7 +178,7 @@ def retry(streams: tuple[str, ...], *, dry_run: bool, as_json: bool, **options: 
         wanted = operator.resolve(wanted)
         if dry_run:
             found = operator.count_unapplied(wanted._replace(state="parked"))
-            _report_count(found, as_json=as_json)
+            _report_count(found, "parked", as_json=as_json)
             return
         if wanted.is_everything:
             result = operator.retry(list(streams) or None)
@@ -198,14 +198,14 @@ def retry(streams: tuple[str, ...], *, dry_run: bool, as_json: bool, **options: 
 @unapplied_options
 @click.option("--rest", is_flag=True, help="Give up RECORD and everything after it in its stream.")
 @click.option("--gap", is_flag=True, help="Give up the missing records that STREAM waits for.")
-@click.option("--undo", is_flag=True, help="Take back --rest: try the refused rest of STREAM.")
+@click.option("--undo", is_flag=True, help="Take back --rest: try the refused rest again.")
 @click.option(
     "--reason",
     metavar="TEXT",
     help=f"Recorded with the decision; at most {MAX_REASON_CHARS:,} characters.",
 )
-@click.option("--dry-run", is_flag=True, help="Only count what a filter means.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask before giving up what a filter means.")
+@click.option("--dry-run", is_flag=True, help="Only count the records that a filter matches.")
+@click.option("-y", "--yes", is_flag=True, help="With a filter: do not ask for confirmation.")
 @click.option(
     "--json", "as_json", is_flag=True, help='Print {"decisions", "streams", "positions"}.'
 )
@@ -225,7 +225,7 @@ def drop(
 
     With --gap: give up the gap of a STREAM (rollout/<uuid>). With a filter instead of either: every
     parked record that it means, but for those that are only behind a parked one. Asks first. A
-    dropped record or gap cannot be taken back, only --rest can.
+    dropped record or gap cannot be taken back, only --rest can: --undo takes a STREAM or a filter.
 
     The decision is an event in the log, in the stream that it concerns. Projectors apply it when
     they read it, and so do rebuilds and trainers.
@@ -235,6 +235,7 @@ def drop(
         cua-project parked drop --undo rollout/2f0c...
         cua-project parked drop --training demo --kind invalid --dry-run
         cua-project parked drop --training demo --kind invalid --yes
+        cua-project parked drop --training demo --undo --dry-run
     """
     wanted = take_filter(options)
     if reason is not None and len(reason) > MAX_REASON_CHARS:
@@ -252,17 +253,23 @@ def drop(
     with _operator() as operator:
         if what is None:
             wanted = operator.resolve(wanted)
-            parked = wanted._replace(state="parked")
-            found = operator.count_unapplied(parked, decisions.CULPRITS)
+            if undo:
+                found = operator.count_unapplied(decisions.dropped_rests(wanted))
+                question = f"Try the refused rest of {found.streams:,} streams again?"
+            else:
+                parked = wanted._replace(state="parked")
+                found = operator.count_unapplied(parked, decisions.CULPRITS)
+                question = f"Give up {found.records:,} records of {found.streams:,} streams?"
             if dry_run:
-                _report_count(found, as_json=as_json)
+                _report_count(found, "dropped" if undo else "parked", as_json=as_json)
                 return
             if found.records and not yes:
-                question = f"Give up {found.records:,} records of {found.streams:,} streams?"
                 click.confirm(question, abort=True, err=True)
         with operator.connection, operator.connection.cursor() as cursor:
             log_id = read_state(cursor, SCHEMA).log_id
-            if what is None:
+            if what is None and undo:
+                decided = decisions.undo_matching(cursor, wanted, made_by=made_by, reason=reason)
+            elif what is None:
                 decided = decisions.drop_matching(
                     cursor, wanted, rest=rest, made_by=made_by, reason=reason
                 )
@@ -274,7 +281,12 @@ def drop(
                 decided = [
                     decisions.drop_record(cursor, what, rest=rest, made_by=made_by, reason=reason)
                 ]
-    _append(decided, log_id, as_json=as_json)
+    nothing = (
+        "no dropped stream matches; nothing was taken back"
+        if undo
+        else "no parked record matches; nothing was given up"
+    )
+    _append(decided, log_id, nothing, as_json=as_json)
 
 
 def _check_drop(
@@ -298,21 +310,23 @@ def _check_drop(
         )
         raise UsageError(message)
     if what is not None and dry_run:
-        message = "--dry-run counts what a filter means, and there is none; leave --dry-run out"
+        message = "--dry-run counts what a filter matches; give a filter, or leave --dry-run out"
         raise UsageError(message)
-    if what is None and (gap or undo):
-        message = f"--{'gap' if gap else 'undo'} is for one STREAM; name it"
+    if what is None and gap:
+        message = "--gap is for one STREAM; name it"
+        raise UsageError(message)
+    if undo and wanted.kind is not None:
+        message = "--undo means what `drop --rest` gave up, whatever its kind was; leave --kind out"
         raise UsageError(message)
     if what is None and not (dry_run or yes) and not sys.stdin.isatty():
-        message = (
-            "drop needs confirmation for many records, and there is no terminal; give --yes or"
-            " --dry-run"
-        )
+        message = "drop with a filter asks first, and there is no terminal; give --yes or --dry-run"
         raise UsageError(message)
 
 
-def _append(decisions: "Sequence[Decision]", log_id: str | None, *, as_json: bool) -> None:
-    """Into the log, and say where."""
+def _append(
+    decisions: "Sequence[Decision]", log_id: str | None, nothing: str, *, as_json: bool
+) -> None:
+    """Into the log, and say where; `nothing` if there are none."""
     from consumers.shipping import append_decisions
 
     appended = append_decisions(decisions, log_id) if decisions else []
@@ -323,7 +337,7 @@ def _append(decisions: "Sequence[Decision]", log_id: str | None, *, as_json: boo
         click.echo(json.dumps(answer))
         return
     if not appended:
-        click.echo("no parked record matches; nothing was given up")
+        click.echo(nothing)
         return
     last = "{}/{}@{}".format(*appended[-1])
     click.echo(
@@ -332,8 +346,8 @@ def _append(decisions: "Sequence[Decision]", log_id: str | None, *, as_json: boo
     )
 
 
-def _report_count(found: "UnappliedCount", *, as_json: bool) -> None:
+def _report_count(found: "UnappliedCount", state: str, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"dry_run": True} | found._asdict()))
     else:
-        click.echo(f"parked records: {found.records:,}, of streams: {found.streams:,}")
+        click.echo(f"{state} records: {found.records:,}, of streams: {found.streams:,}")

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     "--check", is_flag=True, help="Only compare; exit 4 when the tables differ from the log."
 )
 @click.option(
-    "--run", "run_name", metavar="NAME", help="Build only this training, into a schema of its own."
+    "--run", "run_name", metavar="NAME", help="Build only this training, into a separate schema."
 )
 @click.option(
     "--until",
     metavar="TIME|POSITIONS",
     help=(
         "Build from the records before a time (2026-03-01T12:00:00Z) or before positions"
-        " (topic/partition=offset,...), into a schema of its own."
+        " (topic/partition=offset,...), into a separate schema."
     ),
 )
 @click.option(
@@ -89,8 +89,8 @@ def command(
     """Replay the log, compare, and correct the rows that differ.
 
     Readers and running projectors can keep running. Views, indexes, grants and columns that users
-    added stay. Missing or altered parts of our tables are recreated. During an outage of Kafka or
-    the database it waits, then continues. If it is interrupted, no row has changed.
+    added stay. Missing parts of our tables are recreated. Waits while Kafka is away. If it is
+    interrupted, no row has changed.
 
     Examples:
         cua-project rebuild
@@ -107,8 +107,7 @@ def command(
     from consumers.home import open_installation
     from consumers.progress import ReplayProgress
     from consumers.rebuild.built import drop_built
-    from consumers.rebuild.outages import wait_out_outages
-    from consumers.rebuild.rebuild import RebuildReport, UnfinishedRebuild, compare, rebuild
+    from consumers.rebuild.rebuild import compare, rebuild
 
     is_partial = run_name is not None or until is not None
     _refuse_contradictions(
@@ -129,27 +128,22 @@ def command(
     reader = open_with_archive(installation, archive)
     try:
         with ReplayProgress() as progress:
-            unfinished = UnfinishedRebuild()
-
-            def attempt() -> RebuildReport:
-                if is_partial:
-                    return _build_into(
-                        *(reader, url, schema, progress),
-                        topic_prefix=installation.topic_prefix,
-                        run_name=run_name,
-                        until=until,
-                    )
-                if check:
-                    return compare(reader, url, progress=progress)
-                return rebuild(
+            if is_partial:
+                report = _build_into(
+                    *(reader, url, schema, progress),
+                    topic_prefix=installation.topic_prefix,
+                    run_name=run_name,
+                    until=until,
+                )
+            elif check:
+                report = compare(reader, url, progress=progress)
+            else:
+                report = rebuild(
                     *(reader, url),
                     from_shorter_log=from_shorter_log,
                     adopt_log=adopt_log,
                     progress=progress,
-                    unfinished=unfinished,
                 )
-
-            report = wait_out_outages(attempt, url, reader)
     finally:
         reader.close()
     print_report(report, url, check=check, as_json=as_json)

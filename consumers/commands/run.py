@@ -126,7 +126,7 @@ def _open(installation: "Installation") -> "tuple[str, LogReader]":
     import psycopg2
 
     from consumers.database.location import is_embedded, resolve_database, unreachable
-    from consumers.database.readiness import make_ready, remove_debris
+    from consumers.database.readiness import make_ready
     from consumers.log.open import open_reader
 
     embedded = is_embedded(os.environ)
@@ -140,7 +140,6 @@ def _open(installation: "Installation") -> "tuple[str, LogReader]":
     except psycopg2.OperationalError as error:
         # A server that starts may end its first sessions again.
         raise unreachable(url, error) from None
-    remove_debris(url)
     return url, open_reader(installation)
 
 

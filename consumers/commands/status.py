@@ -22,7 +22,7 @@ MAX_LAG = timedelta(seconds=30)
     "--all",
     "show_all",
     is_flag=True,
-    help="List every training, not 10 finished and 50 others, and hidden ones.",
+    help="List every training, hidden ones too. [default: 10 finished and 50 others]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print everything as one object.")
 @click.option(
@@ -34,15 +34,15 @@ MAX_LAG = timedelta(seconds=30)
     "--max-lag",
     type=Duration(),
     metavar="DURATION",
-    help="With --check: the oldest event that is not in the tables yet. [default: 30s]",
+    help="With --check: allowed age of the oldest event not yet in the tables. [default: 30s]",
 )
 def command(*, show_all: bool, as_json: bool, check: bool, max_lag: timedelta | None) -> None:
     """Show every training, how far the tables lag behind the log, and what could not be applied.
 
     Unfinished trainings come first, then the newest finished ones. --check is for alerts: exit 0
-    when all is well; 6 when the tables are behind, a training is stale (no heartbeat for 60 s) or
-    records are parked or held in this home's spool; 5 when the log or the database is away; 4 when
-    the tables are of another log or version.
+    if all is well; 6 if the tables are behind, a training is stale (no heartbeat for 60 s), or
+    records are parked or wait in this home's spool; 5 if the log or the database is unreachable; 4
+    if the tables belong to another log or version.
 
     Examples:
         cua-project status

@@ -18,7 +18,7 @@ from consumers.shutdown import shutdown_on_signals
     multiple=True,
     help="Only this training; may be repeated. [default: all]",
 )
-@click.option("--follow", is_flag=True, help="Go on with what is measured, until interrupted.")
+@click.option("--follow", is_flag=True, help="Keep sending new measurements until interrupted.")
 @click.option(
     "--project", metavar="NAME", help="wandb's project, mlflow's experiment. [default: cua-train]"
 )

@@ -1,9 +1,11 @@
 """Options of `cua-project parked` that say which records are meant."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import rich_click as click
+
+from consumers.errors import UsageError
 
 if TYPE_CHECKING:
     from consumers.projection.unapplied_filter import UnappliedFilter
@@ -20,7 +22,10 @@ def unapplied_options(command: Callable[..., Any]) -> Callable[..., Any]:
                 "--kind", metavar="KIND", help="Only of this kind, as `list --json` names it."
             ),
             click.option(
-                "--matching", "reason_text", metavar="TEXT", help="Only with this in the reason."
+                "--matching",
+                "reason_text",
+                metavar="TEXT",
+                help="Only records with this text in the reason.",
             ),
             click.option(
                 "--type",
@@ -35,10 +40,14 @@ def unapplied_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def take_filter(options: dict[str, str | None], state: str | None = None) -> "UnappliedFilter":
-    """The filter that the options give."""
+    """The filter that the options give. UsageError for a kind that does not exist."""
+    from consumers.fold.unapplied import Kind
     from consumers.projection.unapplied_filter import UnappliedFilter
     from consumers.tail.trainings import normalize_name
 
     training, kind, reason, type_ = (options[name] for name in NAMES)
+    if kind is not None and kind not in get_args(Kind):
+        message = f"--kind {kind!r} does not exist; use one of {', '.join(get_args(Kind))}"
+        raise UsageError(message)
     name = None if training is None else normalize_name(training)
     return UnappliedFilter(state, name, kind, reason, type_)

@@ -24,7 +24,7 @@ from consumers.shutdown import shutdown_on_signals
     "--while-pid",
     type=int,
     hidden=True,
-    help="Stop, caught up, once the parent process is no longer this one.",
+    help="Catch up and stop once the parent process is not this one any more.",
 )
 def command(
     *,

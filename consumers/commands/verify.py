@@ -27,7 +27,7 @@ def command(*, archive: Path | None, as_json: bool) -> None:
     """Compare every table with a replay of the log to the same positions; exit 4 when they differ.
 
     Reads one snapshot of the live tables while projectors go on; needs disk space for a second copy
-    of them. Waits while Kafka is away, and begins again when the database has lost the snapshot.
+    of them. Waits while Kafka is away.
 
     Examples:
         cua-project verify
@@ -41,7 +41,6 @@ def command(*, archive: Path | None, as_json: bool) -> None:
     from consumers.fold.fold import reduce_gc_frequency
     from consumers.home import open_installation
     from consumers.progress import ReplayProgress
-    from consumers.rebuild.outages import wait_out_outages
     from consumers.rebuild.verify import verify
 
     installation = open_installation(os.environ)
@@ -51,7 +50,7 @@ def command(*, archive: Path | None, as_json: bool) -> None:
     reader = open_with_archive(installation, archive)
     try:
         with ReplayProgress() as progress:
-            result = wait_out_outages(lambda: verify(reader, url, progress=progress), url, reader)
+            result = verify(reader, url, progress=progress)
     finally:
         reader.close()
     if as_json:

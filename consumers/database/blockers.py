@@ -20,7 +20,7 @@ SESSION = (
     " relation WHERE pg_locks.pid = session.pid AND granted AND mode <> 'AccessShareLock' AND"
     " relkind IN ('r', 'p') AND database = (SELECT oid FROM pg_database WHERE datname ="
     f" current_database()) AND relnamespace IN (to_regnamespace('{SCHEMA}'),"
-    f" to_regnamespace('{OPS_SCHEMA}'))), session.backend_start IS NULL"
+    f" to_regnamespace('{OPS_SCHEMA}')))"
 )
 _OF_GROUP = (
     "locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname ="
@@ -33,7 +33,6 @@ class Session(NamedTuple):
     """A session of the database, as pg_stat_activity and pg_locks show it."""
 
     pid: int
-    """Of a prepared transaction a negative number."""
     role: str
     application: str
     state: str
@@ -44,18 +43,9 @@ class Session(NamedTuple):
     statement_began_at: datetime | None
     locked: list[str] | None
     """Our tables on which it holds more than a reader's lock."""
-    is_hidden: bool
-    """It is another role's: what it does, and since when, is not shown to ours."""
-    prepared: str | None = None
-    """Name of a prepared transaction, which belongs to no session, quoted for SQL."""
 
     def __str__(self) -> str:
         """`process 4711 (alice, psql, idle in transaction for 35 s), which holds ...`."""
-        if self.prepared is not None:
-            return (
-                f"the prepared transaction {self.prepared} ({self.role}, for"
-                f" {self.transaction_s:.0f} s; ROLLBACK PREPARED {self.prepared} ends it)"
-            )
         details = [self.role, self.application, f"{self.state} for {self.transaction_s:.0f} s"]
         if not self.transaction_s:
             details[2] = self.state
@@ -64,10 +54,7 @@ class Session(NamedTuple):
 
 
 def blockers_of_group(cursor: Cursor, group: int) -> list[Session]:
-    """The sessions that a group's sessions wait for, none of the group's own; by process id.
-
-    Prepared transactions first.
-    """
+    """The sessions that a group's sessions wait for, none of the group's own; by process id."""
     cursor.execute(
         f"WITH members AS (SELECT pid FROM pg_locks WHERE {_OF_GROUP}), blockers AS (SELECT"
         " DISTINCT unnest(pg_blocking_pids(pid)) AS pid FROM members) SELECT"
@@ -75,32 +62,7 @@ def blockers_of_group(cursor: Cursor, group: int) -> list[Session]:
         " (SELECT pid FROM members) ORDER BY pid",
         {"group": group},
     )
-    sessions = [Session(*row) for row in cursor.fetchall()]
-    return [*_prepared_blockers(cursor, group), *sessions]
-
-
-def _prepared_blockers(cursor: Cursor, group: int) -> list[Session]:
-    """Of a waiting session of the group, for which pg_blocking_pids has only a 0."""
-    cursor.execute(
-        f"WITH members AS (SELECT pid FROM pg_locks WHERE {_OF_GROUP}) SELECT"
-        " -(prepared.transaction::text::bigint), owner::text, greatest(0, extract(epoch FROM"
-        " clock_timestamp() - prepared.prepared))::float, quote_literal(gid) FROM pg_prepared_xacts"
-        " AS prepared WHERE EXISTS (SELECT FROM members JOIN pg_locks AS waiting USING (pid) JOIN"
-        " pg_locks AS held ON held.pid IS NULL AND held.granted AND (held.locktype, held.database,"
-        " held.relation, held.transactionid) IS NOT DISTINCT FROM (waiting.locktype,"
-        " waiting.database, waiting.relation, waiting.transactionid) JOIN pg_locks AS own ON"
-        " own.pid IS NULL AND own.virtualtransaction = held.virtualtransaction WHERE NOT"
-        " waiting.granted AND 0 = ANY(pg_blocking_pids(members.pid)) AND own.transactionid ="
-        " prepared.transaction) ORDER BY gid",
-        {"group": group},
-    )
-    return [
-        Session(
-            *(number, role, "", "prepared", age, False, None, None, False),
-            prepared=name,
-        )
-        for number, role, age, name in cursor.fetchall()
-    ]
+    return [Session(*row) for row in cursor.fetchall()]
 
 
 def lock_holders(cursor: Cursor, *schemas: str) -> list[Session]:
@@ -144,32 +106,6 @@ def end_session(connection: Connection, pid: int) -> str | None:
         try:
             cursor.execute("SELECT pg_terminate_backend(%s, %s)", (pid, ENDING_MS))
         except InsufficientPrivilege as error:
-            problem = str(error.diag.message_primary)
-        else:
-            row = cursor.fetchone()
-            return None if row is not None and row[0] else "it did not end"
-    with connection, connection.cursor() as cursor:
-        return f"{problem}; {may_end(cursor, pid)}"
-
-
-def may_end(cursor: Cursor, pid: int) -> str:
-    """What lets our role see and end a session of another role, in words."""
-    cursor.execute(
-        "SELECT quote_ident(current_user), quote_ident(session.usename), coalesce(rolsuper, false)"
-        " FROM pg_stat_activity AS session LEFT JOIN pg_roles ON rolname = session.usename WHERE"
-        " pid = %s",
-        (pid,),
-    )
-    row = cursor.fetchone()
-    if row is None or row[1] is None or row[1] == row[0]:
-        return f"a superuser ends it with SELECT pg_terminate_backend({pid})"
-    ours, theirs, is_super = row
-    if is_super:
-        return (
-            f"it is of the superuser {theirs}, which {ours} may never end: a superuser runs SELECT"
-            f" pg_terminate_backend({pid}); run all projectors as one role"
-        )
-    return (
-        f"{ours} may not see or end what {theirs} does: a superuser or {theirs}'s administrator"
-        f" runs GRANT {theirs} TO {ours}, or SELECT pg_terminate_backend({pid}) this once"
-    )
+            return f"{error.diag.message_primary}; run all projectors as one role (docs/roles.md)"
+        row = cursor.fetchone()
+        return None if row is not None and row[0] else "it did not end"

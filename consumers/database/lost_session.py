@@ -4,8 +4,6 @@ For the process's boundary, which must not import a driver: an error is known by
 and SQLSTATE.
 """
 
-from consumers.errors import UnreachableError
-
 ENDED = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", "25P04"})
 """SQLSTATEs: admin_shutdown, crash_shutdown, cannot_connect_now, idle_session_timeout,
 idle_in_transaction_session_timeout, transaction_timeout."""
@@ -22,14 +20,6 @@ def lost_session(error: BaseException) -> str | None:
         f"the database ended our session; uncommitted changes were rolled back: {reason}; run the"
         " same command again when the server answers (its log has the cause)"
     )
-
-
-def outage_of(error: BaseException) -> str | None:
-    """Why a server is away, for an error that waiting may mend; None for any other."""
-    if isinstance(error, UnreachableError):
-        return None if error.is_refusal else str(error)
-    reason = _reason_of_loss(error)
-    return None if reason is None else f"the database ended our session: {reason}"
 
 
 def _reason_of_loss(error: BaseException) -> str | None:

@@ -11,9 +11,7 @@ from contextlib import contextmanager
 import psycopg2
 import sqlalchemy as sa
 from alembic import command
-from alembic.autogenerate import compare_metadata
 from alembic.config import Config
-from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from psycopg2.errors import LockNotAvailable
@@ -27,14 +25,12 @@ from consumers.database.lease import current_holder
 from consumers.database.location import unreachable
 from consumers.database.lost_session import lost_session
 from consumers.database.repeatable import (
-    WITHOUT_COMMENTS,
     is_stale,
     missing_views,
     write_repeatable,
 )
 from consumers.database.revision import Age, Revision, inspect_revision
 from consumers.database.shape import find_problems
-from consumers.database.side_schemas import drop_debris
 from consumers.errors import (
     CuaProjectError,
     NotFoundError,
@@ -42,7 +38,6 @@ from consumers.errors import (
     UnreachableError,
 )
 from consumers.tables import OPS_SCHEMA, PROJECTION_VERSION, SCHEMA
-from consumers.tables.comments import commented_metadata
 
 logger = logging.getLogger(__name__)
 
@@ -112,18 +107,16 @@ def migrate(
     when a script fails; MismatchError of a newer, a development version's or a damaged database;
     NotFoundError for an unknown revision; UnreachableError.
     """
-    with connected(url, "debris") as keeper:
-        keeper.autocommit = True
-        with keeper.cursor() as cursor:
-            revision = inspect_revision(cursor)
-            revision.refuse()
-            drop_debris(keeper)
-            if revision.age is Age.CURRENT and to == "head":
-                # Nothing to migrate, so no session to wait for.
-                if not _has_search_path(cursor):
-                    cursor.execute(SET_SEARCH_PATH)
-                _refresh_repeatable(url)
-                return revision.newest, revision.newest
+    with connected(url, "migrate") as connection, connection, connection.cursor() as cursor:
+        revision = inspect_revision(cursor)
+        revision.refuse()
+        is_newest = revision.age is Age.CURRENT and to == "head"
+        if is_newest and not _has_search_path(cursor):
+            cursor.execute(SET_SEARCH_PATH)
+    if is_newest:
+        # Nothing to migrate, so no session to wait for.
+        _refresh_repeatable(url)
+        return revision.newest, revision.newest
     with schema_connection(url, wait_s) as connection:
         revision = database_revision(connection)
         revision.refuse()
@@ -218,64 +211,16 @@ def _has_search_path(cursor: Cursor) -> bool:
 
 
 def schema_differences(url: str) -> list[str]:
-    """What a migration would have to change to match the tables' definition; empty: nothing.
+    """What differs from the tables' definition and from our views, in words; empty: nothing.
 
-    Further tables, columns, indexes and constraints are users', and no differences; nor is a
-    comment of other words, which `migrate` writes. Reads without a lock. UnreachableError.
+    What users added is no difference, unless no row can be inserted beside it; nor is a comment of
+    other words, which `migrate` writes. Reads without a lock. UnreachableError.
     """
     try:
         with schema_engine(url).begin() as connection:
-            connection.execute(sa.text("SET LOCAL search_path TO public"))
-            return differences(connection)
+            driver_connection: Connection = connection.connection.driver_connection
+            with driver_connection.cursor() as cursor:
+                problems = find_problems(cursor)
+            return [*(problem.text for problem in problems), *missing_views(connection)]
     except OperationalError as error:
         raise unreachable(url, error) from None
-
-
-def differences(connection: sa.Connection) -> list[str]:
-    """As `schema_differences`, on a connection whose search_path does not start with our schema."""
-    connection.dialect.default_schema_name = "public"
-    ours = {SCHEMA, OPS_SCHEMA}
-
-    def include_name(name: str | None, type_: str, parents: dict[str, str | None]) -> bool:
-        if type_ == "schema":
-            return name in ours
-        return not (
-            type_ == "table"
-            and name == "alembic_version"
-            and parents.get("schema_name") == OPS_SCHEMA
-        )
-
-    def include_object(
-        _object: object,
-        _name: str | None,
-        _type: str,
-        reflected: bool,  # noqa: FBT001  # alembic's signature
-        compare_to: object,
-    ) -> bool:
-        # What is only in the database a user put there.
-        return not reflected or compare_to is not None
-
-    context = MigrationContext.configure(
-        connection,
-        opts={
-            "include_schemas": True,
-            "include_name": include_name,
-            "include_object": include_object,
-            "compare_type": True,
-            "compare_server_default": True,
-            "version_table_schema": OPS_SCHEMA,
-            "autogenerate_plugins": WITHOUT_COMMENTS,
-        },
-    )
-    found = compare_metadata(context, commented_metadata())
-    return [*(_describe(difference) for difference in found), *missing_views(connection)]
-
-
-def _describe(difference: object) -> str:
-    if isinstance(difference, list):
-        return "; ".join(_describe(part) for part in difference)
-    assert isinstance(difference, tuple)  # noqa: S101  # alembic's own form
-    kind, *rest = difference
-    return f"{kind}: " + " ".join(
-        str(getattr(part, "name", part)) for part in rest if part is not None
-    )

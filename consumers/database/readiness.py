@@ -18,7 +18,6 @@ from consumers.database.shape import (
     require_operations,
     require_whole,
 )
-from consumers.database.side_schemas import drop_debris
 
 logger = logging.getLogger(__name__)
 
@@ -76,13 +75,3 @@ def is_empty(url: str) -> bool:
         )
         row = cursor.fetchone()
         return row is not None and bool(row[0])
-
-
-def remove_debris(url: str) -> None:
-    """Drop what killed rebuilds left; nothing else is affected when that fails."""
-    try:
-        with connected(url, "debris") as keeper:
-            keeper.autocommit = True
-            drop_debris(keeper)
-    except psycopg2.Error as error:
-        logger.warning("cannot remove what a killed rebuild left: %s", str(error).strip())

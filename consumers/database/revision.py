@@ -16,11 +16,6 @@ from consumers.tables import (
 
 DEVELOPMENT = frozenset(f"{number:04}" for number in range(2, 12))
 """Revisions of versions before 0.1.0; the next revision's number is 0012."""
-MAKE_AGAIN = (
-    f"nothing was changed. Run `cua-project psql -c 'DROP SCHEMA IF EXISTS {SCHEMA}, {OPS_SCHEMA}"
-    " CASCADE'`, then `cua-project migrate`: `cua-project run` fills the new tables from the log"
-)
-"""What helps where tables are not mended in place."""
 
 
 class Age(Enum):
@@ -84,7 +79,7 @@ class Revision(NamedTuple):
             )
             raise MismatchError(message)
         if problem := self._unreadable():
-            message = f"{problem}; {MAKE_AGAIN}"
+            message = f"{problem}; {make_again()}"
             raise MismatchError(message)
 
     def _unreadable(self) -> str | None:
@@ -105,6 +100,17 @@ class Revision(NamedTuple):
 
     def _named(self) -> str:
         return f"revision {', '.join(self.found)}"
+
+
+def make_again() -> str:
+    """What helps where tables are not mended in place."""
+    from schemas.programs import program
+
+    ours = program("cua-project")
+    return (
+        f"nothing was changed. Run `{ours} psql -c 'DROP SCHEMA IF EXISTS {SCHEMA}, {OPS_SCHEMA}"
+        f" CASCADE'`, then `{ours} migrate`: `{ours} run` fills the new tables from the log"
+    )
 
 
 def look(url: str) -> Revision:

@@ -1,7 +1,7 @@
 """What a database lacks of the tables' definition: tables, columns, types, keys, indexes.
 
-Reads PostgreSQL's catalogue only, in some milliseconds. Of keys and indexes kind, name, columns and
-uniqueness are compared, of checks the names; `migrate --check` compares more.
+Reads PostgreSQL's catalogue only, in some milliseconds. Keys are compared by their columns,
+whatever their names, indexes by name, columns and uniqueness, checks by name.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,13 +12,18 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from consumers.database.connection import Cursor, connected
-from consumers.database.revision import MAKE_AGAIN
+from consumers.database.revision import make_again
 from consumers.errors import MismatchError
 from consumers.tables import OPS_SCHEMA, SCHEMA, Base
 
 LISTED = 5
 """Problems that a message names."""
 REBUILD = "`cua-project rebuild` repairs the tables from the log"
+ALTERED = (
+    "change it back, or drop it with what depends on it: `cua-project rebuild` makes what is"
+    " missing again from the log"
+)
+"""What helps where something else stands in the place of ours."""
 
 
 class Kind(Enum):
@@ -40,15 +45,6 @@ class Kind(Enum):
     """What `alembic_version` says."""
 
 
-class Standing(NamedTuple):
-    """A key, constraint or index that is where one of ours must be."""
-
-    name: str
-    is_constraint: bool
-    is_ours: bool
-    """Only its name is another."""
-
-
 class Problem(NamedTuple):
     """One thing that is missing or other than defined."""
 
@@ -62,8 +58,11 @@ class Problem(NamedTuple):
     """Rows cannot be written or read; otherwise only slower, or less is checked."""
     part: str | None = None
     """Name of a key, constraint or index."""
-    standing: tuple[Standing, ...] = ()
-    """What must be renamed or dropped before the part can be made."""
+
+    @property
+    def is_altered(self) -> bool:
+        """Something else is in its place, which only the user can change."""
+        return self.kind in {Kind.TYPE, Kind.REQUIRED}
 
 
 def find_problems(cursor: Cursor, schemas: Sequence[str] = (SCHEMA, OPS_SCHEMA)) -> list[Problem]:
@@ -104,9 +103,11 @@ def require_operations(cursor: Cursor) -> None:
 def describe(problems: Iterable[Problem]) -> str:
     """One sentence: what is missing, and the commands that make it again."""
     problems = list(problems)
-    is_mended = all(problem.schema != OPS_SCHEMA for problem in problems)
     texts = [problem.text for problem in problems]
-    return describe_texts(texts, REBUILD if is_mended else MAKE_AGAIN)
+    if any(problem.schema == OPS_SCHEMA for problem in problems):
+        return describe_texts(texts, make_again())
+    is_altered = any(problem.is_altered for problem in problems)
+    return describe_texts(texts, ALTERED if is_altered else REBUILD)
 
 
 def describe_texts(texts: Sequence[str], helps: str = REBUILD) -> str:
@@ -125,7 +126,7 @@ def _problems(
     schema: str,
     table: sa.Table,
     columns: dict[tuple[str, str], dict[str, _Column]],
-    parts: dict[tuple[str, str], list["_LivePart"]],
+    parts: dict[tuple[str, str], set["_Part"]],
 ) -> list[Problem]:
     at = f"{schema}.{table.name}"
 
@@ -163,103 +164,42 @@ def _problems(
         for name, column in sorted(live.items())
         if name not in ours and column.is_required and not column.has_default
     ]
-    for part in _parts(table):
-        live_parts = parts.get((schema, table.name), [])
-        if (wrong := _difference(part, live_parts)) is None:
-            continue
-        standing = _standing(part, live_parts)
-        is_there = any(one.is_ours for one in standing)
-        what = f"the {part.kind.name.lower().replace('_', ' ')} {part.name} of {at}"
-        fatal = part.kind is Kind.PRIMARY_KEY and not is_there
-        found.append(
-            problem(part.kind, f"{what} {wrong}", fatal=fatal)._replace(
-                part=part.name, standing=standing
-            )
-        )
+    live_parts = parts.get((schema, table.name), set())
+    for which, name, part in _parts(table):
+        if part not in live_parts:
+            text = f"the {which.name.lower().replace('_', ' ')} {name} of {at} is missing"
+            fatal = which is Kind.PRIMARY_KEY
+            found.append(problem(which, text, fatal=fatal)._replace(part=name))
     return found
 
 
 class _Part(NamedTuple):
-    """A key, constraint or index of a table's definition."""
+    """What of a key, constraint or index is compared."""
 
-    kind: Kind
-    name: str
     letter: str
-    """As in `_LivePart`."""
-    columns: list[str] | None
+    """pg_constraint's `contype`: `p`rimary key, `u`nique, `c`heck ...; `i`: an index."""
+    name: str | None
+    """None: of a key, which does its work under any name."""
+    columns: tuple[str, ...] | None
     """None: of a check, which has a condition instead."""
     is_unique: bool
 
 
-class _LivePart(NamedTuple):
-    """A constraint or an index of a live table; the index of a key is there as well."""
-
-    name: str
-    letter: str
-    """pg_constraint's `contype`: `p`rimary key, `u`nique, `c`heck ...; `i`: an index."""
-    is_unique: bool
-    columns: list[str] | None
-    is_valid: bool
-
-    def is_the(self, part: _Part) -> bool:
-        """Whether it is the part, whatever its name."""
-        return (self.letter, self.is_valid) == (part.letter, True) and (
-            part.columns is None or (self.is_unique, self.columns) == (part.is_unique, part.columns)
-        )
-
-    def has_name_of(self, part: _Part) -> bool:
-        """Whether the part cannot be made beside it; an index and a check may share a name."""
-        if self.name != part.name:
-            return False
-        return "i" not in {self.letter, part.letter} or {self.letter, part.letter} <= set("ipux")
-
-
-def _difference(part: _Part, live: Sequence[_LivePart]) -> str | None:
-    """What is wrong with a part, after its name; None: nothing."""
-    if any(one.name == part.name and one.is_the(part) for one in live):
-        return None
-    standing = _standing(part, live)
-    if any(one.is_ours for one in standing):
-        return f"should have that name and is named {standing[0].name}"
-    if any(one.has_name_of(part) and one.is_valid for one in live):
-        return "differs from ours in kind, columns or uniqueness"
-    if others := [one.name for one in standing if one.name != part.name]:
-        return f"is missing; the table has {others[0]} on other columns in its place"
-    return "is missing"
-
-
-def _standing(part: _Part, live: Sequence[_LivePart]) -> tuple[Standing, ...]:
-    """What is the part under another name; otherwise what it cannot be made beside."""
-    in_the_way = [one for one in live if one.has_name_of(part)]
-    keys = [one for one in live if one.letter == part.letter and one.name != part.name]
-    if part.letter in "pu" and not in_the_way and (same := [k for k in keys if k.is_the(part)]):
-        return (Standing(same[0].name, is_constraint=True, is_ours=True),)
-    if part.letter == "p":
-        # A table has one.
-        in_the_way += keys
-    # The index of a constraint has its name and goes with it.
-    constraints = {one.name for one in in_the_way if one.letter != "i"}
-    return tuple(
-        Standing(name, name in constraints, is_ours=False)
-        for name in dict.fromkeys(one.name for one in in_the_way)
-    )
-
-
-def _parts(table: sa.Table) -> list[_Part]:
+def _parts(table: sa.Table) -> list[tuple[Kind, str, _Part]]:
+    """The keys, checks and indexes of a table's definition, with their names."""
     found = []
     for constraint in sorted(table.constraints, key=lambda constraint: str(constraint.name)):
+        name = str(constraint.name)
         if isinstance(constraint, sa.PrimaryKeyConstraint | sa.UniqueConstraint):
             is_key = isinstance(constraint, sa.PrimaryKeyConstraint)
             kind, letter = (Kind.PRIMARY_KEY, "p") if is_key else (Kind.CONSTRAINT, "u")
-            columns = [column.name for column in constraint.columns]
-            found.append(_Part(kind, str(constraint.name), letter, columns, is_unique=True))
+            columns = tuple(column.name for column in constraint.columns)
+            found.append((kind, name, _Part(letter, None, columns, is_unique=True)))
         elif isinstance(constraint, sa.CheckConstraint):
-            name = str(constraint.name)
-            found.append(_Part(Kind.CONSTRAINT, name, "c", None, is_unique=False))
+            found.append((Kind.CONSTRAINT, name, _Part("c", name, None, is_unique=False)))
     for index in sorted(table.indexes, key=lambda index: str(index.name)):
-        columns = [column.name for column in index.columns]
-        is_unique = bool(index.unique)
-        found.append(_Part(Kind.INDEX, str(index.name), "i", columns, is_unique=is_unique))
+        name, columns = str(index.name), tuple(column.name for column in index.columns)
+        found.append((Kind.INDEX, name, _Part("i", name, columns, bool(index.unique))))
     return found
 
 
@@ -287,24 +227,26 @@ def _read_columns(
     return found
 
 
-def _read_parts(cursor: Cursor, schemas: Sequence[str]) -> dict[tuple[str, str], list[_LivePart]]:
-    """(schema, table) -> its constraints and indexes."""
+def _read_parts(cursor: Cursor, schemas: Sequence[str]) -> dict[tuple[str, str], set[_Part]]:
+    """(schema, table) -> its constraints and valid indexes."""
     columns = (
         "(SELECT array_agg(attname::text ORDER BY place) FROM unnest({}::int2[]) WITH ORDINALITY AS"
         " key (number, place) JOIN pg_attribute ON attrelid = {} AND attnum = number)"
     )
     cursor.execute(
-        "SELECT nspname, relname, conname, contype::text, contype IN ('p', 'u'),"
-        f" {columns.format('conkey', 'conrelid')}, true FROM pg_constraint JOIN pg_class ON"
-        " pg_class.oid = conrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE"
-        " nspname = ANY(%(schemas)s) UNION ALL SELECT nspname, pg_class.relname, made.relname, 'i',"
-        f" indisunique, {columns.format('indkey', 'indrelid')}, indisvalid FROM pg_index JOIN"
-        " pg_class ON pg_class.oid = indrelid JOIN pg_class AS made ON made.oid = indexrelid JOIN"
-        " pg_namespace ON pg_namespace.oid = pg_class.relnamespace WHERE nspname ="
-        " ANY(%(schemas)s) ORDER BY 1, 2, 3, 4",
+        "SELECT nspname, relname, contype::text, CASE WHEN contype NOT IN ('p', 'u') THEN conname"
+        f" END, CASE WHEN contype <> 'c' THEN {columns.format('conkey', 'conrelid')} END, contype"
+        " IN ('p', 'u') FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid JOIN"
+        " pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = ANY(%(schemas)s) UNION"
+        " ALL SELECT nspname, pg_class.relname, 'i', made.relname,"
+        f" {columns.format('indkey', 'indrelid')}, indisunique FROM pg_index JOIN pg_class ON"
+        " pg_class.oid = indrelid JOIN pg_class AS made ON made.oid = indexrelid JOIN pg_namespace"
+        " ON pg_namespace.oid = pg_class.relnamespace WHERE nspname = ANY(%(schemas)s) AND"
+        " indisvalid",
         {"schemas": list(schemas)},
     )
-    found: dict[tuple[str, str], list[_LivePart]] = {}
-    for schema, table, *part in cursor.fetchall():
-        found.setdefault((schema, table), []).append(_LivePart(*part))
+    found: dict[tuple[str, str], set[_Part]] = {}
+    for schema, table, letter, name, names, is_unique in cursor.fetchall():
+        part = _Part(letter, name, None if names is None else tuple(names), is_unique)
+        found.setdefault((schema, table), set()).add(part)
     return found

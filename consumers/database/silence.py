@@ -4,8 +4,7 @@ A server that is stopped (SIGSTOP, a paused container, a host that hangs) still 
 acknowledged by the kernel: without this, a client would wait for its answer for ever, without a
 message and deaf to Ctrl-C. A thread looks at the process's sessions; when one has waited for some
 seconds, it asks the server for another session. A statement that merely takes long is never taken
-for silence: the server answers then. Where only one session's process at the server is stopped, the
-server itself reports that it still waits for a statement that was sent to it long ago.
+for silence: the server answers then.
 """
 
 import contextlib
@@ -36,8 +35,6 @@ ANSWER_WITHIN_S = 3
 """A new session takes milliseconds; a machine that is busy, a second. With the two above, silence
 is named within seven seconds."""
 SAY_AGAIN_S = 60.0
-STOPPED_AFTER_S = 12.0
-"""Of not having taken a statement; longer than the largest of ours takes to arrive."""
 ACTIVE = 1
 """libpq's PQTRANS_ACTIVE: a statement was sent, and its answer is not complete."""
 STOPS = frozenset({signal.SIGINT, signal.SIGTERM})
@@ -65,15 +62,11 @@ class SilenceWatch:
     """How long silence is waited for; None: until the server answers."""
     gave_up: str | None = None
     """What the process stopped waiting for."""
-    stopped_after_s: float = STOPPED_AFTER_S
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _sessions: "WeakKeyDictionary[Connection, str]" = field(default_factory=WeakKeyDictionary)
     _opening: dict[int, str] = field(default_factory=dict)
     """Attempts to connect, by the thread."""
     _servers: dict[str, _Server] = field(default_factory=dict)
-    _untaken: dict[tuple[int, str], float] = field(default_factory=dict)
-    """(server's process, since when it waits for a statement) that we wait for -> when seen first.
-    """
     _is_started: bool = False
     _thread: threading.Thread | None = None
 
@@ -144,10 +137,8 @@ class SilenceWatch:
             return
         if now - max(server.waits_since, server.asked_at) < ASK_AFTER_S:
             return
-        answer = _ask(url, {item.info.backend_pid for item in waiting})
-        if answer is not None:
+        if _answers(url):
             self._answered(server)
-            self._end_stopped(waiting, answer)
             server.asked_at = server.waits_since = self.clock()
             return
         server.asked_at = self.clock()
@@ -173,25 +164,6 @@ class SilenceWatch:
         if server.said_at is not None:
             logger.info("PostgreSQL at %s answers again", server.name)
         server.said_at = None
-
-    def _end_stopped(self, waiting: "list[Connection]", untaken: "set[tuple[int, str]]") -> None:
-        """End sessions whose process at the server has taken nothing for long: it is stopped.
-
-        It would keep us waiting for ever; a new session goes on.
-        """
-        now = self.clock()
-        self._untaken = {item: self._untaken.get(item, now) for item in untaken}
-        stopped = {
-            pid for (pid, _), at in self._untaken.items() if now - at >= self.stopped_after_s
-        }
-        for pid in sorted(stopped):
-            logger.warning(
-                "PostgreSQL's process %s has not taken our statement for %.0f s, although the"
-                " server answers: it is stopped (kill -CONT lets it go on); giving up its session",
-                pid,
-                self.stopped_after_s,
-            )
-        self._end([item for item in waiting if item.info.backend_pid in stopped])
 
     def _has_session(self, url: str) -> bool:
         with self._lock:
@@ -226,11 +198,8 @@ def _is_waiting(session: "Connection") -> bool:
     return not session.closed and session.get_transaction_status() == ACTIVE
 
 
-def _ask(url: str, pids: set[int]) -> set[tuple[int, str]] | None:
-    """Which of these processes wait for a statement, and since when; None: the server is silent.
-
-    A refusal is an answer too.
-    """
+def _answers(url: str) -> bool:
+    """Whether the server gives a new session an answer. A refusal is one too."""
     import psycopg2
 
     from consumers.embedded_postgres.connection import connect
@@ -249,16 +218,12 @@ def _ask(url: str, pids: set[int]) -> set[tuple[int, str]] | None:
             limit = threading.Timer(ANSWER_WITHIN_S, SilenceWatch._end, [[connection]])
             limit.start()
             try:
-                cursor.execute(
-                    "SELECT pid, state_change::text FROM pg_stat_activity WHERE pid = ANY(%s) AND"
-                    " state LIKE 'idle%%'",
-                    (list(pids),),
-                )
+                cursor.execute("SELECT 1")
             finally:
                 limit.cancel()
-            return set(cursor.fetchall())
+            return True
     except psycopg2.Error:
-        return set() if time.monotonic() - began < ANSWER_WITHIN_S - 0.5 else None
+        return time.monotonic() - began < ANSWER_WITHIN_S - 0.5
 
 
 def _signals() -> int | None:

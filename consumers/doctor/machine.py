@@ -94,7 +94,8 @@ def look_at_packages() -> Iterator[Finding]:
     for requirement in importlib.metadata.requires(DISTRIBUTION) or []:
         name, _, marker = requirement.partition(";")
         extra = re.search(r"extra == ['\"](\w+)['\"]", marker)
-        if extra and extra[1] not in {"project", "database"}:
+        # The extra `database` is one way to a PostgreSQL; whether there is one is another check.
+        if extra and extra[1] != "project":
             continue
         package = re.split(r"[\[<>=!~ ]", name.strip(), maxsplit=1)[0]
         try:
@@ -105,7 +106,7 @@ def look_at_packages() -> Iterator[Finding]:
         yield failed(
             "packages",
             f"{python}; missing: {', '.join(missing)}",
-            f"run {install_command('project', 'database')}",
+            f"run {install_command('project')}",
         )
     else:
         yield ok("packages", f"{python}, cua-train {importlib.metadata.version(DISTRIBUTION)}")

@@ -12,7 +12,6 @@ import secrets
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -22,9 +21,9 @@ from urllib.parse import quote
 
 import psycopg2
 
-from consumers.embedded_postgres import unprivileged
 from consumers.embedded_postgres.binaries import Binaries, find_binaries
 from consumers.embedded_postgres.connection import connect, mark_as_own
+from consumers.embedded_postgres.unprivileged import unprivileged
 from consumers.errors import UnreachableError
 
 USER = DATABASE = "cua"
@@ -215,18 +214,11 @@ class Cluster:
         output: int | IO[bytes],
         pass_fds: tuple[int, ...] = (),
     ) -> subprocess.Popen[bytes]:
-        launcher = [
-            sys.executable,
-            "-I",
-            unprivileged.__file__,
-            str(os.getpid()),
-            str(uid),
-            str(binaries.folder / program),
-        ]
         # Without the caller's PG* and locale variables, which would change the server's behaviour.
         environ = {"PATH": self.environ.get("PATH", os.defpath), "LC_ALL": "C"}
         return subprocess.Popen(
-            [*launcher, *arguments],
+            unprivileged(binaries.folder / program, arguments, uid),
+            umask=0o077,
             stdin=subprocess.DEVNULL,
             env=environ,
             cwd="/",

@@ -10,14 +10,12 @@ import errno
 import json
 import logging
 import os
-import select
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO
 
 import psycopg2
 from filelock import FileLock, Timeout
@@ -27,7 +25,7 @@ from consumers.embedded_postgres import supervisor
 from consumers.embedded_postgres.cluster import Cluster, make_private
 from consumers.embedded_postgres.connection import connect
 from consumers.errors import OUT_OF_SPACE, CuaProjectError, UnreachableError, UsageError
-from schemas.lock_holders import file_lock_holder, stopped_process
+from schemas.lock_holders import file_lock_holder
 from schemas.path_errors import path_problem
 
 logger = logging.getLogger(__name__)
@@ -67,21 +65,9 @@ def ensure_running(folder: Path, environ: Mapping[str, str]) -> str:
         )
         raise (UnreachableError if error.errno in OUT_OF_SPACE else UsageError)(message) from None
     if url is None:
-        who = _stopped(cluster)
-        message = f"the embedded database in {folder} does not answer: " + (
-            f"it waits for {who}" if who else f"see {cluster.log_path}"
-        )
+        message = f"the embedded database in {folder} does not answer; see {cluster.log_path}"
         raise UnreachableError(message)
     return url
-
-
-def _stopped(cluster: Cluster) -> str | None:
-    """The process of the embedded database that is stopped; None: none of them."""
-    for path in (Path(supervisor.supervisor_lock(cluster.folder).lock_file), cluster.pid_path):
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            if who := stopped_process(int(path.read_text().split()[0])):
-                return who
-    return None
 
 
 @contextlib.contextmanager
@@ -198,21 +184,6 @@ def _is_same_folder(served: Path, ours: Path) -> bool:
         return False
 
 
-def _first_line(answers: IO[str], folder: Path, pid: int) -> str:
-    """The supervisor's answer. Logs that it is stopped; UnreachableError when it stays so."""
-    deadline = time.monotonic() + supervisor.START_TIMEOUT_S
-    has_warned = False
-    while not select.select([answers], [], [], POLL_S)[0]:
-        who = stopped_process(pid)
-        if who and not has_warned:
-            has_warned = True
-            logger.warning("the embedded database in %s waits for %s", folder, who)
-        if who and time.monotonic() > deadline:
-            message = f"the embedded database in {folder} does not start: it waits for {who}"
-            raise UnreachableError(message)
-    return answers.readline().strip()
-
-
 def _start_supervisor(folder: Path, environ: Mapping[str, str]) -> None:
     idle_s = environ.get("CUA_DATABASE_IDLE_S") or str(IDLE_S)
     log_path = folder / "supervisor.log"
@@ -230,7 +201,7 @@ def _start_supervisor(folder: Path, environ: Mapping[str, str]) -> None:
         )
     assert process.stdout is not None  # noqa: S101  # it is a pipe
     with process.stdout:
-        answer = _first_line(process.stdout, folder, process.pid)
+        answer = process.stdout.readline().strip()
     process.returncode = 0  # detached on purpose; Popen would warn that it still runs
     if answer != supervisor.READY:
         reason = answer or f"its supervisor crashed, see {log_path}"

@@ -1,42 +1,24 @@
-"""Runs a server that cannot outlive its parent and is never root.
+"""How a server is started that cannot outlive its parent and is never root: by setpriv.
 
-`python unprivileged.py PARENT_PID UID PROGRAM ARGUMENT ...`.
-
-A program of its own, because it changes the process between fork and exec, where a threaded parent
-must not run Python. It imports nothing of ours. PostgreSQL refuses to run as root, so root becomes
-`nobody`. If `nobody` cannot pass a folder above the data or the programs (/root, a temporary folder
-of mode 0700), the process keeps the single capability to pass folders; their modes stay as they
-are, and PostgreSQL can still write only where `nobody` may.
+PostgreSQL refuses to run as root, so root becomes `nobody`. If `nobody` cannot pass a folder above
+the data or the programs (/root, a temporary folder of mode 0700), the process keeps the single
+capability to pass folders; their modes stay as they are, and PostgreSQL can still write only where
+`nobody` may. setpriv comes with util-linux; it changes the process between fork and exec, where a
+threaded parent must not run Python.
 """
 
-import ctypes
 import os
 import pwd
-import signal
+import shutil
 import stat
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-PR_SET_PDEATHSIG, PR_SET_KEEPCAPS, PR_SET_SECUREBITS = 1, 8, 28
-PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 47, 2
-SECBIT_NO_SETUID_FIXUP = 4
-"""Without it access(2) disregards the capabilities of a user who is not root, and PostgreSQL's
-programs ask access(2) for themselves when they start."""
-CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 1, 2
-CAPABILITY_VERSION_3 = 0x20080522
+from consumers.errors import UnreachableError
 
-
-class _CapHeader(ctypes.Structure):
-    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
-
-
-class _CapData(ctypes.Structure):
-    _fields_ = (
-        ("effective", ctypes.c_uint32),
-        ("permitted", ctypes.c_uint32),
-        ("inheritable", ctypes.c_uint32),
-    )
+CAPABILITIES = {2: "dac_read_search", 1: "dac_override"}
+"""Number -> name of those that let a process pass folders; the weaker one first."""
 
 
 class _User(NamedTuple):
@@ -60,72 +42,41 @@ def may_enter(path: Path, user: _User) -> bool:
     return True
 
 
-def _fail(what: str) -> None:
-    error = os.strerror(ctypes.get_errno())
-    sys.exit(f"{what}: {error}")
+def unprivileged(program: Path, arguments: Sequence[str], uid: int) -> list[str]:
+    """The words that run a program as this user, to end when the calling thread does.
 
-
-def _permitted_capabilities(libc: ctypes.CDLL) -> int:
-    header, data = _CapHeader(CAPABILITY_VERSION_3, 0), (_CapData * 2)()
-    if libc.capget(ctypes.byref(header), data):
-        _fail("reading capabilities")
-    return int(data[0].permitted)
-
-
-def _become(user: _User, libc: ctypes.CDLL, *, through_folders: bool) -> None:
-    """Give up root for good, except the capability to pass folders with `through_folders`."""
-    capability = None
-    if through_folders:
-        permitted = _permitted_capabilities(libc)
-        capability = next(
-            (c for c in (CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE) if permitted >> c & 1), None
+    UnreachableError without setpriv, or when the user cannot pass a folder and root cannot let it.
+    """
+    setpriv = shutil.which("setpriv", path=f"{os.environ.get('PATH', '')}:{os.defpath}")
+    if setpriv is None:
+        message = (
+            "the embedded database needs setpriv, which is not installed; install the system's"
+            " package `util-linux`, or set DATABASE_URL to a server of yours"
         )
-        if capability is None:
-            sys.exit(
-                f"user {user.uid} cannot enter a folder above the database or PostgreSQL's"
-                " programs, and root has no capability to pass it here; set CUA_HOME to a folder"
-                " that other users can enter, or run as a plain user"
-            )
-        libc.prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0)
-        libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
-    os.setgroups([])
-    os.setresgid(user.gid, user.gid, user.gid)
-    os.setresuid(user.uid, user.uid, user.uid)
-    if capability is not None:
-        bit = 1 << capability
-        header, data = _CapHeader(CAPABILITY_VERSION_3, 0), (_CapData * 2)()
-        data[0] = _CapData(bit, bit, bit)
-        if libc.capset(ctypes.byref(header), data) or libc.prctl(
-            PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0
-        ):
-            _fail("keeping the capability to pass through folders")
-
-
-def main(arguments: list[str]) -> None:
-    """Become unprivileged, die with the parent, run the program; never returns."""
-    parent_pid, uid, program, rest = (
-        int(arguments[0]),
-        int(arguments[1]),
-        Path(arguments[2]),
-        arguments[3:],
-    )
-    libc = ctypes.CDLL(None, use_errno=True)
+        raise UnreachableError(message)
+    # SIGINT is PostgreSQL's fast shutdown, which disconnects clients and leaves the data clean.
+    words = [setpriv, "--pdeathsig", "INT"]
     if uid != os.geteuid():
         user = _User(uid, pwd.getpwuid(uid).pw_gid)
-        places = [program, *(Path(argument) for argument in rest if argument.startswith("/"))]
-        _become(user, libc, through_folders=not all(may_enter(place, user) for place in places))
-    # After the change of user, which clears it. SIGINT is PostgreSQL's fast shutdown, which
-    # disconnects clients and leaves the data clean.
-    if libc.prctl(PR_SET_PDEATHSIG, signal.SIGINT, 0, 0, 0):
-        _fail("setting the parent-death signal")
-    if os.getppid() != parent_pid:
-        sys.exit("the supervisor exited before the server started")
-    os.umask(0o077)
-    try:
-        os.execv(program, [str(program), *rest])  # noqa: S606  # no shell wanted
-    except OSError as error:
-        sys.exit(f"{program} cannot be executed: {error.strerror}")
+        words += ["--reuid", str(uid), "--regid", str(user.gid), "--clear-groups"]
+        places = [program, *(Path(argument) for argument in arguments if argument.startswith("/"))]
+        if not all(may_enter(place, user) for place in places):
+            words += _passing_folders(uid)
+    return [*words, "--", str(program), *arguments]
 
 
-if __name__ == "__main__":
-    main(sys.argv[1:])
+def _passing_folders(uid: int) -> list[str]:
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    permitted = int(status.partition("CapPrm:")[2].split()[0], 16)
+    capability = next((name for bit, name in CAPABILITIES.items() if permitted >> bit & 1), None)
+    if capability is None:
+        message = (
+            f"user {uid} cannot enter a folder above the database or PostgreSQL's programs, and"
+            " root has no capability to pass it here; set CUA_HOME to a folder that other users can"
+            " enter, or run as a plain user"
+        )
+        raise UnreachableError(message)
+    # Without no_setuid_fixup access(2) disregards the capabilities of a user who is not root, and
+    # PostgreSQL's programs ask access(2) for themselves when they start.
+    kept = ["--inh-caps", f"+{capability}", "--ambient-caps", f"+{capability}"]
+    return ["--securebits", "+no_setuid_fixup", *kept]

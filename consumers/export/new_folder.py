@@ -1,7 +1,4 @@
-"""The folder of an export: whole, or not there.
-
-It replaces nothing but what an export that was killed left.
-"""
+"""The folder of an export: whole, or not there. It replaces nothing."""
 
 import shutil
 from collections.abc import Iterator
@@ -10,17 +7,14 @@ from pathlib import Path
 
 from consumers.errors import UsageError
 
-WRITTEN = {"rollouts", "turns", "README.md"}
-"""What an export writes besides files of lines."""
-
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
     """A folder to write into; it gets its name at the end, or is removed after a failure.
 
     An empty folder that is there (a mounted volume, the working folder) stays itself and gets the
-    files at the end. UsageError when the folder is not empty, or cannot be made, or when the
-    unfinished one next to it is not an export's.
+    files at the end. UsageError when the folder is not empty, or cannot be made, or when an
+    unfinished one is next to it.
     """
     try:
         is_there = folder.exists()
@@ -28,8 +22,13 @@ def new_folder(folder: Path) -> Iterator[Path]:
         if is_there and (not folder.is_dir() or set(folder.iterdir()) - {partial}):
             message = f"{folder} exists and is not an empty folder; name a new one"
             raise UsageError(message)
+        if partial.exists() or partial.is_symlink():
+            message = (
+                f"{partial} is in the way: an export that was killed left it, or it is yours;"
+                " remove it, or name another folder"
+            )
+            raise UsageError(message)
         partial.parent.mkdir(parents=True, exist_ok=True)
-        _remove_left(partial)
         partial.mkdir()
     except OSError as error:
         message = f"the folder {folder} cannot be made: {error.strerror}; name another one"
@@ -45,22 +44,3 @@ def new_folder(folder: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
-
-
-def _remove_left(partial: Path) -> None:
-    """Remove what an export that was killed left here; UsageError for anything else."""
-    if not partial.exists():
-        return
-    names = [path.name for path in partial.iterdir()] if partial.is_dir() else [partial.name]
-    others = [name for name in names if not _is_written(Path(name))]
-    if others or partial.is_symlink():
-        message = (
-            f"{partial} is in the way and not of an export that was killed (it has"
-            f" {others[0] if others else 'a link'!r}); move it, or name another folder"
-        )
-        raise UsageError(message)
-    shutil.rmtree(partial)
-
-
-def _is_written(path: Path) -> bool:
-    return path.name in WRITTEN or path.suffix in {".json", ".jsonl"}

@@ -8,7 +8,7 @@ from consumers.fold.stream import new_stream
 from consumers.log.reader import LogRecord
 from schemas.decision import LONE, lone_stream
 from schemas.event import DECISION_TYPES, Envelope
-from schemas.home import find_home
+from schemas.home import find_home, topic_name
 from schemas.wire import UnreadableError, read_envelope
 
 MAX_PROBLEM_CHARS = 1_000
@@ -85,7 +85,7 @@ def unreadable(record: LogRecord, problem: str) -> ParsedRecord:
 
 
 def _lone(record: LogRecord) -> str:
-    return lone_stream(record.topic, record.partition, record.value)
+    return lone_stream(topic_name(record.topic), record.partition, record.value)
 
 
 def _check_lone(envelope: Envelope) -> None:

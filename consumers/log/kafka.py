@@ -136,8 +136,8 @@ class KafkaLogReader:
             if len(missing) < len(topics) and not self._has_warned:
                 self._has_warned = True
                 logger.warning(
-                    "Kafka at %s has no topic %s, but others of the prefix; until it has, the log"
-                    " counts as empty",
+                    "Kafka at %s has no topic %s, but has others with the prefix; until the topic"
+                    " exists, the log counts as empty",
                     *(self._clients.servers, " and ".join(missing)),
                 )
             return

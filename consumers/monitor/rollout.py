@@ -51,7 +51,7 @@ def rollout_page(session: Session, rollout_id: UUID, store: Screenshots) -> layo
         else None,
         tag("p", "Rollouts of the same group: ", class_="faint"),
         grid(siblings, siblings),
-        *_what_happened(session, rollout, turns, store),
+        *_what_happened(session, rollout, turns, store, has_environment=environment is not None),
         tag("h2", "Validation"),
         _validations(rollout.validations),
         _scores(session, rollout.id),
@@ -71,25 +71,33 @@ def rollout_page(session: Session, rollout_id: UUID, store: Screenshots) -> layo
 
 
 def _what_happened(
-    session: Session, rollout: Rollout, turns: Sequence[Turn], store: Screenshots
+    session: Session,
+    rollout: Rollout,
+    turns: Sequence[Turn],
+    store: Screenshots,
+    *,
+    has_environment: bool,
 ) -> list[Node]:
     """The turns; for an SQL agent their result first, and the entry next to them."""
     ended = get_session_by_rollout(session, rollout.id)
     done = get_completion_by_rollout(session, rollout.id)
     entry = entry_of(session, rollout)
+    is_sql = not (entry is None and ended is None and done is None)
+    # A policy that another trainer records may only answer.
+    acts = has_environment or is_sql or any(turn.actions for turn in turns)
     shown: list[Node] = [
         session_section(ended) if ended else None,
         completion_section(session, done) if done else None,
         tag("h2", "Turns"),
         tag(
             "div",
-            *(turn_section(turn, store) for turn in turns),
+            *(turn_section(turn, store, expects_action=acts) for turn in turns),
             last_screen(turns, store),
             class_="turns",
         ),
         None if turns else tag("p", "No turn yet.", class_="faint"),
     ]
-    if entry is None and ended is None and done is None:
+    if not is_sql:
         return shown
     return [tag("div", tag("div", *shown), entry_section(entry), class_="beside")]
 

@@ -15,13 +15,17 @@ LONGEST_VALUE = 400
 """Longest argument shown, in characters; the log has all of it."""
 
 
-def turn_section(turn: Turn, store: Screenshots) -> Html:
-    """The turn next to its screenshot, or as text where the environment has no screen."""
+def turn_section(turn: Turn, store: Screenshots, *, expects_action: bool = True) -> Html:
+    """The turn next to its screenshot, or as text where the environment has no screen.
+
+    `expects_action`: whether an answer without an action is a mistake.
+    """
     by_type = {observation.obs_type: observation for observation in turn.observations}
     before, text = by_type.get("screenshot_before"), by_type.get("text")
     name = f"turn-{turn.turn}"
     if before is None and text is not None:
-        return tag("section", _words(turn, text), class_="turn words", id=name)
+        words = _words(turn, text, lacks_action=expects_action and not turn.actions)
+        return tag("section", words, class_="turn words", id=name)
     actions = [action.action_json for action in turn.actions]
     uri = before.screenshot_uri if before else None
     return tag(
@@ -73,7 +77,7 @@ def _heading(turn: Turn) -> Html:
     return tag("h3", f"Turn {turn.turn}", took)
 
 
-def _words(turn: Turn, observed: Obs) -> Html:
+def _words(turn: Turn, observed: Obs, *, lacks_action: bool) -> Html:
     """Observed text, completion and SQL, one below the other."""
     text = observed.text_content
     return tag(
@@ -84,7 +88,7 @@ def _words(turn: Turn, observed: Obs) -> Html:
         tag("h4", "model response"),
         tag("pre", excerpt(turn.model_response)),
         *(_action_in_words(action) for action in turn.actions),
-        None if turn.actions else tag("p", "no action was found in it", class_="bad"),
+        tag("p", "no action was found in it", class_="bad") if lacks_action else None,
         tag("p", _small_print(turn), class_="faint"),
         class_="turn-text",
     )

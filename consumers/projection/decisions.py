@@ -14,7 +14,12 @@ from consumers.fold.stream import Stream
 from consumers.fold.unapplied import Unapplied
 from consumers.projection.stored import load_streams
 from consumers.projection.unapplied_filter import UnappliedFilter
-from consumers.projection.unapplied_records import PART_RECORDS, find_unapplied, unapplied_page
+from consumers.projection.unapplied_records import (
+    PART_RECORDS,
+    find_unapplied,
+    streams_of,
+    unapplied_page,
+)
 from consumers.tables import SCHEMA
 from schemas.base import Payload
 from schemas.catalogue import stream_kind, stream_owner
@@ -103,6 +108,19 @@ def undo_rest(cursor: Cursor, stream_name: str, *, made_by: str, reason: str | N
         raise NotFoundError(message)
     payload = DropUndone(value_sha256=dropped, made_by=made_by, reason=reason)
     return Decision(stream_name, training_of(cursor, stream_name), payload)
+
+
+def undo_matching(
+    cursor: Cursor, wanted: UnappliedFilter, *, made_by: str, reason: str | None
+) -> list[Decision]:
+    """To take back `drop --rest` of every stream whose first refused record is meant."""
+    streams = streams_of(cursor, SCHEMA, dropped_rests(wanted))
+    return [undo_rest(cursor, stream, made_by=made_by, reason=reason) for stream in streams]
+
+
+def dropped_rests(wanted: UnappliedFilter) -> UnappliedFilter:
+    """The records that `drop --rest` named, one of each stream."""
+    return wanted._replace(state="refused", kind="dropped")
 
 
 def _load(cursor: Cursor, stream_name: str) -> Stream | None:

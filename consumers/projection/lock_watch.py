@@ -8,13 +8,13 @@ time that we wait for it, is ended. What it had not committed is done again.
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import TracebackType
 from typing import NamedTuple, Self
 
 import psycopg2
 
-from consumers.database.blockers import Session, blockers_of_group, end_session, may_end
+from consumers.database.blockers import Session, blockers_of_group, end_session
 from consumers.database.connection import Connection, connect
 from consumers.errors import UnreachableError
 from consumers.tables import SCHEMA
@@ -60,8 +60,6 @@ class LockWatch:
         """Every blocker by its process id, and by the state of which it must move on."""
         self._named: dict[int, float] = {}
         """When each was named last."""
-        self._hints: dict[int, str] = {}
-        """What would let this role end a session of ours that it cannot see."""
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lock watch", daemon=True)
         self.reason: str | None = None
@@ -100,7 +98,6 @@ class LockWatch:
     def _forget(self) -> None:
         self._seen.clear()
         self._named.clear()
-        self._hints.clear()
         self.reason = None
 
     def look(self, connection: Connection) -> None:
@@ -121,14 +118,13 @@ class LockWatch:
             for state, seen in self._seen.items()
             if len(state) == 1 and seen.last - seen.first >= NAME_AFTER_S
         ]
-        self._look_for_hidden(connection, notices)
         for seen in notices:
             named_at = self._named.get(seen.session.pid)
             if named_at is None:
-                logger.warning("waiting for %s", self._described(seen))
+                logger.warning("waiting for %s", seen.session)
             elif now - named_at >= SAY_AGAIN_S:
                 waited_s = seen.last - seen.first
-                logger.warning("waiting for %.0f s for %s", waited_s, self._described(seen))
+                logger.warning("waiting for %.0f s for %s", waited_s, seen.session)
             else:
                 continue
             self._named[seen.session.pid] = now
@@ -136,31 +132,10 @@ class LockWatch:
             logger.info("the lock is free; continuing")
         pids = {seen.session.pid for seen in notices}
         self._named = {pid: at for pid, at in self._named.items() if pid in pids}
-        self._hints = {pid: hint for pid, hint in self._hints.items() if pid in pids}
-        self.reason = f"waiting for {self._described(notices[0])}" if notices else None
+        self.reason = f"waiting for {notices[0].session}" if notices else None
         for state, seen in self._seen.items():
             if len(state) > 1 and seen.last - seen.first >= STOPPED_AFTER_S:
                 self._end_stopped(connection, seen.session, seen.last - seen.first)
-
-    def _described(self, seen: _Seen) -> str:
-        hint = self._hints.get(seen.session.pid)
-        return f"{seen.session}{'' if hint is None else f'; {hint}'}"
-
-    def _look_for_hidden(self, connection: Connection, notices: Sequence[_Seen]) -> None:
-        """Find out what helps against sessions of ours that hide whether they are stopped."""
-        for seen in notices:
-            session = seen.session
-            is_new = session.pid not in self._hints
-            if not (is_new and session.is_hidden and session.application in OURS):
-                continue
-            if seen.last - seen.first < STOPPED_AFTER_S:
-                continue
-            with connection.cursor() as cursor:
-                self._hints[session.pid] = (
-                    f"if its process is stopped or its host gone, {may_end(cursor, session.pid)}"
-                )
-            # Now more is known of it than when it was named.
-            self._named.pop(session.pid, None)
 
     def _end_stopped(self, connection: Connection, session: Session, seconds: float) -> None:
         problem = end_session(connection, session.pid)

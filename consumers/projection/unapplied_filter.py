@@ -3,6 +3,7 @@
 from typing import NamedTuple, Self
 
 from consumers.database.connection import Cursor
+from consumers.errors import NotFoundError
 from schemas.ids import training_id
 
 _OF_TRAINING = """
@@ -38,12 +39,22 @@ class UnappliedFilter(NamedTuple):
         return self == UnappliedFilter()
 
     def resolved(self, cursor: Cursor, schema: str) -> Self:
-        """With the streams of its training. Reads every record that is not applied once."""
+        """With the streams of its training. Reads every record that is not applied once.
+
+        NotFoundError for a training without a row and without such a record.
+        """
         if self.training is None:
             return self
         query = _OF_TRAINING.format(schema=f'"{schema}"')
         cursor.execute(query, _names(self.training))
-        return self._replace(streams=tuple(row[0] for row in cursor.fetchall()))
+        streams = tuple(row[0] for row in cursor.fetchall())
+        if not streams and not _exists(cursor, schema, self.training):
+            message = (
+                f"there is no training {self.training!r}; `cua-project status --all` lists the"
+                " trainings"
+            )
+            raise NotFoundError(message)
+        return self._replace(streams=streams)
 
     def condition(self) -> tuple[str, dict[str, object]]:
         """SQL about the columns of `unapplied_record`, and its parameters."""
@@ -65,6 +76,14 @@ class UnappliedFilter(NamedTuple):
             parts.append(f"(stream = ANY(%(streams)s) OR {named})")
             values |= _names(self.training) | {"streams": list(self.streams)}
         return " AND ".join(parts), values
+
+
+def _exists(cursor: Cursor, schema: str, training: str) -> bool:
+    cursor.execute(
+        f'SELECT FROM "{schema}".training WHERE id = %(training)s',
+        {"training": str(training_id(training))},
+    )
+    return cursor.fetchone() is not None
 
 
 def _names(training: str) -> dict[str, object]:

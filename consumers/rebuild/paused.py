@@ -1,6 +1,6 @@
-"""Transactions on the live tables that are tried again while others hold a lock that they need.
+"""A transaction on the live tables that is tried again while others hold a lock that they need.
 
-In one of them no projector writes, and every reader reads on.
+No projector writes meanwhile, and every reader reads on.
 """
 
 import logging
@@ -43,16 +43,6 @@ Result = TypeVar("Result")
 
 
 def while_paused(url: str, work: Callable[[Cursor], Result], locked_s: float = LOCKED_S) -> Result:
-    """As `patiently`, while projectors are paused."""
-
-    def paused(cursor: Cursor) -> Result:
-        _pause_projectors(cursor)
-        return work(cursor)
-
-    return patiently(url, paused, locked_s)
-
-
-def patiently(url: str, work: Callable[[Cursor], Result], locked_s: float = LOCKED_S) -> Result:
     """What `work` returns; its transaction is committed. An error rolls it back.
 
     Tried again while others hold a lock that it needs; after `locked_s` LimitExceededError, naming
@@ -67,6 +57,7 @@ def patiently(url: str, work: Callable[[Cursor], Result], locked_s: float = LOCK
             try:
                 with connection, connection.cursor() as cursor:
                     cursor.execute(SETTINGS)
+                    _pause_projectors(cursor)
                     return work(cursor)
             except (LockNotAvailable, DeadlockDetected) as error:
                 reason = watch.reason
@@ -81,8 +72,7 @@ def patiently(url: str, work: Callable[[Cursor], Result], locked_s: float = LOCK
                     " was changed"
                 )
                 ways = (
-                    "end that session (SELECT pg_terminate_backend(PID)), or the prepared"
-                    " transaction (ROLLBACK PREPARED 'NAME')",
+                    "end that session (SELECT pg_terminate_backend(PID))",
                     "run the same command again later",
                 )
                 raise LimitExceededError(message, ways=ways)

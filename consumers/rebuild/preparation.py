@@ -5,14 +5,12 @@ from contextlib import contextmanager, suppress
 
 import psycopg2
 
-from consumers.database.connection import Cursor, connected
+from consumers.database.connection import connected
 from consumers.database.migrate import SCHEMA_LOCK, refuse_during_older_projection, schema_busy
 from consumers.database.own_views import refuse_users_own
 from consumers.database.revision import inspect_revision
-from consumers.database.shape import find_problems, require_operations
-from consumers.errors import CuaProjectError
-from consumers.rebuild.obstacles import require_mendable
-from consumers.tables import SCHEMA
+from consumers.database.shape import describe, find_problems, require_operations
+from consumers.errors import MismatchError
 
 
 @contextmanager
@@ -36,30 +34,15 @@ def schema_lock(url: str) -> Iterator[None]:
 def check_database(url: str) -> None:
     """Refuse at once what a merge would fail on.
 
-    MismatchError when the database is at another revision or lacks something of `cua_ops`;
-    CuaProjectError while an older projector works, when a user's object has the name of a part of
-    ours or keeps one from being mended, or when row security hides rows from this role.
+    MismatchError when the database is at another revision, lacks something of `cua_ops` or has a
+    column that was altered; CuaProjectError while an older projector works, or when a user's object
+    has the name of a view of ours.
     """
     with connected(url, "rebuild check") as connection, connection, connection.cursor() as cursor:
         inspect_revision(cursor).require_current()
         require_operations(cursor)
         refuse_users_own(cursor)
         refuse_during_older_projection(cursor, "rebuild")
-        _refuse_hidden_rows(cursor)
-        require_mendable(cursor, find_problems(cursor))
-
-
-def _refuse_hidden_rows(cursor: Cursor) -> None:
-    cursor.execute(
-        "SELECT string_agg(oid::regclass::text, ', ' ORDER BY relname) FROM pg_class WHERE"
-        " relnamespace = to_regnamespace(%s) AND relkind = 'r' AND row_security_active(oid)",
-        (SCHEMA,),
-    )
-    row = cursor.fetchone()
-    if row is not None and row[0] is not None:
-        message = (
-            f"row-level security on {row[0]} applies to this role and may hide rows from it;"
-            " rebuild as the owner of the tables without FORCE ROW LEVEL SECURITY, or as a role"
-            " with BYPASSRLS"
-        )
-        raise CuaProjectError(message)
+        problems = find_problems(cursor)
+        if any(problem.is_altered for problem in problems):
+            raise MismatchError(describe(problems))

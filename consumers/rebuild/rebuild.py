@@ -9,30 +9,22 @@ projectors notice by the new build id.
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from consumers.database.connection import Cursor, connected
 from consumers.database.dependants import TABLE_NAMES
-from consumers.database.side_schemas import SideSchema
 from consumers.errors import CuaProjectError, NotFoundError
 from consumers.fold.fold import EVERYTHING, ReplayFilter
 from consumers.fold.parse import ParsedRecord
 from consumers.log.reader import LogReader
 from consumers.progress import ReplayProgress
 from consumers.projection.positions import Positions
-from consumers.rebuild.built import INTO, check_name, new_schema
+from consumers.rebuild.built import STAGING, check_name
 from consumers.rebuild.hashing import NAMES, count_rows
 from consumers.rebuild.live_tables import LiveTables, is_of_log, load_live, read_live
-from consumers.rebuild.mend import (
-    loosen,
-    loosen_first,
-    only_loosens,
-    require_unlocked,
-    tighten,
-)
+from consumers.rebuild.mend import make_missing, require
 from consumers.rebuild.merge import compare_table, merge
-from consumers.rebuild.paused import patiently, while_paused
+from consumers.rebuild.paused import while_paused
 from consumers.rebuild.preparation import check_database, schema_lock
 from consumers.rebuild.replay import Replay, check_beginning
 from consumers.rebuild.side_schema import analyze, finish_tables, side_schema, write_views
@@ -45,7 +37,6 @@ NEAR_RECORDS = 2_000
 """Applied while projectors are paused; takes some tens of milliseconds."""
 CATCH_UPS = 20
 """Rounds of catching up; after them projectors are paused whatever the backlog."""
-PURPOSE = "rebuild"
 
 
 class RebuildReport(NamedTuple):
@@ -74,16 +65,6 @@ class RebuildReport(NamedTuple):
     """Of the replay."""
 
 
-@dataclass(slots=True)
-class UnfinishedRebuild:
-    """What the next attempt of a process continues with after an outage."""
-
-    schema: str | None = None
-    """Has what was replayed."""
-    missing: tuple[str, ...] = ()
-    """What an attempt found missing, also where it has repaired that before the outage."""
-
-
 def compare(
     reader: LogReader, url: str, *, progress: ReplayProgress | None = None
 ) -> RebuildReport:
@@ -95,7 +76,7 @@ def compare(
     """
     check_beginning(reader)
     with schema_lock(url):
-        return _Rebuild(reader, url, progress, is_check=True).run(UnfinishedRebuild())
+        return _Rebuild(reader, url, progress, is_check=True).run()
 
 
 def rebuild(
@@ -105,25 +86,23 @@ def rebuild(
     from_shorter_log: bool = False,
     adopt_log: bool = False,
     progress: ReplayProgress | None = None,
-    unfinished: UnfinishedRebuild | None = None,
 ) -> RebuildReport:
     """Give the live tables the rows that the log gives, up to where they have read it.
 
     Tables that were never filled, or filled from another log, get what the whole log gives. Makes
-    again whatever is missing of them. `unfinished`: of an attempt that an outage ended, to continue
-    with. `from_shorter_log`: also from a log that lacks records that the tables have read.
-    `adopt_log`: also from another log than the one that the tables were made from. Otherwise raises
-    what `compare` raises; CuaProjectError, naming it, for an object of a user's that refuses a
-    change; LimitExceededError when other sessions keep rows locked. Then no row has changed.
+    again whatever is missing of them. `from_shorter_log`: also from a log that lacks records that
+    the tables have read. `adopt_log`: also from another log than the one that the tables were made
+    from. Otherwise raises what `compare` raises; CuaProjectError, naming it, for an object of a
+    user's that refuses a change; LimitExceededError when other sessions keep rows locked. Then no
+    row has changed.
     """
     check_beginning(reader)
     with schema_lock(url):
-        state = unfinished or UnfinishedRebuild()
         check_database(url)
         made = _Rebuild(
             *(reader, url, progress), from_shorter_log=from_shorter_log, adopt_log=adopt_log
         )
-        report = made.run(state, keeps=unfinished is not None)
+        report = made.run()
         write_views(url)
         return report
 
@@ -137,7 +116,7 @@ class _Found(NamedTuple):
 
 
 class _Rebuild:
-    """One attempt."""
+    """One rebuild or comparison."""
 
     def __init__(
         self,
@@ -156,14 +135,13 @@ class _Rebuild:
         self._from_shorter_log = from_shorter_log
         self._adopt_log = adopt_log
 
-    def run(self, state: UnfinishedRebuild, *, keeps: bool = False) -> RebuildReport:
-        """Replay, compare and, unless it is a check, correct. `keeps`: the schema, in outages."""
+    def run(self) -> RebuildReport:
+        """Replay, compare and, unless it is a check, correct."""
         began = time.monotonic()
         live = read_live(self._url)
-        if live.problems:
-            logger.warning("%s", "; ".join(problem.text for problem in live.problems))
-        texts = (problem.text for problem in live.problems)
-        state.missing = tuple(dict.fromkeys((*state.missing, *texts)))
+        missing = [problem.text for problem in live.problems]
+        if missing:
+            logger.warning("%s", "; ".join(missing))
         is_of = is_of_log(
             *(live, self._reader),
             from_shorter_log=self._from_shorter_log,
@@ -171,37 +149,36 @@ class _Rebuild:
         )
         if self._is_check and not is_of:
             # Without positions there is nothing to replay to.
-            return _without_rows(live, state.missing, time.monotonic() - began)
-        with side_schema(self._url, PURPOSE, state.schema, keeps=keeps) as schema:
-            state.schema = schema
-            with Replay(
-                *(self._reader, self._url, schema),
+            return _without_rows(live, missing, time.monotonic() - began)
+        with (
+            side_schema(self._url, STAGING),
+            Replay(
+                *(self._reader, self._url, STAGING),
                 replay_filter=ReplayFilter(dropped=live.dropped if is_of else {}),
                 progress=self._progress,
-            ) as replay:
-                found = self._compared(replay, schema, live, is_of=is_of)
-                differs = {*found.changed, *_lacking(live)}
-                return RebuildReport(
-                    events=replay.num_events,
-                    seconds=time.monotonic() - began,
-                    equal=is_of and not differs and not state.missing,
-                    changed=sum(found.changed.values()),
-                    changed_rows=found.changed,
-                    tables=count_rows(self._url, schema),
-                    different=[name for name in NAMES if name in differs],
-                    missing=list(state.missing),
-                    was_empty=found.was_empty,
-                    schema=SCHEMA,
-                    positions=replay.positions,
-                )
+            ) as replay,
+        ):
+            found = self._compared(replay, live, is_of=is_of)
+            differs = {*found.changed, *_lacking(live)}
+            return RebuildReport(
+                events=replay.num_events,
+                seconds=time.monotonic() - began,
+                equal=is_of and not differs and not missing,
+                changed=sum(found.changed.values()),
+                changed_rows=found.changed,
+                tables=count_rows(self._url, STAGING),
+                different=[name for name in NAMES if name in differs],
+                missing=missing,
+                was_empty=found.was_empty,
+                schema=SCHEMA,
+                positions=replay.positions,
+            )
 
-    def _compared(self, replay: Replay, schema: str, live: LiveTables, *, is_of: bool) -> _Found:
+    def _compared(self, replay: Replay, live: LiveTables, *, is_of: bool) -> _Found:
         self._approach(replay, follows=is_of and (self._is_check or bool(live.positions)))
         with connected(self._url, "rebuild analyze") as connection, connection.cursor() as cursor:
-            analyze(cursor, schema)
+            analyze(cursor, STAGING)
             connection.commit()
-        if not self._is_check and any(map(only_loosens, live.problems)):
-            patiently(self._url, loosen_first)
 
         def work(cursor: Cursor) -> _Found:
             now = load_live(cursor)
@@ -215,11 +192,10 @@ class _Rebuild:
             if is_of and replay.lag(now.positions):
                 replay.advance(now.positions)
             if not self._is_check:
-                require_unlocked(cursor, now.problems)
-                loosen(cursor, now.problems)
+                make_missing(cursor, now.problems)
             names = [name for name in NAMES if name not in now.broken]
             found = {
-                name: compare_table(cursor, name, schema)
+                name: compare_table(cursor, name, STAGING)
                 for name in (names if self._is_check else TABLE_NAMES)
             }
             changed = {name: one.changed for name, one in found.items() if one.changed}
@@ -229,8 +205,8 @@ class _Rebuild:
             if differs:
                 logger.warning("tables that differ from the log: %s", ", ".join(differs))
             if not self._is_check:
-                merge(cursor, list(changed), schema)
-                tighten(cursor)
+                merge(cursor, list(changed), STAGING)
+                require(cursor)
             return _Found(differs, was_empty=was_empty)
 
         return while_paused(self._url, work)
@@ -286,7 +262,8 @@ def build_into(
     """Build one training, or everything before some positions, into a new schema that stays.
 
     UsageError when the schema exists; NotFoundError when the training has no event before the
-    positions; CuaProjectError when the log lacks its beginning.
+    positions; CuaProjectError when the log lacks its beginning, or while a migration or rebuild
+    runs.
     """
     began = time.monotonic()
     check_name(schema)
@@ -294,14 +271,13 @@ def build_into(
     end = reader.end_offsets(reader.partitions()) if until is None else until
     streams: set[str] = set()
     replay_filter = EVERYTHING if run_name is None else _only_training(run_name, streams)
-    with new_schema(url, schema):
+    with schema_lock(url), side_schema(url, schema):
         with Replay(reader, url, schema, replay_filter=replay_filter, progress=progress) as replay:
             replay.advance(end)
         if run_name is not None and not streams:
             message = f"the training {run_name!r} has no event before --until"
             raise NotFoundError(message)
-        side = SideSchema(schema, INTO, is_finished=True)
-        finish_tables(url, side)
+        finish_tables(url, schema)
     return RebuildReport(
         events=replay.num_events,
         seconds=time.monotonic() - began,

@@ -1,26 +1,20 @@
-"""Schemas that are filled from the log next to the live one: created, finished, and dropped."""
+"""Schemas that are filled from the log next to the live one: created, finished, and dropped.
+
+The comment of each says whether it is finished; schemas without our comment are other people's.
+Whoever makes or drops one holds the schema lock, so an unfinished one is of a killed process.
+"""
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from uuid import uuid4
+from contextlib import contextmanager
 
 import psycopg2
 import sqlalchemy as sa
 
 from consumers.database.connection import Connection, Cursor, connected, schema_engine
-from consumers.database.lost_session import outage_of
+from consumers.database.dependants import drop_schema, quoted
 from consumers.database.repeatable import write_repeatable
-from consumers.database.side_schemas import (
-    SideSchema,
-    drop_debris,
-    drop_side_schema,
-    find_side_schemas,
-    mark,
-    try_lock,
-    unlock,
-)
-from consumers.errors import CuaProjectError, SchemaBusyError
+from consumers.errors import CuaProjectError, UsageError
 from consumers.tables import ROW_TABLES, STATE_TABLES
 from consumers.tables.base import NAMING
 
@@ -29,9 +23,79 @@ logger = logging.getLogger(__name__)
 DIALECT = sa.make_url("postgresql+psycopg2://").get_dialect()()
 TEMPORARY = "pg_temp"
 """PostgreSQL's name of the schema that has a session's temporary tables."""
+UNFINISHED = "made by cua-project: unfinished"
+FINISHED = "made by cua-project: finished"
+DROP_TIMEOUT_MS = 2_000
+"""How long a schema is waited for that others read."""
 
 
-def make_tables(url: str, schema: str, purpose: str) -> None:
+def our_schemas(cursor: Cursor) -> dict[str, bool]:
+    """The schemas that rebuilds made -> whether each is finished."""
+    cursor.execute(
+        "SELECT nspname, obj_description(oid, 'pg_namespace') = %s FROM pg_namespace WHERE"
+        " obj_description(oid, 'pg_namespace') = ANY(%s) ORDER BY 1",
+        (FINISHED, [UNFINISHED, FINISHED]),
+    )
+    return dict(cursor.fetchall())
+
+
+def _mark(cursor: Cursor, schema: str, comment: str) -> None:
+    cursor.execute(f"COMMENT ON SCHEMA {quoted(schema)} IS %s", (comment,))
+
+
+@contextmanager
+def side_schema(url: str, schema: str) -> Iterator[None]:
+    """A new schema with empty tables, dropped on the way out unless it is finished.
+
+    The caller holds the schema lock. UsageError when there is a schema of that name, other than
+    what a killed process left.
+    """
+    with connected(url, "rebuild") as connection, connection, connection.cursor() as cursor:
+        _refuse_existing(cursor, schema)
+    drop_unfinished(url, schema)
+    make_tables(url, schema)
+    try:
+        yield
+    finally:
+        try:
+            drop_unfinished(url, schema)
+        except (CuaProjectError, psycopg2.Error) as error:
+            logger.warning("the schema %s stays: %s", schema, str(error).strip())
+
+
+def _refuse_existing(cursor: Cursor, schema: str) -> None:
+    cursor.execute("SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = %s)", (schema,))
+    row = cursor.fetchone()
+    is_finished = our_schemas(cursor).get(schema)
+    if row is None or not row[0] or is_finished is False:
+        return
+    advice = (
+        f"`cua-project rebuild --drop {schema}` removes it"
+        if is_finished
+        else "it was not built by `cua-project rebuild`: rename it"
+    )
+    message = f"the schema {schema} exists ({advice}); name another one with --into"
+    raise UsageError(message)
+
+
+def drop_unfinished(url: str, schema: str) -> None:
+    """Drop what a process left unfinished. Raises what `drop_side_schema` does."""
+    with connected(url, "rebuild") as connection, connection, connection.cursor() as cursor:
+        if our_schemas(cursor).get(schema) is False:
+            drop_side_schema(cursor, schema)
+
+
+def drop_side_schema(cursor: Cursor, schema: str) -> None:
+    """Drop one in the cursor's transaction. CuaProjectError when others use it."""
+    cursor.execute(f"SET LOCAL lock_timeout = {DROP_TIMEOUT_MS}")
+    try:
+        drop_schema(cursor, schema)
+    except psycopg2.errors.LockNotAvailable:
+        message = f"another session uses the schema {schema}; retry when it is done"
+        raise CuaProjectError(message) from None
+
+
+def make_tables(url: str, schema: str) -> None:
     """Create a new schema with every table and its primary key, without other indexes.
 
     It is marked as unfinished.
@@ -44,7 +108,7 @@ def make_tables(url: str, schema: str, purpose: str) -> None:
         connection.execute(sa.schema.CreateSchema(schema))
         driver_connection: Connection = connection.connection.driver_connection
         with driver_connection.cursor() as cursor:
-            mark(cursor, SideSchema(schema, purpose, is_finished=False))
+            _mark(cursor, schema, UNFINISHED)
         tables.create_all(connection, checkfirst=False)
 
 
@@ -57,21 +121,21 @@ def make_temporary_tables(connection: Connection) -> None:
             cursor.execute(str(create.compile(dialect=DIALECT)))
 
 
-def finish_tables(url: str, side: SideSchema) -> None:
+def finish_tables(url: str, schema: str) -> None:
     """Create the other indexes and unique constraints, comments and views, and analyze.
 
-    All are cheaper, or only possible, on full tables. `side`: written as its mark in the same
-    transaction, so that the schema outlives this process.
+    All are cheaper, or only possible, on full tables. The same transaction marks the schema as
+    finished, so that it outlives this process.
     """
-    _, late = _definitions(side.name)
+    _, late = _definitions(schema)
     with schema_engine(url).begin() as connection:
         for element in late:
             connection.execute(element)
-        write_repeatable(connection, side.name)
+        write_repeatable(connection, schema)
         driver_connection: Connection = connection.connection.driver_connection
         with driver_connection.cursor() as cursor:
-            analyze(cursor, side.name)
-            mark(cursor, side)
+            analyze(cursor, schema)
+            _mark(cursor, schema, FINISHED)
 
 
 def analyze(cursor: Cursor, schema: str) -> None:
@@ -112,58 +176,3 @@ def _definitions(schema: str) -> tuple[sa.MetaData, list[sa.schema.ExecutableDDL
             sa.schema.AddConstraint(constraint, isolate_from_table=True) for constraint in unique
         ]
     return metadata, late
-
-
-@contextmanager
-def side_schema(
-    url: str, purpose: str, continued: str | None = None, *, keeps: bool = False
-) -> Iterator[str]:
-    """A new schema of ours, or `continued` if it is still there; yields its name.
-
-    Dropped on the way out unless marked as finished. `keeps`: nor after an outage, which the caller
-    waits out. First drops what killed processes left.
-    """
-    name = continued or f"cua_{purpose}_{uuid4().hex[:8]}"
-    with locked_schema(url, name) as keeper:
-        drop_debris(keeper, but=name)
-        with keeper.cursor() as cursor:
-            is_there = any(side.name == name for side in find_side_schemas(cursor))
-        if not is_there:
-            make_tables(url, name, purpose)
-        try:
-            yield name
-        except BaseException as error:
-            if not keeps or outage_of(error) is None:
-                drop_unless_finished(keeper, name)
-            raise
-        drop_unless_finished(keeper, name)
-
-
-@contextmanager
-def locked_schema(url: str, name: str) -> Iterator[Connection]:
-    """Holds the lock that shows that the schema's maker is running; yields the session.
-
-    SchemaBusyError when another process has it.
-    """
-    with connected(url, f"keep {name}") as keeper:
-        keeper.autocommit = True
-        if not try_lock(keeper, name):
-            message = f"another process is filling the schema {name}; retry when it finishes"
-            raise SchemaBusyError(message)
-        try:
-            yield keeper
-        finally:
-            # The server may take a while to notice that a session was closed.
-            with suppress(psycopg2.Error):
-                unlock(keeper, name)
-
-
-def drop_unless_finished(keeper: Connection, name: str) -> None:
-    """Drop an unfinished schema; logs what stays."""
-    with keeper.cursor() as cursor:
-        found = [side for side in find_side_schemas(cursor) if side.name == name]
-    if found and not found[0].is_finished:
-        try:
-            drop_side_schema(keeper, name)
-        except (CuaProjectError, psycopg2.Error) as error:
-            logger.warning("the schema %s stays: %s", name, str(error).strip())

@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from consumers.database.connection import Connection, Cursor, connected
-from consumers.database.readiness import remove_debris
 from consumers.database.shape import Problem, find_problems
 from consumers.errors import MismatchError
 from consumers.fold.fold import ReplayFilter
@@ -156,7 +155,6 @@ def verify(reader: LogReader, url: str, *, progress: ReplayProgress | None = Non
     MismatchError when tables, code and log do not belong together; CuaProjectError when the log
     lacks its beginning.
     """
-    remove_debris(url)
     with connected(url, "verify") as live:
         snapshot = take_snapshot(live)
         missing = [problem.text for problem in snapshot.problems]

@@ -31,9 +31,9 @@ def alerts(status: ProjectionStatus, max_lag: timedelta) -> list[str]:
         )
     if status.unapplied.parked:
         named = [training.run_name for training in status.trainings if training.parked]
-        of = f" of {_names(named)}" if named else ""
+        among = f", among them some of {_names(named)}" if named else ""
         found.append(
-            f"parked: {status.unapplied.parked:,} records{of}; see `cua-project parked list`"
+            f"parked: {status.unapplied.parked:,} records{among}; see `cua-project parked list`"
         )
     if gone := [partition for partition in status.partitions if partition.num_gone]:
         number = sum(partition.num_gone for partition in gone)

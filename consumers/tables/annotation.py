@@ -19,16 +19,16 @@ class Annotation(Base):
     training_id: Mapped[UUID]
     """Row id of the training."""
     epoch: Mapped[Number]
-    """Of its event; with `sequence` it orders the annotations of a training."""
+    """Epoch of its event; with `sequence` it orders the annotations of a training."""
     sequence: Mapped[Number]
-    """Of its event, from 1 in each epoch."""
+    """Sequence of its event, from 1 in each epoch."""
     display_name: Mapped[OptString]
     """Shown instead of run_name; NULL: run_name is shown."""
     tags: Mapped[Document]
     """All tags, a sorted array of text."""
     note: Mapped[OptString]
-    """NULL: there is none."""
+    """The note; NULL: there is none."""
     hidden: Mapped[bool]
-    """Whether lists omit the training."""
+    """Whether lists leave the training out."""
     created_at: Mapped[Time]
     """Time of its event."""

@@ -41,9 +41,9 @@ SCHEMA = "cua"
 OPS_SCHEMA = "cua_ops"
 """Survives a rebuild: the lease, the migrations' revision."""
 
-PROJECTION_VERSION = 9
+PROJECTION_VERSION = 10
 """Incremented when the same log gives other rows; tables of another version must be rebuilt."""
-FIRST_PROJECTION_VERSION = 9
+FIRST_PROJECTION_VERSION = 10
 """0.1.0's. Lower ones were of development versions, whose tables are refused."""
 OUTDATED = 0
 """The version of tables whose rows are not to be believed, whatever code filled them: a rebuild
@@ -93,13 +93,13 @@ class CommonColumns:
     """An entity's status, progress and times."""
 
     status: Mapped[String]
-    """Its state; `status_history` has every change."""
+    """Its present status; `status_history` has every change."""
     progress_percent: Mapped[Real]
-    """0-100, from its last event that has one."""
+    """Progress, 0-100, from the last event that has it."""
     current_phase: Mapped[OptString]
-    """What it is doing within its status; NULL: no event has stated a phase (a group has none)."""
+    """What it is doing within its status; NULL: no event has a phase (groups have none)."""
     status_message: Mapped[OptString]
-    """Details of the status; NULL: no event has stated any."""
+    """Details of the status; NULL: no event has any."""
     error_message: Mapped[OptString]
     """Why it failed; NULL: it did not."""
     start_time: Mapped[OptTime]
@@ -116,8 +116,8 @@ class EtaColumns:
     """Time estimates in seconds, from the entity's last event that has them."""
 
     avg_turn_time: Mapped[OptReal]
-    """Mean duration of a turn so far; NULL: none has ended."""
+    """Mean duration of a turn so far; NULL: no turn has ended."""
     estimated_total_time: Mapped[OptReal]
     """Elapsed plus remaining; NULL: not known before the first turn."""
     estimated_remaining_time: Mapped[OptReal]
-    """As of that event, not of now; NULL: not known before the first turn."""
+    """Estimated at the time of updated_at; NULL: not known before the first turn."""

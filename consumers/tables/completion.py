@@ -29,18 +29,18 @@ class Completion(Base):
     entry_id: Mapped[UUID]
     """Row id of the entry."""
     sql: Mapped[OptString]
-    """Found in the completion; NULL: none."""
+    """The SQL found in the completion; NULL: none."""
     num_steps: Mapped[Number]
     """CTEs and the final query of a completion in CoCTE form; 0: it is in another form."""
     outcome: Mapped[String]
     """correct: rows as the gold's; incorrect: other rows; error: refused by the database or its
     limits; no_sql: nothing to execute; unknown: the gold itself cannot be executed."""
     outcome_reward: Mapped[Real]
-    """What the outcome is worth."""
+    """Reward for the outcome."""
     process_reward: Mapped[OptReal]
     """Mean of its steps' scores; NULL: no model scored them."""
     num_rows: Mapped[OptNumber]
-    """Of the result; NULL: there was none."""
+    """Rows of the result; NULL: there was no result."""
     execution_time: Mapped[OptReal]
     """Seconds of the completion's SQL; NULL: it was not executed."""
     error_message: Mapped[OptString]
@@ -52,7 +52,7 @@ class Completion(Base):
 
 
 class CompletionScore(Base):
-    """What one scorer makes of a completion as a whole: its steps' scores together."""
+    """One scorer's scores of a whole completion, combined from its steps' scores."""
 
     __tablename__ = "completion_score"
     __table_args__ = (UniqueConstraint("completion_id", "scorer"),)
@@ -80,7 +80,7 @@ class CompletionScore(Base):
 
 
 class StepScore(Base):
-    """What one scorer makes of one step of a completion."""
+    """One scorer's score of one step of a completion."""
 
     __tablename__ = "step_score"
     __table_args__ = (UniqueConstraint("completion_id", "scorer", "step_index"),)
@@ -92,7 +92,7 @@ class StepScore(Base):
     scorer: Mapped[String]
     """The process reward model's name, or `monte_carlo`."""
     step_index: Mapped[Number]
-    """From 0 within the completion."""
+    """Index in the completion, from 0."""
     text: Mapped[String]
     """The step as written."""
     first_token: Mapped[Number]

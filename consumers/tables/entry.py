@@ -51,7 +51,7 @@ class Entry(Base):
     skills: Mapped[Document]
     """List of what the gold needs, sorted."""
     difficulty: Mapped[OptString]
-    """As in the data set; NULL: unrated."""
+    """Difficulty stated by the data set; NULL: unrated."""
     created_at: Mapped[Time]
     """When any training first stated it."""
     updated_at: Mapped[Time]

@@ -43,7 +43,7 @@ class Environment(Base):
     status_message: Mapped[OptString]
     """Why it was released; NULL: its rollout ended."""
     error_message: Mapped[OptString]
-    """NULL: it did not fail."""
+    """Why it failed; NULL: it did not."""
     config_json: Mapped[Document]
     """Its settings."""
     created_at: Mapped[Time]

@@ -28,13 +28,13 @@ class EvaluationColumns:
     """Columns that a baseline and an eval share."""
 
     training_id: Mapped[UUID | None]
-    """NULL: the policy comes from no training."""
+    """Row id of the training that made the policy; NULL: no training made it."""
     generation: Mapped[OptNumber]
     """Generation of the training; NULL: no training."""
     step: Mapped[OptNumber]
     """Steps that the policy was trained for."""
     superseded: Mapped[bool]
-    """A newer generation repeats what it evaluated."""
+    """Whether a newer generation repeats the steps that it evaluated."""
     model_path: Mapped[OptString]
     """Name of the policy: hub id or folder; NULL: not recorded."""
     current_task_index: Mapped[Number]
@@ -53,15 +53,15 @@ class EvaluationColumns:
     completed_tasks: Mapped[Number]
     """Episodes that have ended."""
     eval_time: Mapped[OptReal]
-    """Seconds."""
+    """Duration in seconds."""
     success_rate: Mapped[OptReal]
-    """0-1, of the judged episodes; NULL: it has not finished."""
+    """Share of solved episodes among the judged ones, 0-1; NULL: it has not finished."""
     standard_error: Mapped[OptReal]
-    """Of success_rate, clustered by task; NULL: it has not finished, or not recorded."""
+    """Standard error of success_rate, clustered by task; NULL: not finished, or not recorded."""
     avg_reward: Mapped[OptReal]
-    """Mean over the judged episodes."""
+    """Mean reward of the judged episodes."""
     avg_turns: Mapped[OptReal]
-    """Mean over the judged episodes."""
+    """Mean number of turns of the judged episodes."""
     successful_tasks: Mapped[OptNumber]
     """Episodes that solved their task."""
     metrics_json: Mapped[OptDocument]

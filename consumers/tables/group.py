@@ -49,7 +49,7 @@ class Group(CommonColumns, EtaColumns, Base):
     training_id: Mapped[UUID | None]
     """Row id of its training; NULL: an evaluation without one."""
     superseded: Mapped[bool]
-    """A newer generation repeats its step or evaluation."""
+    """Whether a newer generation repeats its step or evaluation."""
     source_type: Mapped[String]
     """step, eval or baseline: which of the next three is set."""
     step_id: Mapped[UUID | None]
@@ -59,7 +59,7 @@ class Group(CommonColumns, EtaColumns, Base):
     baseline_id: Mapped[UUID | None]
     """Row id of its baseline; NULL: another source."""
     group_num: Mapped[Number]
-    """From 0 within the source."""
+    """Index in its source, from 0."""
     batch: Mapped[Number]
     """Batch of the task data, from 0."""
     num_rollouts: Mapped[Number]
@@ -67,11 +67,11 @@ class Group(CommonColumns, EtaColumns, Base):
     completed_rollouts: Mapped[Number]
     """Rollouts that ended with a reward."""
     reward_mean: Mapped[OptReal]
-    """Of the completed rollouts; NULL: it has not finished."""
+    """Mean reward of the completed rollouts; NULL: it has not finished."""
     reward_std: Mapped[OptReal]
     """Population standard deviation of their rewards."""
     success_count: Mapped[OptNumber]
-    """Those that solved the task."""
+    """Completed rollouts that solved the task."""
     dropped_reason: Mapped[OptString]
     """Why the completed group was left out of training; NULL: it was used."""
     rollout_ids: Mapped[OptDocument]

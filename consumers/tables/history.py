@@ -33,10 +33,10 @@ class StatusHistory(Base):
     changed_at: Mapped[Time]
     """Time of the event."""
     created_at: Mapped[Time]
-    """As changed_at."""
+    """The same time as changed_at."""
     stream: Mapped[String]
     """The stream of the event."""
     epoch: Mapped[Number]
-    """Of the event."""
+    """Epoch of the event."""
     sequence: Mapped[Number]
-    """Of the event."""
+    """Sequence of the event in its epoch."""

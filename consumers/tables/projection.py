@@ -35,8 +35,8 @@ class Projection(Base):
     version: Mapped[Number]
     """`PROJECTION_VERSION` of the code that filled it."""
     catalogue_hash: Mapped[String]
-    """Of the event types known to the code that ran last; when it changes, parked records are tried
-    again."""
+    """Hash of the event types that the code that ran last knows; when it changes, parked records
+    are tried again."""
     log_id: Mapped[OptString]
     """The log that the positions belong to; NULL before the first."""
 
@@ -48,9 +48,9 @@ class ReaderPosition(Base):
     __table_args__ = UPDATED_IN_PLACE
 
     topic: Mapped[str] = mapped_column(Text, primary_key=True)
-    """With the installation's prefix."""
+    """Name of the topic, with its prefix."""
     partition: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    """Of the topic."""
+    """Number of the partition."""
     next_offset: Mapped[BigNumber]
     """Everything before it is in the tables."""
     appended_at: Mapped[OptTime]
@@ -74,9 +74,9 @@ class StreamState(Base):
     stream: Mapped[str] = mapped_column(Text, primary_key=True)
     """`rollout/<uuid>`."""
     epoch: Mapped[Number]
-    """Of the last event applied."""
+    """Epoch of the last event applied."""
     sequence: Mapped[Number]
-    """Of the last event applied."""
+    """Sequence of the last event applied."""
     source: Mapped[String]
     """The writer of the epoch."""
     ends: Mapped[Document]
@@ -113,11 +113,11 @@ class UnappliedRecord(Base):
     log_id: Mapped[str] = mapped_column(Text, primary_key=True)
     """The log that it is in."""
     topic: Mapped[str] = mapped_column(Text, primary_key=True)
-    """Of its place in the log."""
+    """Topic of the record."""
     partition: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    """Of its place in the log."""
+    """Partition of the record."""
     log_offset: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    """Of its place in the log."""
+    """Offset of the record."""
     state: Mapped[String]
     """waiting: a record before it in its stream is missing; it is applied when that one comes.
     parked: it cannot be applied, or is behind such a record; an operator has to look. refused: it

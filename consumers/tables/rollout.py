@@ -75,7 +75,7 @@ class Rollout(CommonColumns, Base):
     env_index: Mapped[Number]
     """Place in the group, from 0."""
     attempt: Mapped[Number]
-    """From 0."""
+    """Number of the attempt, from 0."""
     task_id: Mapped[UUID]
     """Row id of its task."""
     model_path: Mapped[OptString]
@@ -83,15 +83,15 @@ class Rollout(CommonColumns, Base):
     policy_version: Mapped[Number]
     """Version of the policy that samples its first turn."""
     is_eval: Mapped[bool]
-    """Whether it evaluates the policy; false: it is trained on."""
+    """True: it evaluates the policy; false: it is for training."""
     seed: Mapped[BigNumber]
-    """Of the environment; the rollouts of a group share it."""
+    """Seed of the environment, the same for all rollouts of a group."""
     current_turn: Mapped[Number]
     """Turns taken so far."""
     env_creation_time: Mapped[OptReal]
-    """From its creation until the environment was up."""
+    """From the creation of the rollout until its environment answered."""
     agent_init_time: Mapped[OptReal]
-    """From then until its first request was ready to be sampled."""
+    """From that moment until the first request could be sampled."""
     task_start_time: Mapped[OptTime]
     """When the agent got the task."""
     task_end_time: Mapped[OptTime]
@@ -99,23 +99,23 @@ class Rollout(CommonColumns, Base):
     validation_time: Mapped[OptReal]
     """Duration of the validation."""
     rollout_time: Mapped[OptReal]
-    """From its creation to its end."""
+    """From the creation of the rollout to its end."""
     task_completed: Mapped[bool | None]
-    """The agent ended the episode itself."""
+    """Whether the agent ended the episode itself."""
     task_success: Mapped[bool | None]
-    """It counts as solved."""
+    """Whether it counts as solved."""
     agent_reported_success: Mapped[bool | None]
     """The agent's own claim; NULL: it made none."""
     validation_passed: Mapped[bool | None]
-    """NULL: not judged."""
+    """Whether the validator passed; NULL: not judged."""
     num_turns: Mapped[OptNumber]
     """Turns taken in all; NULL: it has not ended, or was cancelled."""
     max_turns: Mapped[Number]
     """Turns the agent may take."""
     reward: Mapped[OptReal]
-    """NULL: not scored."""
+    """Reward of the episode; NULL: not scored."""
     temperature: Mapped[Real]
-    """Of sampling."""
+    """Sampling temperature."""
     num_tokens: Mapped[OptBigNumber]
     """Completion tokens of all turns."""
     num_total_actions: Mapped[OptNumber]
@@ -131,9 +131,9 @@ class Rollout(CommonColumns, Base):
     runtime_errors: Mapped[OptNumber]
     """Actions that the environment refused."""
     ran_out_of_turns: Mapped[bool | None]
-    """The limit of turns ended it."""
+    """Whether the limit of turns ended it."""
     attempted_completion: Mapped[bool | None]
-    """The agent reported that it was done."""
+    """Whether the agent reported that it was done."""
     turn_first_success: Mapped[OptNumber]
     """Turn after which the validator first passed; NULL: after none, or it is not asked after every
     turn (validate_every_turn off)."""
@@ -147,9 +147,9 @@ class Rollout(CommonColumns, Base):
     summary_json: Mapped[OptDocument]
     """Further measurements."""
     trajectory_path: Mapped[OptString]
-    """NULL: the turns are rows, and the log has everything else."""
+    """Always NULL: the turns are rows, and the log has everything else."""
     trajectory_data_json: Mapped[OptDocument]
-    """NULL, as trajectory_path."""
+    """Always NULL, like trajectory_path."""
 
     group: Mapped["Group | None"] = relationship(
         viewonly=True, primaryjoin="foreign(Rollout.group_id) == Group.id"

@@ -38,11 +38,11 @@ class Scoring(Base):
     total_rollouts: Mapped[Number]
     """Rollouts to score."""
     scored_rollouts: Mapped[OptNumber]
-    """Those that got a reward; NULL until the end."""
+    """Rollouts that got a reward; NULL until the end."""
     failed_rollouts: Mapped[OptNumber]
-    """Those that could not be scored; NULL until the end."""
+    """Rollouts that could not be scored; NULL until the end."""
     reward_mean: Mapped[OptReal]
-    """Of the new rewards; NULL: there is none yet."""
+    """Mean of the new rewards; NULL: there is none yet."""
     success_rate: Mapped[OptReal]
     """0-1, of the rollouts with a verdict; NULL: there is none yet."""
     end_time: Mapped[OptTime]
@@ -66,7 +66,7 @@ class Score(Base):
     rollout_id: Mapped[UUID]
     """Row id of the rollout."""
     reward: Mapped[OptReal]
-    """NULL: it could not be scored."""
+    """The new reward; NULL: it could not be scored."""
     success: Mapped[bool | None]
     """The verdict that the reward is of; NULL: there was none."""
     error_message: Mapped[OptString]

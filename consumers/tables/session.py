@@ -35,7 +35,7 @@ class AgentSession(Base):
     num_operations: Mapped[Number]
     """SQL texts that were executed, failed ones included."""
     num_sql_errors: Mapped[Number]
-    """Of those, refused by the database or its limits."""
+    """How many of those the database or its limits refused."""
     num_replayed: Mapped[Number]
     """Past sessions shown in the prompt."""
     error_message: Mapped[OptString]

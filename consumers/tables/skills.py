@@ -36,7 +36,7 @@ class SkillSuccess(Base):
     num_sessions: Mapped[Number]
     """Scored sessions whose entry needs it."""
     num_correct: Mapped[Number]
-    """Of those, right ones."""
+    """How many of those were right."""
     success_rate: Mapped[Real]
     """num_correct / num_sessions, 0-1."""
     measured_at: Mapped[Time]

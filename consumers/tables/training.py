@@ -43,7 +43,7 @@ class Training(CommonColumns, EtaColumns, Base):
     run_name: Mapped[String]
     """The command line's --training-name."""
     kind: Mapped[String]
-    """rl, sft."""
+    """rl or sft."""
     generation: Mapped[Number]
     """Incremented when a resumed training repeats steps."""
     log_path: Mapped[OptString]
@@ -51,9 +51,9 @@ class Training(CommonColumns, EtaColumns, Base):
     model_name: Mapped[String]
     """The base policy: hub id or folder."""
     lora_rank: Mapped[OptNumber]
-    """NULL: no LoRA."""
+    """Rank of the LoRA adapters; NULL: no LoRA."""
     learning_rate: Mapped[Real]
-    """Of the optimizer."""
+    """Learning rate of the optimizer."""
     batch_size: Mapped[Number]
     """Rollouts per step."""
     group_size: Mapped[Number]
@@ -63,7 +63,7 @@ class Training(CommonColumns, EtaColumns, Base):
     max_tokens: Mapped[Number]
     """Limit of one completion, tokens."""
     temperature: Mapped[Real]
-    """Of sampling in training."""
+    """Sampling temperature in training."""
     kl_penalty_coef: Mapped[Real]
     """Weight of the KL penalty; 0: none."""
     num_substeps: Mapped[Number]
@@ -71,7 +71,7 @@ class Training(CommonColumns, EtaColumns, Base):
     max_turns: Mapped[Number]
     """Limit of one rollout, turns."""
     seed: Mapped[BigNumber]
-    """Of all randomness."""
+    """Seed of all randomness."""
     box_type: Mapped[String]
     """Operating system of the devices: android, linux; `database` of environments without one."""
     renderer_name: Mapped[OptString]
@@ -85,7 +85,7 @@ class Training(CommonColumns, EtaColumns, Base):
     total_steps: Mapped[Number]
     """Steps requested."""
     last_heartbeat: Mapped[OptTime]
-    """Time of the last HeartbeatSent; its age is computed when read."""
+    """Time of the last heartbeat event."""
     checkpoint_path: Mapped[OptString]
     """The last checkpoint saved."""
     config_json: Mapped[Document]
@@ -126,15 +126,15 @@ class Step(CommonColumns, EtaColumns, Base):
     generation: Mapped[Number]
     """Generation of the training that made it."""
     step: Mapped[Number]
-    """From 1."""
+    """Number of the step, from 1."""
     superseded: Mapped[bool]
-    """A newer generation repeats it."""
+    """Whether a newer generation repeats it."""
     batch: Mapped[Number]
     """Batch of the task data, from 0."""
     rollout_progress: Mapped[Real]
-    """0-100, of the rollouts."""
+    """Progress of the rollouts, 0-100."""
     training_progress: Mapped[Real]
-    """0-100, of the update."""
+    """Progress of the update, 0-100."""
     rollout_start_time: Mapped[OptTime]
     """When its first rollout started."""
     rollout_end_time: Mapped[OptTime]
@@ -144,21 +144,21 @@ class Step(CommonColumns, EtaColumns, Base):
     training_end_time: Mapped[OptTime]
     """When the update ended."""
     learning_rate: Mapped[Real]
-    """Of this step."""
+    """Learning rate of this step."""
     model_path: Mapped[OptString]
     """Name of the policy that sampled its rollouts; NULL: not recorded."""
     checkpoint_path: Mapped[OptString]
-    """NULL: no checkpoint was saved."""
+    """Path of the checkpoint of this step; NULL: none was saved."""
     policy_version: Mapped[OptNumber]
     """The version that the step produced."""
     loss: Mapped[OptReal]
-    """Summed over the samples of all substeps; NULL: the step has not finished."""
+    """Loss, summed over the samples of all optimiser updates; NULL: the step has not finished."""
     kl_divergence: Mapped[OptReal]
     """Mean of log p_sampling - log p_training over the action tokens, nats."""
     policy_gradient_norm: Mapped[OptReal]
-    """Global L2 norm before clipping, mean over substeps."""
+    """Global L2 norm of the gradient before clipping, mean over the optimiser updates."""
     reward_mean: Mapped[OptReal]
-    """Over its rollouts."""
+    """Mean reward of its rollouts."""
     reward_std: Mapped[OptReal]
     """Population standard deviation of those rewards."""
     num_trajectories: Mapped[OptNumber]
@@ -202,7 +202,7 @@ class Sample(Base):
     for a sample that is not used only `mean_centered` defines one, for one without a token gae and
     prime define none."""
     reward: Mapped[Real]
-    """Of the rollout."""
+    """Reward of the rollout."""
     policy_version: Mapped[Number]
     """The version that sampled it."""
     staleness: Mapped[Number]

@@ -30,15 +30,15 @@ class Turn(Base):
     rollout_id: Mapped[UUID]
     """Row id of the rollout."""
     turn: Mapped[Number]
-    """From 1."""
+    """Number of the turn, from 1."""
     start_time: Mapped[Time]
-    """When its completion was asked for."""
+    """When its completion was requested."""
     end_time: Mapped[Time]
     """When its actions had been executed."""
     turn_time: Mapped[Real]
-    """Seconds."""
+    """Duration in seconds."""
     reward: Mapped[Real]
-    """Of this turn: 0, the reward of an episode is its rollout's."""
+    """Reward of this turn; 0 in cua-train's trainings, where only `rollout` has a reward."""
     episode_done: Mapped[bool]
     """Whether the episode ended with it."""
     policy_version: Mapped[Number]
@@ -75,25 +75,25 @@ class Action(Base):
     turn_id: Mapped[UUID]
     """Row id of its turn."""
     action_index: Mapped[Number]
-    """From 0 within the turn."""
+    """Index in the turn, from 0."""
     action_type: Mapped[OptString]
     """click, type, execute_sql ...; NULL when the call could not be parsed."""
     action_json: Mapped[OptDocument]
     """The action as the environment executed it: places in pixels, SQL as `sql`."""
     tool_name: Mapped[String]
-    """As the policy wrote it."""
+    """Name of the tool as the policy wrote it."""
     tool_args: Mapped[Document]
-    """As the policy wrote them, before coordinates became pixels."""
+    """Arguments as the policy wrote them, before coordinates were converted to pixels."""
     error_type: Mapped[OptString]
     """parse, tool_name, tool_arg, runtime; NULL: none."""
     error_message: Mapped[OptString]
-    """NULL: no error."""
+    """Why the action failed; NULL: no error."""
     tokens: Mapped[OptString]
-    """base64 of little-endian int32."""
+    """Token ids of the completion: base64 of little-endian int32."""
     logprobs: Mapped[OptString]
-    """base64 of little-endian float32, nats."""
+    """Log-probs of the tokens: base64 of little-endian float32, nats."""
     num_tokens: Mapped[OptNumber]
-    """Completion tokens; only of the first action."""
+    """Completion tokens; only in the first action."""
     created_at: Mapped[Time]
     """Time of the turn's event."""
 
@@ -119,9 +119,9 @@ class Obs(Base):
     screenshot_uri: Mapped[OptString]
     """`blob:sha256:<hex>`."""
     text_content: Mapped[OptString]
-    """NULL: it is a screenshot, or the environment had nothing to say."""
+    """The text; NULL: it is a screenshot, or the environment returned no text."""
     model_input_json: Mapped[OptDocument]
-    """Only of screenshot_before, or of text where the environment has no screen: sampling, images
-    of the prompt, and the turn that it extends."""
+    """Sampling settings, the prompt's images, and the turn whose prompt it extends. Only in
+    screenshot_before, or in text if the environment has no screen."""
     created_at: Mapped[Time]
     """Time of the turn's event."""

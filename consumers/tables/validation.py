@@ -27,23 +27,23 @@ class Validation(Base):
     validator_id: Mapped[UUID]
     """Row id of the validator."""
     rank: Mapped[Number]
-    """Of several results for one rollout the highest counts."""
+    """If a rollout has several results, the one with the highest rank counts."""
     validation_time: Mapped[Time]
     """When it was judged."""
     validation_query: Mapped[String]
     """The device query, or `agent_report`, or `model_judge`; where the environment judges, its own
     word: `dbbench`, `rows`."""
     expected_result: Mapped[OptString]
-    """NULL: compared with no fixed answer."""
+    """The expected answer; NULL: there is no fixed answer."""
     actual_result: Mapped[OptString]
     """The device's answer; of a database the agent's answer, SQL or table hash. NULL: there was
     none."""
     success: Mapped[bool]
     """Whether the task is solved."""
     execution_time: Mapped[Real]
-    """Seconds."""
+    """Duration in seconds."""
     error_message: Mapped[OptString]
-    """NULL: nothing went wrong."""
+    """Why it could not be judged; NULL: no error."""
     details_json: Mapped[Document]
     """Evidence: the commands that were run."""
     created_at: Mapped[Time]

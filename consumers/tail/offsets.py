@@ -83,6 +83,9 @@ def _parse_offsets(text: str, now: datetime) -> OffsetSpec | None:
     stop = _parse_bound(second) if second else None
     if start is None or (second and stop is None):
         return None
+    if stop is not None and start.kind == stop.kind == "at" and stop.offset < start.offset:
+        message = f"--offset {text!r} ends before it begins; give FROM:TO with TO above FROM"
+        raise UsageError(message)
     return OffsetSpec(start, stop)
 
 

@@ -115,6 +115,11 @@ class Agent(ABC):
         """How policies write actions here; None leaves that to the policy's model family."""
         return None
 
+    def official_renderer(self, settings: AgentSettings) -> Literal["qwen_mobile", "qwen_computer"]:
+        """The `renderer_name` with which policies of Qwen's format operate the device."""
+        is_computer = self.operating_system(settings) == "linux"
+        return "qwen_computer" if is_computer else "qwen_mobile"
+
     def rented_devices(self) -> Sequence[RentedDevice]:
         """Our devices that currently exist at the provider.
 

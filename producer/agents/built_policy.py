@@ -11,9 +11,8 @@ from schemas.training import Recipe
 OnProgress = Callable[[str, int, int, float | None], None]
 """Called with (policy name, optimiser steps done, total steps, loss); loss is None while
 demonstrations are being generated."""
-OnWait = Callable[[str, int, int, float | None], None]
-"""Called while another process builds the policy: (that process's name, optimiser steps done, total
-steps, loss)."""
+OnWait = Callable[[str], None]
+"""Called with the name of the process that builds the policy, while this one waits for it."""
 OnStep = Callable[[int, float | None], None]
 """Called with (optimiser steps done, loss); loss is None while demonstrations are being
 generated."""

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from producer.errors import NotFoundError
+from producer.errors import UsageError
 from schemas.distribution import install_command
 
 ActionsName = Literal["computer", "browsergym", "text", "action_str", "answer", "code"]
@@ -19,10 +19,10 @@ SIZE: Final = re.compile(r"([1-9]\d{0,4})x([1-9]\d{0,4})")
 
 
 def require_package() -> None:
-    """Check that openenv, the protocol's client and server, is installed. Raises NotFoundError."""
+    """Check that openenv, the protocol's client and server, is installed. Raises UsageError."""
     if find_spec("openenv") is None:
         message = "environment servers need the package openenv"
-        raise NotFoundError(message, ways=(f"run {install_command('openenv')}",))
+        raise UsageError(message, ways=(f"run {install_command('openenv')}",))
 
 
 def check_server_urls(urls: str) -> str:

@@ -90,6 +90,14 @@ LOSSES: Final[dict[LossName, TokenLoss]] = {
 }
 
 
+def truncated_weights(learner_BT: Tensor, sampled_BT: Tensor, cap: float) -> Tensor:
+    """min(cap, exp(learner - sampled)) per token, without a gradient, to multiply a loss with.
+
+    `learner`: log-probs before the update. As in verl and TRL (truncated importance sampling).
+    """
+    return _ratio(learner_BT, sampled_BT).clamp(max=cap).detach()
+
+
 def value_loss(
     values_BT: Tensor, old_values_BT: Tensor, returns_BT: Tensor, *, clip: float
 ) -> Tensor:

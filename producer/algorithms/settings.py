@@ -70,6 +70,15 @@ class LossSettings(SettingsGroup):
             "With the loss ppo: clips probability ratios at this where the advantage is negative."
         ),
     )
+    importance_cap: Annotated[float, Field(ge=1, allow_inf_nan=False)] | None = Field(
+        None,
+        description=(
+            "Truncated importance sampling: token losses are weighted by the ratio of the learner's"
+            " to the sampler's probability before the update, at most this (2 in verl); the loss's"
+            " own ratio is then relative to the learner before the update. Only with base_url or"
+            " max_steps_off_policy."
+        ),
+    )
     loss_aggregation: AggregationName = Field(
         "sum",
         description=(

@@ -57,7 +57,7 @@ class CuaProject:
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            # On a terminal, this process prints the child's log lines above the progress bars.
+            # On a terminal, this process prints the child's log lines above the progress bar.
             stderr=subprocess.PIPE if sys.stderr.isatty() else None,
             text=True,
             # In a new session Ctrl-C reaches only the trainer, which stops the child last.

@@ -39,13 +39,13 @@ PUBLISHED = "csyq/LifelongAgentBench"
 
 _output = option(
     "--output --output-path --output-dir output",
-    "Folder to write entry_dict.json into, which must be new or empty; or a file. One that"
-    " exists with the same entries is left as it is.",
+    "A new or empty folder for entry_dict.json, or a file. An existing file with the same entries"
+    " is left unchanged.",
     FOLDER,
     metavar="FOLDER|FILE.json",
     required=True,
 )
-_overwrite = switch("--overwrite", "Replace a file of entries that exists at --output.")
+_overwrite = switch("--overwrite", "Replace an existing file of entries at --output.")
 
 
 class _WordsCommand(click.RichCommand):
@@ -123,7 +123,7 @@ def generate(
 @click.argument("source", metavar="[FOLDER|HUB-NAME]", required=False)
 @option(
     "--dataset-name",
-    "The hub's data set, as Agent-PEFT's command names it.",
+    "Data set on the hub; Agent-PEFT's flag for HUB-NAME.",
     metavar="OWNER/NAME",
     shown=PUBLISHED,
 )
@@ -184,7 +184,7 @@ def import_entries(
 @click.argument("source", metavar="[FOLDER]", type=click.Path(path_type=Path), required=False)
 @option(
     "--input-data-path",
-    "The entries, as Agent-PEFT's command names them; implies --single-skill.",
+    "File of entries; Agent-PEFT's flag for FOLDER. Implies --single-skill.",
     FILE,
 )
 @switch("--single-skill", "Group the entries that need exactly one skill, a folder per skill.")

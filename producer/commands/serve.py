@@ -70,7 +70,7 @@ class _Served(NamedTuple):
     option("--name", "Name of the policy in requests.", metavar="NAME", shown="--model-name"),
     option(
         "--environment",
-        f"Whose policy `demo` is. One of {', '.join(WITH_DEMO)}.",
+        f"Environment that the policy `demo` was built for. One of {', '.join(WITH_DEMO)}.",
         click.Choice(WITH_DEMO),
         default=DEFAULT_AGENT,
         metavar="NAME",
@@ -149,8 +149,8 @@ def _check(host: str, key: str | None) -> None:
         is_loopback = host == "localhost"
     if not is_loopback and key is None:
         message = (
-            f"host: {host} can be reached from other machines, and requests load files of this one;"
-            f" set {KEY_VARIABLE} to a key that requests must carry"
+            f"host: {host} can be reached from other machines, and requests can load files of this"
+            f" one; set {KEY_VARIABLE} to a key that requests must send"
         )
         raise UsageError(message)
 

@@ -3,29 +3,21 @@
 import os
 import re
 import shlex
-import shutil
-import sys
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
 
-from schemas.distribution import DISTRIBUTION
 from schemas.installation import read_installation
+from schemas.programs import ENV, program
 
 if TYPE_CHECKING:
     from producer.fine_tuning.run import FineTuningSummary
     from producer.training.summary import Summary
 
-MODULES = {"cua-train": "producer", "cua-project": "consumers"}
 DATABASE = ("POSTGRES_HOST", "POSTGRES_PORT", "POSTGRES_DB", "POSTGRES_USER", "POSTGRES_PASSWORD")
-EVERY_SHELL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""PATH of every shell. A virtual environment is on the PATH of one shell only."""
-ENV = "env"
-"""Sets variables. `timeout`, `nice` and `sudo` take a bare NAME=VALUE for a program."""
 PUBLIC = re.compile(
     r"_(SERVERS|PROTOCOL|MECHANISM|FILE|CAFILE|CERTFILE|KEYFILE|CRLFILE|HOSTNAME|USERNAME|URL"
     r"|SCOPE|CLIENT_ID|SERVICE_NAME|VERSION)$"
@@ -86,23 +78,6 @@ def withheld(environ: Mapping[str, str] = os.environ, *, database: bool = True) 
     """Names of variables that a printed command needs but that may hold secrets."""
     variables = _variables(environ, database=database)
     return [name for name, value in variables if value is None]
-
-
-def program(name: str) -> str:
-    """One of our two commands: its name if every shell finds it, else its path."""
-    for folder in (Path(sys.argv[0]).absolute().parent, Path(sys.executable).parent):
-        own = folder / name
-        if os.access(own, os.X_OK):
-            found = shutil.which(name, path=EVERY_SHELL_PATH)
-            is_found = found is not None and Path(found).samefile(own)
-            return name if is_found else shlex.quote(str(own))
-    # -P avoids importing a folder named `schemas` from the working folder.
-    words = shlex.join([sys.executable, "-P", "-m", MODULES[name]])
-    try:
-        distribution(DISTRIBUTION)
-    except PackageNotFoundError:  # a checkout that is not installed
-        return f"{ENV} PYTHONPATH={shlex.quote(str(Path(__file__).parents[2]))} {words}"
-    return words
 
 
 def _command(variables: Iterator[tuple[str, str | None]], name: str, words: Iterable[str]) -> str:

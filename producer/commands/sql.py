@@ -49,7 +49,7 @@ def data() -> None:
 )
 @option("--seed", "The same seed generates the same data.", SEED, default=0)
 @option("--train-databases", "Databases to train on.", DATABASES, default=24)
-@option("--dev-databases", "Databases to evaluate on, different ones.", DATABASES, default=8)
+@option("--dev-databases", "Other databases, to evaluate on.", DATABASES, default=8)
 @option(
     "--questions-per-template",
     "Questions per template and database, fewer if the rows do not yield as many.",

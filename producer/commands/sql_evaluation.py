@@ -13,7 +13,6 @@ from producer.commands.options import (
     COUNT,
     DEVICE,
     DTYPE,
-    FILE,
     FOLDER,
     SEED,
     SPLIT,
@@ -26,7 +25,6 @@ from producer.commands.options import (
 )
 from producer.commands.stopping import exit_when_stopped
 from producer.console import print_table, rounded
-from producer.durable import write_durably
 from producer.errors import UsageError
 from schemas.installation import read_installation
 
@@ -41,7 +39,7 @@ _policy_and_questions = with_options(
     option("--data-path", "Data set in BIRD's or Spider's layout.", FOLDER, required=True),
     with_skip_invalid,
     option("--split", "Questions to ask.", SPLIT, default="dev"),
-    option("--limit", "Ask only the first questions.", COUNT, shown="all"),
+    option("--limit", "Use only this many questions, the first ones.", COUNT, shown="all"),
     option("--max-tokens", "Tokens of a completion.", COUNT, shown="512, or the training's"),
     option("--seed", "Seed of the samples.", SEED, shown="0, or the training's"),
     option("--device", "Where to compute.", metavar=DEVICE, shown="auto, or the training's"),
@@ -90,7 +88,7 @@ def evaluate_sql(*, as_json: bool, temperature: float, **given: Any) -> None:
     epilog=examples(
         "$ cua-train sql best-of-n --model-name SFT --reward-model PRM --data-path DATA --n 8",
         "$ cua-train sql best-of-n --training-name first --reward-model PRM --data-path DATA"
-        " --n 32 --plot best-of-n.svg",
+        " --n 32 --json",
     ),
 )
 @_policy_and_questions
@@ -102,7 +100,6 @@ def evaluate_sql(*, as_json: bool, temperature: float, **given: Any) -> None:
 )
 @option("--n", "Completions of each question.", click.IntRange(1, 1024), default=8)
 @option("--temperature", "Sampling temperature.", TEMPERATURE, default=1.0)
-@option("--plot", "Write a plot over N as SVG.", FILE)
 @with_json
 def best_of_n(
     *,
@@ -110,7 +107,6 @@ def best_of_n(
     temperature: float,
     reward_model: Path,
     n: int,
-    plot: Path | None,
     **given: Any,
 ) -> None:
     """Ask each question N times and choose the answer with the best step scores.
@@ -121,15 +117,11 @@ def best_of_n(
     if temperature == 0 and n > 1:
         message = "--temperature: 0 samples the same completion every time; use 1"
         raise UsageError(message)
-    if plot is not None and (plot.is_dir() or not plot.absolute().parent.is_dir()):
-        message = f"--plot: {plot} cannot be written; name a file in a folder that exists"
-        raise UsageError(message)
     if not reward_model.expanduser().is_dir():
         message = f"--reward-model: there is no folder {reward_model}"
         raise UsageError(message)
     policy, source, training_name = _named(**given)
     from producer.fine_tuning.executed_accuracy import chosen_accuracy
-    from producer.process_rewards.best_of_n_plot import best_of_n_svg
 
     with exit_when_stopped() as stop:
         found = chosen_accuracy(
@@ -141,8 +133,6 @@ def best_of_n(
             training_name=training_name,
             stop=stop,
         )
-    if plot is not None:
-        write_durably(plot, best_of_n_svg(found.sizes))
     rows = [
         {"n": size.num_candidates, **size.by_strategy, "pass_at_n": size.pass_at_n}
         for size in found.sizes

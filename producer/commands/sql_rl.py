@@ -203,7 +203,7 @@ def _name_of_algorithm(name: str, given: Mapping[str, Any], installation: Instal
         return name
     words = str(function or advantage).removeprefix("compute_").removesuffix("_advantage")
     other = f"{name}-{words.replace('_', '-')}"
-    logger.info("training %r has other advantages: this one is %r", name, other)
+    logger.info("training %r exists with other advantages; this one is named %r", name, other)
     return other
 
 

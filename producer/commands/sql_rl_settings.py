@@ -136,6 +136,8 @@ def _questions(folder: Path, own: dict[str, Any], given: dict[str, Any]) -> dict
         asked = other
     split = held_out_split(asked)
     held_out = tasks if split is None else questions_of(asked, split, skip_invalid=skip_invalid)
+    if split is None and "eval_tasks" not in given:
+        logger.warning("%s has no dev or test questions: training questions are evaluated", asked)
     found: dict[str, Any] = {"tasks": tasks, "eval_tasks": given.get("eval_tasks", held_out)}
     if "eval_episodes" not in given:
         found["eval_episodes"] = num_questions(found["eval_tasks"])

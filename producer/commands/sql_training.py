@@ -242,7 +242,7 @@ def _make_absolute(given: dict[str, Any], names: Mapping[str, str]) -> None:
     COMPLETIONS,
     default=8,
 )
-@option("--limit", "Ask only the first questions.", COUNT, shown="all")
+@option("--limit", "Use only this many questions, the first ones.", COUNT, shown="all")
 @option("--max-tokens", "Tokens of a completion.", COUNT, default=512)
 @option(
     "--temperature",

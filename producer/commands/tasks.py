@@ -170,7 +170,7 @@ def list_queries(*, as_json: bool) -> None:
     FILE,
     shown="the demo tasks",
 )
-@option("--seeds num_seeds", "Simulated phones (seeds) per task.", COUNT, default=5)
+@option("--seeds num_seeds", "Seeds (simulated phones) to try per task.", COUNT, default=5)
 @option(
     "--task task_ids",
     "Check only this task; repeatable.",
@@ -252,7 +252,7 @@ def _counts(result: "Soundness") -> list[str]:
 )
 @option(
     "--environment",
-    "Defaults of this agent's runs for those that are not given.",
+    "Use this environment's default tasks where --tasks or --eval-tasks is not given.",
     EnvironmentChoice(list(AGENTS)),
     metavar="NAME",
 )

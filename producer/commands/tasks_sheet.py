@@ -30,7 +30,7 @@ SUFFIXES = (".html", ".htm")
     metavar="FILE|JSON",
     shown="the demo tasks",
 )
-@option("--seed", "The phone that the tasks begin on.", SEED, default=0)
+@option("--seed", "Seed of the phone on which the tasks begin.", SEED, default=0)
 @option("--output", "HTML file to write.", FILE, required=True)
 @switch("--overwrite", "Replace the file if it exists.")
 @with_json

@@ -26,7 +26,7 @@ from producer.policy.compute_settings import ComputeSettings
 from producer.validators.judges import AGENT, UNJUDGED
 
 OF_THIS_PROCESS: Final = (
-    *("max_steps_off_policy", "replay_sessions", "process_reward_model", "step_completions"),
+    *("max_steps_off_policy", "process_reward_model", "step_completions"),
     *("reward_module", "reward_function", "reward_manager"),
 )
 """Fields of what runs beside the episodes in the trainer's process."""
@@ -69,7 +69,7 @@ def _of_other_agents() -> Iterator[Requirement]:
         yield Requirement(
             field,
             lambda c, owners=owners: c.environment in owners,  # type: ignore[misc]
-            f"only of environment {' or '.join(owners)}; omit it",
+            f"only for environment {' or '.join(owners)}; omit it",
         )
 
 
@@ -124,9 +124,9 @@ def _corrects_for_age(c: ConfigFields) -> bool:
 REQUIREMENTS: Final = (
     Requirement("wandb_name", lambda c: c.wandb_project, "needs a wandb_project; give one"),
     Requirement("renderer_name", lambda c: c.base_url or c.renderer_name != "openai",
-                "openai needs a base_url"),
+                "openai needs a base_url; give one, or use another renderer_name"),
     Requirement("judge_model", lambda c: c.judge not in {None, AGENT, UNJUDGED},
-                "only with a judge that is the URL of an endpoint"),
+                "only with a judge that is the URL of an endpoint; omit it, or give such a judge"),
     Requirement("ablate screen_cache_bytes", lambda c: c.agent.has_screen(c),
                 "{c.environment} has no screen; omit it"),
     Requirement("max_recent_turns", lambda c: c.agent.has_screen(c) or c.max_recent_turns is None,
@@ -136,7 +136,7 @@ REQUIREMENTS: Final = (
     Requirement("adapters_dir", lambda c: c.base_url, "only with a base_url; omit it"),
     *_of_this_process(),
     Requirement(" ".join(ComputeSettings.model_fields), lambda c: not _is_oracle(c),
-                "the policy `oracle` has no weights to compute; omit it"),
+                "the policy `oracle` is a script without weights; omit it"),
     Requirement("load_checkpoint_path lora_alpha target_modules", lambda c: not _is_oracle(c),
                 "the policy `oracle` has no adapter; omit it"),
     Requirement("advantage_by_std", lambda c: c.advantage == "mean_centered",
@@ -153,6 +153,9 @@ REQUIREMENTS: Final = (
                 f" {', '.join(CLIPPED)}"),
     Requirement("dual_clip", lambda c: c.loss_fn == "ppo",
                 "has no effect on the loss {c.loss_fn}; omit it, or use ppo"),
+    Requirement("importance_cap", lambda c: c.base_url or c.max_steps_off_policy,
+                "has no effect where the trained policy samples in this process, because its"
+                " weights are 1; omit it, or use base_url or max_steps_off_policy"),
     Requirement("min_learning_rate_ratio", lambda c: c.learning_rate_schedule != "constant",
                 "has no effect with a constant learning_rate_schedule; omit it, or use cosine"),
     Requirement("kl_estimator kl_in", lambda c: c.kl_penalty_coef,
@@ -181,9 +184,9 @@ REQUIREMENTS: Final = (
 
 CONFLICTS: Final = (
     Conflict("base_url", lambda c: c.base_url and _is_oracle(c),
-             "the policy `oracle` is sampled by no server; omit it"),
+             "no server can sample the policy `oracle`; omit it"),
     Conflict("rollouts_by", lambda c: _by_workers(c) and not c.base_url and not _is_oracle(c),
-             "workers sample from servers; give their base_url"),
+             "workers sample from inference servers; give their base_url"),
     *(Conflict(field, lambda c, field=field: _by_workers(c) and getattr(c, field),  # type: ignore[misc]
                "only with rollouts_by trainer; omit it")
       for field in OF_THIS_PROCESS),
@@ -198,12 +201,12 @@ CONFLICTS: Final = (
              lambda c: c.core_function and c.advantage not in {"mean_centered", "grpo"},
              "{c.advantage} has no effect beside a core_function; omit one of them"),
     Conflict("control", lambda c: c.control != "none" and _reads_more_than_rewards(c),
-             "replaces rewards of rollouts, and these advantages use more than them; use"
-             " mean_centered, grpo, rloo or rejection, with no moving baseline, rewards of tokens"
-             " or step_completions"),
+             "works only if advantages depend on nothing but the rollouts' rewards; use"
+             " mean_centered, grpo, rloo or rejection, without a moving baseline, token rewards or"
+             " step_completions"),
     Conflict("control", lambda c: c.control == "wrong_sign" and c.advantage == "rejection",
-             "wrong_sign has no effect with the advantage rejection, which reads whether a rollout"
-             " is right and not its reward; use shuffled_rewards or ignored_rewards"),
+             "wrong_sign has no effect with the advantage rejection, which depends on whether a"
+             " rollout is right, not on its reward; use shuffled_rewards or ignored_rewards"),
     Conflict("refill_rounds", lambda c: c.refill_rounds and c.control != "none",
              "selects groups by their true rewards, which a control must not use; omit"
              " refill_rounds or control"),
@@ -216,9 +219,10 @@ CONFLICTS: Final = (
     Conflict("baseline_only", lambda c: c.skip_baseline and c.baseline_only,
              "contradicts skip_baseline; give one of them"),
     Conflict("log_dir", lambda c: c.log_dir and c.log_path,
-             "contradicts log_path, the folder itself; give one of them"),
+             "log_path already names the training's folder; give only one of the two"),
     Conflict("min_group_size", lambda c: c.min_group_size > c.group_size,
-             "{c.min_group_size} is more than group_size ({c.group_size}): every group would fail"),
+             "{c.min_group_size} is more than group_size ({c.group_size}): every group would fail;"
+             " lower it, or raise group_size"),
     Conflict("min_group_size", lambda c: c.min_group_size < ADVANTAGES[c.advantage].min_group_size,
              "{c.advantage} compares the rollouts of a group; use {advantage.min_group_size} or"
              " more"),
@@ -231,14 +235,11 @@ CONFLICTS: Final = (
              " advantage"),
     Conflict("process_reward_model",
              lambda c: c.process_reward_model and not c.process_reward_model.is_dir(),
-             "there is no folder {c.process_reward_model}"),
+             "there is no folder {c.process_reward_model}; check the path"),
     Conflict("num_steps",
              lambda c: c.agent.has_skills and c.skill_sequence and c.num_steps > num_steps_of(c),
              "{c.num_steps} is more than steps_per_skill x the number of skills; leave num_steps"
              " out, or begin with more steps_per_skill"),
-    Conflict("replay_sessions",
-             lambda c: c.agent.has_skills and c.replay_sessions and c.max_steps_off_policy,
-             "a step that is collected ahead does not know its past; omit max_steps_off_policy"),
     Conflict("load_checkpoint_path",
              lambda c: isinstance(c.load_checkpoint_path, str) and not is_tinker(c),
              "only provider tinker loads tinker:// paths; give a folder, or set provider"),
@@ -259,7 +260,7 @@ EFFECTS: Final = (
                 " it"),
     Requirement("reward_correct reward_incorrect reward_timeout",
                 lambda c: c.reward in AGENT_REWARDS,
-                f"only of the reward {', '.join(AGENT_REWARDS)}; omit it"),
+                f"only for the reward {', '.join(AGENT_REWARDS)}; omit it"),
     Requirement("max_attempts", lambda c: c.failure_policy == "retry",
                 "has no effect with failure_policy {c.failure_policy}, which retries nothing; omit"
                 " it, or use retry"),
@@ -268,12 +269,12 @@ EFFECTS: Final = (
                 " rollout; omit it, or use min_viable_group"),
     Requirement("loss_fn num_substeps ppo_epochs max_steps_off_policy",
                 lambda c: _corrects_for_age(c) or _is_oracle(c),
-                "the loss reinforce takes every token for sampled by the weights that it updates,"
-                " which num_substeps, ppo_epochs and max_steps_off_policy change; use"
+                "the loss reinforce assumes that the weights being updated sampled every token;"
+                " with num_substeps, ppo_epochs or max_steps_off_policy they did not; use"
                 " importance_sampling or ppo, or omit those"),
     Requirement("group_by_prefix", lambda c: c.num_substeps > 1,
-                "has no effect with one optimiser step a batch, which every rollout shares; set"
-                " num_substeps, or omit it"),
+                "has no effect with one optimiser step per batch; set num_substeps above 1, or omit"
+                " it"),
     Requirement("reward", lambda c: not _own_reward(c),
                 "a reward_module, reward_function or reward_manager replaces it; omit one of them"),
 )  # fmt: skip
@@ -282,7 +283,7 @@ SERVED: Final = (
     Requirement("base_url", lambda c: c.agent.has_screen(c),
                 "only for environments with a screen; omit it"),
     Requirement(" ".join((*ComputeSettings.model_fields, "load_checkpoint_path", "adapters_dir")),
-                lambda _: False, "the policy is computed by the server of base_url; omit it"),
+                lambda _: False, "the server at base_url computes the policy; omit it"),
 )  # fmt: skip
 """Of an evaluation of a policy that only a server has."""
 
@@ -303,7 +304,7 @@ def check_served(config: ConfigFields) -> None:
     changed = {name for name in type(config).model_fields if _is_changed(config, name)}
     problems = _unmet(SERVED, config, changed)
     if config.model_name == DEMO_POLICY:
-        problems.append("model_name: give the name that the server of base_url knows")
+        problems.append("model_name: give the policy's name on the server at base_url")
     if "," in str(config.base_url):
         problems.append("base_url: an evaluation takes one server; give one URL")
     if problems:

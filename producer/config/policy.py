@@ -13,7 +13,7 @@ from producer.numbers import NonNegativeFloat, PositiveFloat, PositiveInt, read_
 
 def _check_named(targets: tuple[str, ...]) -> tuple[str, ...]:
     if not targets or not all(targets):
-        message = "names nothing; choose all, attention, mlp, or a list of names"
+        message = "is empty, or has an empty name; choose all, attention, mlp, or a list of names"
         raise ValueError(message)
     return targets
 
@@ -33,8 +33,8 @@ def _check_tinker_path(given: object) -> object:
     is_tinkers = isinstance(given, str) and given.startswith("tinker://")
     if is_tinkers and re.fullmatch(TINKER_PATH, str(given)) is None:
         message = (
-            f"{given!r} is no path of weights to train; give tinker://RUN/weights/NAME of a run of"
-            " Tinker's: those below sampler_weights are for sampling alone"
+            f"{given!r} is not a path of weights to train; give tinker://RUN/weights/NAME (weights"
+            " below sampler_weights are for sampling only)"
         )
         raise ValueError(message)
     return given
@@ -55,8 +55,8 @@ class PolicyFields(SettingsGroup):
     built on this machine) or `oracle` (scripted, learns nothing)."""
     base_url: Annotated[str, AfterValidator(_normal_urls)] | None = None
     """Sample the rollouts from these OpenAI-compatible servers of model_name, such as
-    http://localhost:8000/v1 of vLLM or `cua-train serve`, separated by commas, with the key in
-    OPENAI_API_KEY. Each new version of the adapter is loaded into them."""
+    http://localhost:8000/v1 of vLLM, SGLang or `cua-train serve`, separated by commas, with the key
+    in OPENAI_API_KEY. Each new version of the adapter is loaded into them."""
     adapters_dir: Path | None = None
     """Folder for the adapters that the servers of base_url load; they must see it at the same
     path."""
@@ -83,7 +83,7 @@ class PolicyFields(SettingsGroup):
     """Format of prompts and actions: qwen_mobile or qwen_computer (Qwen's official tools), recipe
     (the CUA recipe's tools, with a short prompt), compact (the demo policy's calls), openai
     (OpenAI's computer use, only with base_url), or auto (compact for the demo policy, else
-    qwen_mobile)."""
+    qwen_computer on desktops and web pages and qwen_mobile elsewhere)."""
     max_tokens: PositiveInt = 2048
     """Maximum length of a completion, in tokens."""
     temperature: NonNegativeFloat = 1.0

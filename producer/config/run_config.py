@@ -276,36 +276,22 @@ def read_continued(
     UsageError as `read_config`, and for a field that cannot change, unless `overwrite` begins a new
     generation.
     """
+    refuse_recorded_elsewhere(recorded)
     fields = read_fields(given)
-    full = with_later_fields(recorded)
     if not overwrite:
         # The schedule ends at the last step.
-        is_cosine = full["learning_rate_schedule"] == "cosine"
-        check_same(full, fields, CHANGEABLE - {"num_steps"} if is_cosine else CHANGEABLE)
-    config = read_config({**inherited(full, fields), **fields})
+        is_cosine = recorded.get("learning_rate_schedule") == "cosine"
+        check_same(recorded, fields, CHANGEABLE - {"num_steps"} if is_cosine else CHANGEABLE)
+    config = read_config({**inherited(recorded, fields), **fields})
     config._explicit = frozenset(fields)
     return config
 
 
-DECISIVE = frozenset({"environment", "model_name", "tasks", "lora_rank"})
-"""Fields on which the defaults of others depend."""
-
-
-def with_later_fields(recorded: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """The recorded configuration with the defaults of fields added since.
-
-    Before there was `max_recent_turns`, a policy saw every turn. UsageError for a training that
-    another trainer runs.
-    """
+def refuse_recorded_elsewhere(recorded: Mapping[str, JsonValue]) -> None:
+    """Raise UsageError for the settings of a training that another trainer runs."""
     if RECORDED_BY in recorded:
         message = (
             "another trainer runs this training and has its weights; only its record is here"
             " (`record.open`)"
         )
         raise UsageError(message)
-    decisive = {name: recorded[name] for name in DECISIVE & recorded.keys()}
-    later = {**read_config(decisive).recorded(), "max_recent_turns": None, **recorded}
-    if recorded.get("eval_tasks") is None and held_out_source(later["tasks"]) is not None:
-        # Begun before held-out tasks were the default.
-        later["eval_tasks"] = later["tasks"]
-    return later

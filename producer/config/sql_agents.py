@@ -56,7 +56,7 @@ SkillSequence = Annotated[
 
 
 class ContinualFields(SettingsGroup):
-    """Skills trained one after another, and past sessions shown again."""
+    """Skills trained one after another."""
 
     skill_sequence: SkillSequence | None = None
     """Train these skills one after another: select,insert,delete. After each, success is measured
@@ -65,8 +65,6 @@ class ContinualFields(SettingsGroup):
     """Training steps of each skill."""
     replay_share: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Share of training tasks drawn from earlier skills."""
-    replay_sessions: Annotated[int, Field(ge=0, le=256)] = 0
-    """Number of past sessions in every first prompt: the newest correct ones of the training."""
 
 
 def num_steps_of(config: ContinualFields) -> int:

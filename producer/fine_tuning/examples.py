@@ -11,9 +11,11 @@ A row in another form raises a UsageError that names file, example and field.
 
 import hashlib
 import json
+import logging
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -23,6 +25,8 @@ from producer.fine_tuning.settings import FineTuningConfig
 from producer.json_text import RefusedJsonError, read_json
 from producer.seeds import derived_seed
 from producer.supervised.sequences import Message
+
+logger = logging.getLogger(__name__)
 
 PROMPTS: Final = ("prompt", "query", "instruction", "question")
 ANSWERS: Final = ("completion", "response", "output", "answer")
@@ -76,6 +80,7 @@ def load_examples(config: FineTuningConfig) -> Examples:
     read = _READERS[config.objective]
     examples: list[Example] = []
     groups: list[str] = []
+    num_without_prompt = 0
     for path in config.data_path:
         if path.is_dir():
             for asked in _data_set(path, config):
@@ -91,11 +96,19 @@ def load_examples(config: FineTuningConfig) -> Examples:
             except ValueError as error:
                 message = f"{path}: example {number}: {error}"
                 raise UsageError(message) from None
-            groups.append(_group(row))
+            group = _group(row, config)
+            num_without_prompt += group is None
+            groups.append(json.dumps(row, sort_keys=True) if group is None else group)
     if not examples:
         message = f"data_path: {', '.join(map(str, config.data_path))} holds no examples"
         raise UsageError(message)
     held_out = choose_held_out(groups, config.held_out_ratio, config.data_seed)
+    if held_out and num_without_prompt:
+        logger.warning(
+            "%d of %d examples have no field with their prompt (%s, question_id): examples of one"
+            " prompt may be both trained on and held out",
+            *(num_without_prompt, len(examples), ", ".join(PROMPTS)),
+        )
     return Examples(
         training=tuple(one for index, one in enumerate(examples) if index not in held_out),
         held_out=tuple(one for index, one in enumerate(examples) if index in held_out),
@@ -178,15 +191,21 @@ def _object(row: object) -> dict[str, Any]:
     raise ValueError(message)
 
 
-def _group(row: dict[str, Any]) -> str:
-    """A key that rows with the same prompt share."""
-    for name in ("question_id", *PROMPTS):
+def _group(row: dict[str, Any], config: FineTuningConfig) -> str | None:
+    """A key that rows with the same prompt share. None: what the prompt is cannot be told."""
+    for name in ("messages", "conversations", config.chosen_key):
+        if isinstance(messages := row.get(name), list):
+            return json.dumps(list(takewhile(_is_before_the_answer, messages)))
+    for name in (*PROMPTS, "question_id"):
         if name in row:
-            return json.dumps([row.get("db_id"), row[name], row.get("input")])
-    messages = row.get("messages")
-    if isinstance(messages, list):
-        return json.dumps([message for message in messages if message.get("role") != "assistant"])
-    return json.dumps(row, sort_keys=True)
+            # alpaca: the text that the instruction refers to
+            more = row.get("input") if config.objective == "sft" else None
+            return json.dumps([row.get("db_id"), row[name], more])
+    return None
+
+
+def _is_before_the_answer(message: dict[str, Any]) -> bool:
+    return message.get("role") != "assistant"
 
 
 def _conversation(row: dict[str, Any], config: FineTuningConfig) -> Conversation:

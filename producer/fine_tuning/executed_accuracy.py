@@ -70,6 +70,13 @@ def executed_accuracy(
         stop=stop,
         on_outcomes=groups.extend,
     )
+    return accuracy_of(groups)
+
+
+def accuracy_of(groups: Sequence[GroupOutcome]) -> ExecutedAccuracy:
+    """Shares over the answers that were judged; a warning counts the questions without one."""
+    if left := sum(not group.results for group in groups):
+        logger.warning("%d questions are left out: their answers could not be judged", left)
     rights: dict[str, list[bool]] = defaultdict(list)
     for group in groups:
         rights[group.plan.stated.task.difficulty or "unknown"] += [

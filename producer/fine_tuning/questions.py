@@ -27,7 +27,7 @@ class AnsweredQuestion(NamedTuple):
 
     messages: tuple[Message, ...]
     group: str
-    """Identifies the question: database and number."""
+    """Of the questions with this prompt: database and number of the first."""
     identity: str
     """Hash of the whole question, including its database's content."""
 
@@ -52,6 +52,7 @@ def read_answered(
             *(without, len(questions), folder),
         )
     codec, found = TextToSqlCodec(), []
+    first_with: dict[str, str] = {}
     for question in questions:
         answer = codec.encode(Answer(text=question.cocte or question.sql), 0, 0)
         messages = (
@@ -59,8 +60,9 @@ def read_answered(
             Message("user", question_prompt(question, statements[question.database])),
             Message("assistant", answer),
         )
-        group = f"{question.db_id}/{question.question_id}"
-        identity = f"{group} {database_sha256(question.database)} {messages!r}"
+        name = f"{question.db_id}/{question.question_id}"
+        group = first_with.setdefault(messages[1].content, name)
+        identity = f"{name} {database_sha256(question.database)} {messages!r}"
         found.append(AnsweredQuestion(messages, group, identity))
     return found
 

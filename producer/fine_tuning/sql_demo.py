@@ -28,7 +28,6 @@ from producer.fine_tuning.settings import Objective
 from producer.fine_tuning.stages import Figures, Stages
 from producer.fine_tuning.step_labels import label_steps
 from producer.process_rewards.best_of_n import Strategy
-from producer.process_rewards.best_of_n_plot import best_of_n_svg
 from producer.seeds import derived_seed
 from producer.training.run import run
 from schemas.ids import content_hash
@@ -267,7 +266,7 @@ class SqlDemo:
         }
 
     def _best_of_n(self, policy: str) -> Figures:
-        """Best-of-N of the policy in this folder, with a plot over N beside it."""
+        """Best-of-N of the policy in this folder."""
         found = chosen_accuracy(
             {
                 **policy_fields(str(self.folder / policy)),
@@ -282,8 +281,6 @@ class SqlDemo:
             installation=self.installation,
             stop=self.stop,
         )
-        title = f"Best-of-N of {policy}, seed {self.seed}, {found.questions} questions"
-        write_durably(self.folder / f"best-of-n-{policy}.svg", best_of_n_svg(found.sizes, title))
         return {
             "questions": found.questions,
             "sizes": [

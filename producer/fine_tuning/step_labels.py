@@ -6,8 +6,9 @@ can be written again.
 """
 
 import json
+import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -26,6 +27,7 @@ from producer.resume.run_folder import find_run_folder
 from producer.resume.training_history import TrainingHistory
 from producer.rollouts.step_labels import SCORER
 from producer.supervised.sequences import step_texts
+from producer.task import Task
 from producer.tasks.sources import load_tasks
 from producer.tasks.statements import task_facts
 from producer.training.preflight import check_writable
@@ -37,6 +39,8 @@ from schemas.catalogue import stream_kind
 from schemas.completion import CompletionExecuted, CompletionStepsScored
 from schemas.installation import Installation
 from schemas.rollout import RolloutCreated, RolloutFinished
+
+logger = logging.getLogger(__name__)
 
 MARKER: Final = " и"
 """The default step marker of a process reward model (`placeholder_token`)."""
@@ -139,7 +143,7 @@ def _write_labels(
     labels: list[float] = []
     questions: set[UUID] = set()
     num_right = 0
-    labelled = list(_labelled(history))
+    labelled = without_marker(list(_labelled(history)), tasks)
     numbers = {task_id: number for number, task_id in enumerate(tasks)}
     for created, completion in sorted(
         labelled, key=lambda item: (numbers[item[0].task_id], item[0].env_index, item[0].attempt)
@@ -147,8 +151,6 @@ def _write_labels(
         task = tasks[created.task_id]
         assert task.entry is not None  # noqa: S101  # tasks of this source have one
         steps = [step.text for step in completion.scored.steps]
-        if any(MARKER in text for text in (task.description, *steps)):
-            continue  # its markers could not be told from its text
         texts = step_texts(task.description, show(task, steps))
         own = [step.score for step in completion.scored.steps]
         labels += own
@@ -179,12 +181,32 @@ def _write_labels(
 
 
 @dataclass(frozen=True, slots=True)
-class _Completion:
+class Completion:
+    """What was recorded of one answer."""
+
     executed: CompletionExecuted
     scored: CompletionStepsScored
 
 
-def _labelled(history: TrainingHistory) -> Iterator[tuple[RolloutCreated, _Completion]]:
+def without_marker(
+    labelled: list[tuple[RolloutCreated, Completion]], tasks: Mapping[UUID, Task]
+) -> list[tuple[RolloutCreated, Completion]]:
+    """Those whose steps' markers can be told from their text; a warning counts the others."""
+    kept = [
+        (created, completion)
+        for created, completion in labelled
+        if MARKER not in tasks[created.task_id].description
+        and not any(MARKER in step.text for step in completion.scored.steps)
+    ]
+    if len(kept) < len(labelled):
+        logger.warning(
+            "%d of %d answers are left out: they or their prompts contain the step marker %r",
+            *(len(labelled) - len(kept), len(labelled), MARKER),
+        )
+    return kept
+
+
+def _labelled(history: TrainingHistory) -> Iterator[tuple[RolloutCreated, Completion]]:
     """Every finished rollout with labels."""
     for subject, rollout in history.streams.items():
         if stream_kind(subject) != "rollout" or not rollout.events:
@@ -199,4 +221,4 @@ def _labelled(history: TrainingHistory) -> Iterator[tuple[RolloutCreated, _Compl
         executed = [payload for payload in payloads if isinstance(payload, CompletionExecuted)]
         is_finished = any(isinstance(payload, RolloutFinished) for payload in payloads)
         if isinstance(created, RolloutCreated) and scored and executed and is_finished:
-            yield created, _Completion(executed[0], scored[0])
+            yield created, Completion(executed[0], scored[0])

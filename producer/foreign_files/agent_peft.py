@@ -64,7 +64,9 @@ TABLE: Final[Table] = {
     f"{LORA}lora_dropout": same("lora_dropout"),
     f"{LORA}bias": only("none", instead="use none"),
     f"{LORA}task_type": only("CAUSAL_LM", instead="use CAUSAL_LM"),
-    f"{PAST_SESSIONS}.utilized_sample_count": same("replay_sessions"),
+    f"{PAST_SESSIONS}.utilized_sample_count": only(
+        0, instead="prompts show no past sessions; leave the callback out"
+    ),
     f"{TRAINING}.learning_rate": same("learning_rate", number),
     f"{TRAINING}.gradient_accumulation_steps": same("groups_per_batch", count),
     f"{TRAINING}.optimizer_class": only("AdamW", "Adam", instead="use AdamW, or Adam"),

@@ -61,6 +61,10 @@ def interruptible(
     return future.result()
 
 
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "?")) else f"{text}."
+
+
 def reach(
     attempt: Callable[[], Result],
     timeout_s: float,
@@ -84,7 +88,7 @@ def reach(
                 raise
             if not has_warned:
                 has_warned = True
-                reason = "" if is_reported() else f"{str(error).rstrip('.')}. "
+                reason = "" if is_reported() else f"{_sentence(str(error))} "
                 limit = "" if math.isinf(timeout_s) else f" up to {timeout_s:.0f} s"
                 logger.warning("%sWaiting%s for Kafka", reason, limit)
         if (stop or threading.Event()).wait(RETRY_S):

@@ -132,7 +132,7 @@ class LocalLog(LocalRecords):
     ) -> None:
         """Open or create the file, with all partitions of `topics`. Raises LogBrokenError.
 
-        `is_indexed` keeps the index of streams and first brings it up to date; a spool needs none.
+        `is_indexed` keeps the index of streams, with what a spool appended; a spool keeps none.
         Raises StopRequestedError if `stop` is set while opening waits for the write lock; appending
         ignores `stop`.
         """
@@ -151,7 +151,7 @@ class LocalLog(LocalRecords):
         try:
             self._make_topics(topics)
             if self._index is not None:
-                self._index.open(path, self._begin)
+                self._index.open(self._begin)
             self._stop_opening = None
         except BaseException as error:
             self._connection.close()

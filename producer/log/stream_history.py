@@ -69,7 +69,7 @@ class StreamHistory:
     event of the stream does not move the position."""
     _left_out: set[str] = field(default_factory=set, compare=False)
     """Hashes of the dropped records that this reading met."""
-    _waiting_values: dict[UUID, bytes] = field(default_factory=dict, compare=False)
+    _waiting_values: dict[str, bytes] = field(default_factory=dict, compare=False)
     """Values by event ID, while something is given up."""
 
     def copy(self) -> "StreamHistory":

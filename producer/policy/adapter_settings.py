@@ -1,6 +1,7 @@
-"""The settings of a saved adapter, read from its folder (PEFT's layout) without torch."""
+"""The settings of a saved adapter in its folder (PEFT's layout), without torch."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -102,6 +103,15 @@ def read_adapter_settings(folder: Path) -> AdapterSettings:
     except (KeyError, TypeError, ValueError) as error:
         message = f"{folder / CONFIG} lacks a valid r, lora_alpha or target_modules ({error})"
         raise UsageError(message) from error
+
+
+def name_targets(folder: Path, names: Iterable[str]) -> None:
+    """Replace the pattern of the adapted linear layers with their names; SGLang takes no pattern.
+
+    `names`: full, since the last parts may be those of layers of the vision tower too.
+    """
+    config = _read_json(folder / CONFIG) | {"target_modules": sorted(names)}
+    (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
 def _targets(config: dict[str, Any]) -> tuple[str, ...]:

@@ -70,6 +70,8 @@ class PolicySettings:
     """All weights are trained, in float32, in place of an adapter."""
     renderer_name: str = "auto"
     """Name of the format of prompts and actions."""
+    official_renderer: str = "qwen_mobile"
+    """What `auto` is for policies other than the demo policy."""
     text_format: Format | None = None
     """Of an environment without a screen; None: `renderer_name` decides."""
     screen_px: tuple[int, int] | None = (1, 1)

@@ -25,15 +25,17 @@ def named_format(
     *,
     is_compact: bool,
     screen_px: tuple[int, int] | None,
+    official: str = "qwen_mobile",
 ) -> Format:
     """The format with this name; `auto` chooses by the policy. Raises UsageError.
 
-    `image_scale`: the size to which the policy's own image processor resizes a screenshot; called
-    only for a policy that writes pixels. `screen_px`: the device's width and height, which the
+    `official`: what `auto` is for policies other than the demo policy. `image_scale`: the size to
+    which the policy's own image processor resizes a screenshot; called only for a policy that
+    writes pixels. `screen_px`: the device's width and height, which the
     prompt tells Qwen2.5-VL; None if there is no screen.
     """
     if renderer_name == "auto":
-        renderer_name = "compact" if is_compact else "qwen_mobile"
+        renderer_name = "compact" if is_compact else official
     match renderer_name:
         case "compact":
             return Format(CompactCodec(), None)
@@ -77,6 +79,7 @@ def fitting_format(
         image_scale,
         is_compact=own == "compact",
         screen_px=settings.screen_px,
+        official=settings.official_renderer,
     )
     return written._replace(system_prompt=None) if written.codec.name == own else written
 

@@ -113,6 +113,9 @@ class UpdateResult:
     clip_fraction: float | None = None
     """Share of trained tokens whose probability ratio the loss clipped, over all passes; None if
     the loss does not clip or nothing was trained on."""
+    capped_share: float | None = None
+    """Share of trained tokens whose importance weight was above `importance_cap`; None without a
+    cap or if nothing was trained on."""
     largest_ratio: float | None = None
     """Largest ratio of current to sampled probability of a trained token, over all passes; None if
     nothing was trained on or a service does not report it."""

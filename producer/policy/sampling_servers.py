@@ -4,8 +4,8 @@ An adapter's name on the servers is a hash of its weights, so publishing it twic
 an answer identifies the weights that produced it. A restarted server has lost its adapters and gets
 the newest one again.
 
-Fields beyond OpenAI's API are vLLM's: `return_token_ids` requests `token_ids` and
-`prompt_token_ids`. https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html
+The field `return_token_ids`, which requests the tokens of prompt and completion, is no OpenAI's but
+that of vLLM and SGLang. https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html
 """
 
 import logging
@@ -20,11 +20,12 @@ from tempfile import mkdtemp
 from typing import Final, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic import JsonValue
 
 from producer.chat_answer import (
     ChatAnswer,
     ChatFailedError,
+    ListedModel,
     UnreadableAnswerError,
     id_of,
     listed_names,
@@ -35,6 +36,13 @@ from producer.errors import UnreachableError, UsageError
 from producer.policy.answer_size import max_answer_bytes
 from producer.policy.policy import SampleRequest
 from producer.policy.prompts import MAX_SEED, chat_messages
+from producer.policy.server_protocols import (
+    HTTP_BAD_REQUEST,
+    ServerProtocol,
+    lacks_adapter,
+    protocol_of,
+)
+from producer.policy.token_answer import TokenAnswer, read_tokens
 
 logger = logging.getLogger(__name__)
 
@@ -43,28 +51,7 @@ LOAD_TIMEOUT_S: Final = 120.0
 RETRY_S: Final = 1.0
 """Initial pause between attempts at an unreachable server, doubled up to `MAX_RETRY_S`."""
 MAX_RETRY_S: Final = 15.0
-HTTP_BAD_REQUEST: Final = 400
-HTTP_NOT_FOUND: Final = 404
 HTTP_SERVER_ERROR: Final = 500
-VLLM_NEEDS: Final = (
-    "vLLM needs --enable-lora, a --max-lora-rank of at least lora_rank, and"
-    " VLLM_ALLOW_RUNTIME_LORA_UPDATING=True in its environment"
-)
-"""Part of a message rather than of its `ways`, from which a command drops flags it lacks."""
-
-
-@dataclass(frozen=True, slots=True)
-class TokenAnswer:
-    """What a server sampled."""
-
-    text: str
-    prompt_tokens: tuple[int, ...]
-    """Tokens of the whole prompt, as the server rendered it."""
-    tokens: tuple[int, ...]
-    logprobs: tuple[float, ...]
-    stop_reason: Literal["stop", "length"]
-    model: str | None
-    """The name of the model that, according to the server, answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +106,8 @@ class SamplingServers:
         self._timeout_s = timeout_s
         self._adapter: str | None = None
         """Name of the newest adapter, which every server has."""
+        self._protocols: dict[int, ServerProtocol] = {}
+        """Of the servers that have listed their models."""
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -131,10 +120,8 @@ class SamplingServers:
         A server lists the policy under its name, or under another name with the folder or hub id
         that it was loaded from, as vLLM and `cua-train serve` do. Requests only name adapters.
         """
-        for url, endpoint in zip(self._urls, self._endpoints, strict=True):
-            listed = endpoint.list_models(
-                f"base_url: {url}", KEY_VARIABLE, ways=("start the server",)
-            )
+        for server, url in enumerate(self._urls):
+            listed = self._list_models(server)
             if id_of(self._model, listed) is None:
                 served = listed_names(listed) or "no policy that it names"
                 message = (
@@ -162,14 +149,9 @@ class SamplingServers:
         before, self._adapter = self._adapter, name
         self._load_on_some()
         if before not in {None, name}:
-            for endpoint in self._endpoints:
+            for server in range(len(self._urls)):
                 _ignoring_failure(
-                    partial(
-                        endpoint.command,
-                        "/unload_lora_adapter",
-                        {"lora_name": before},
-                        LOAD_TIMEOUT_S,
-                    )
+                    partial(self._command, server, "/unload_lora_adapter", {"lora_name": before})
                 )
             shutil.rmtree(self._adapters_dir / str(before), ignore_errors=True)
 
@@ -194,6 +176,27 @@ class SamplingServers:
     def use(self, adapter: str) -> None:
         """Sample with an adapter that another process published."""
         self._adapter = adapter
+
+    def _list_models(self, server: int) -> list[ListedModel]:
+        """Raises UnreachableError, or UsageError if the server refuses the key."""
+        named = f"base_url: {self._urls[server]}"
+        listed = self._endpoints[server].list_models(
+            named, KEY_VARIABLE, ways=("start the server",)
+        )
+        if listed:
+            self._protocols[server] = protocol_of(listed)
+        return listed
+
+    def _protocol(self, server: int) -> ServerProtocol:
+        """Raises as `_list_models`; a guess could have SGLang sample without the adapter."""
+        if server not in self._protocols and not self._list_models(server):
+            message = f"base_url: {self._urls[server]} does not list its models"
+            raise UnreachableError(message, ways=("check the server's log",))
+        return self._protocols[server]
+
+    def _command(self, server: int, path: str, body: dict[str, JsonValue]) -> None:
+        root = self._protocol(server).load_root(self._urls[server])
+        self._endpoints[server].command(f"{root}{path}", body, LOAD_TIMEOUT_S)
 
     def _load_on_some(self) -> None:
         """Load the newest adapter on every reachable server, and on at least one."""
@@ -260,17 +263,17 @@ class SamplingServers:
         requests: dict[int, ServerRequest],
         timeout_s: float,
     ) -> list[tuple[int, TokenAnswer | ChatFailedError]]:
-        bodies: list[dict[str, JsonValue]] = [
-            {"model": self._adapter, **requests[row].body} for row in rows
-        ]
+        try:
+            names = self._protocol(server).names_of(self._adapter)
+        except (UnreachableError, UsageError) as error:
+            is_away = isinstance(error, UnreachableError)
+            return [(row, ChatFailedError(str(error), is_transient=is_away)) for row in rows]
+        bodies: list[dict[str, JsonValue]] = [names | requests[row].body for row in rows]
         endpoint = self._endpoints[server]
         results = endpoint.complete(
             bodies, self._read, timeout_s, path, optional=(), max_bytes=max_answer_bytes
         )
-        if any(
-            isinstance(result, ChatFailedError) and result.status == HTTP_NOT_FOUND
-            for result in results
-        ):
+        if any(isinstance(result, ChatFailedError) and lacks_adapter(result) for result in results):
             logger.warning("%s has lost the adapter %s", self._urls[server], self._adapter)
             _ignoring_failure(partial(self._load, server))
         named = [
@@ -291,14 +294,14 @@ class SamplingServers:
         path = str((self._adapters_dir / str(self._adapter)).absolute())
         body: dict[str, JsonValue] = {"lora_name": self._adapter, "lora_path": path}
         try:
-            self._endpoints[server].command("/load_lora_adapter", body, LOAD_TIMEOUT_S)
+            self._command(server, "/load_lora_adapter", body)
         except ChatFailedError as error:
             if error.status == HTTP_BAD_REQUEST and "already" in str(error):
                 return
             message = f"base_url: {self._urls[server]} cannot load the adapter {path}: {error}"
             if error.status is None:
                 raise UnreachableError(message, ways=("check the server's log",)) from None
-            message = f"{message}; {VLLM_NEEDS}"
+            message = f"{message}; {self._protocol(server).needs}"
             if error.status >= HTTP_SERVER_ERROR:
                 # A server that is temporarily broken, or vLLM for a rank above its maximum.
                 raise UnreachableError(message, ways=("check the server's log",)) from None
@@ -317,7 +320,7 @@ def _may_succeed_later(result: TokenAnswer | ChatFailedError) -> bool:
     """Whether the server was unreachable, busy, or without the adapter."""
     if not isinstance(result, ChatFailedError):
         return False
-    return result.is_transient or result.status == HTTP_NOT_FOUND
+    return result.is_transient or lacks_adapter(result)
 
 
 def _ignoring_failure(act: Callable[[], object]) -> None:
@@ -326,64 +329,3 @@ def _ignoring_failure(act: Callable[[], object]) -> None:
         act()
     except (ChatFailedError, UsageError, UnreachableError) as error:
         logger.warning("%s", error)
-
-
-MISSING = (
-    "its answer lacks what training needs ({field}); it must support return_token_ids and logprobs,"
-    " as vLLM and `cua-train serve` do"
-)
-
-
-class _TokenLogprob(BaseModel):
-    logprob: float
-
-
-class _Logprobs(BaseModel):
-    content: list[_TokenLogprob] | None = None
-    """Set for a chat completion."""
-    token_logprobs: list[float] | None = None
-    """Set for a plain completion."""
-
-
-class _Choice(BaseModel):
-    token_ids: list[int]
-    prompt_token_ids: list[int] | None = None
-    logprobs: _Logprobs
-    finish_reason: Literal["stop", "length"]
-
-
-class _Answer(BaseModel):
-    choices: list[_Choice]
-    prompt_token_ids: list[int] | None = None
-
-
-def read_tokens(answer: ChatAnswer) -> TokenAnswer:
-    """Read either kind of completion. Raises UnreadableAnswerError naming what is missing."""
-    try:
-        content = _Answer.model_validate(answer.content)
-    except ValidationError as error:
-        field = ".".join(str(part) for part in error.errors()[0]["loc"])
-        raise UnreadableAnswerError(MISSING.format(field=field)) from None
-    choice = content.choices[0]
-    prompt = content.prompt_token_ids or choice.prompt_token_ids
-    logprobs = (
-        choice.logprobs.token_logprobs
-        if choice.logprobs.content is None
-        else [item.logprob for item in choice.logprobs.content]
-    )
-    if not prompt:
-        raise UnreadableAnswerError(MISSING.format(field="prompt_token_ids"))
-    if not choice.token_ids or logprobs is None or len(logprobs) != len(choice.token_ids):
-        message = (
-            f"its answer has {len(choice.token_ids)} token ids and {len(logprobs or ())} log-probs;"
-            " training needs one for each"
-        )
-        raise UnreadableAnswerError(message)
-    return TokenAnswer(
-        text=answer.text,
-        prompt_tokens=tuple(prompt),
-        tokens=tuple(choice.token_ids),
-        logprobs=tuple(logprobs),
-        stop_reason=choice.finish_reason,
-        model=answer.model,
-    )

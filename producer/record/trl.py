@@ -111,12 +111,22 @@ def rows_of(trainer: Any, scored: Scored, output: Mapping[str, Any]) -> list[Row
     ]
 
 
-def png_images(row: Mapping[str, Any]) -> tuple[bytes, ...]:
-    """The images in a dataset row: PIL images in its column `images` or `image`."""
-    found = row.get("images")
-    if not found:
-        found = [row["image"]] if row.get("image") is not None else []
-    return tuple(_png(image) for image in found if hasattr(image, "save"))
+def png_images(rows: Sequence[Mapping[str, Any]]) -> list[tuple[bytes, ...]]:
+    """The images of each dataset row: PIL images in its column `images` or `image`.
+
+    Rows of one prompt are adjacent and have equal images, which are encoded once.
+    """
+    encoded: list[tuple[bytes, ...]] = []
+    before: list[Any] = []
+    for row in rows:
+        found = row.get("images")
+        if not found:
+            found = [row["image"]] if row.get("image") is not None else []
+        images = [image for image in found if hasattr(image, "save")]
+        is_same = bool(encoded) and images == before
+        encoded.append(encoded[-1] if is_same else tuple(_png(image) for image in images))
+        before = images
+    return encoded
 
 
 def _png(image: Any) -> bytes:  # noqa: ANN401  # of PIL
@@ -297,8 +307,7 @@ class RecordingCallback(TrainerCallback):  # type: ignore[misc]  # transformers 
         completion_ids: Sequence[Sequence[int]],
     ) -> Any:  # noqa: ANN401  # a tensor
         rewards = original(inputs, prompts, completions, completion_ids)
-        images = [png_images(row) for row in inputs]
-        self._scored = Scored(prompts, completions, completion_ids, rewards, images)
+        self._scored = Scored(prompts, completions, completion_ids, rewards, png_images(inputs))
         return rewards
 
     def _generate(self, original: Callable[..., Any], inputs: Any) -> Any:  # noqa: ANN401  # TRL's
@@ -335,7 +344,7 @@ class RecordingCallback(TrainerCallback):  # type: ignore[misc]  # transformers 
                             text=row.text,
                             completion=row.completion,
                             screenshot=row.images[-1] if row.images else None,
-                            prompt_images=row.images or None,
+                            prompt_images=row.images if len(row.images) > 1 else None,
                             prompt_tokens=row.prompt_tokens,
                             completion_tokens=row.completion_tokens,
                             completion_logprobs=row.logprobs,

@@ -200,6 +200,12 @@ def plan_training(
         is_complete = done >= config.num_baselines
     if is_complete and not overwrite:
         return AlreadyComplete(config, manifest)
+    if config.num_steps < newest_done and not (overwrite or config.baseline_only):
+        message = (
+            f"num_steps: {config.num_steps} is less than the {newest_done} steps that the training"
+            f" has completed; give {newest_done}, and it ends there, or more"
+        )
+        raise UsageError(message)
     has_failed = recorded.history.has_failed_parts(generation)
     has_begun = bool(newest_done or recorded.history.scheduled(generation))
     known = {evaluation.label for evaluation in manifest.evaluations}

@@ -3,9 +3,9 @@
 A rollout is cancelled and its environment terminated, or recorded as leaked if it is a real device
 that cannot be released. Warm-ups and manual evaluations, which no command resumes, are cancelled as
 a whole. A marker names each of them, and its lock is free once the owner is dead; the next process
-of the same home ends the stream. A copied home has other locks than the owner's.
+of the same home ends the stream.
 
-    <home>/open/<id>.open   subject, lower bounds and which folder this is, as JSON
+    <home>/open/<id>.open   subject and lower bounds, as JSON
     <home>/open/<id>.lock   held by the owner while it lives
 """
 
@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
@@ -32,7 +32,6 @@ from producer.log.stream_history import StreamHistory
 from producer.log.writer import TopicPartition
 from producer.resume.resume_state import bounds_from_json, bounds_to_json
 from producer.resume.training_history import TrainingHistory
-from producer.resume.training_lock import file_identity
 from schemas import ids
 from schemas.base import Payload
 from schemas.catalogue import TOPICS, stream, stream_kind, stream_owner
@@ -69,8 +68,6 @@ class OpenStreamMarker:
     since: Mapping[TopicPartition, int]
     """Offsets at or before every record of the stream and of its rollouts."""
     path: Path
-    is_copied: bool = False
-    """The home was copied, so the lock is not the owner's, who may still be alive."""
 
     def remove(self) -> None:
         """Remove the marker, after the stream was ended."""
@@ -88,12 +85,7 @@ def mark_open(folder: Path, subject: str, emitter: Emitter) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{stream_owner(subject)}{SUFFIX}"
     since = bounds_to_json(emitter.log.lower_bounds())
-    content = {
-        "subject": subject,
-        "log_id": emitter.log.log_id(),
-        "since": since,
-        "folder": file_identity(folder),
-    }
+    content = {"subject": subject, "log_id": emitter.log.log_id(), "since": since}
     marker = OpenStreamMarker(subject, {}, path)
     with FileLock(path.with_suffix(".lock")):
         write_durably(path, json.dumps(content))
@@ -111,7 +103,7 @@ def mark_open(folder: Path, subject: str, emitter: Emitter) -> Iterator[None]:
 def markers_of_dead_processes(folder: Path, log_id: str) -> Iterator[OpenStreamMarker]:
     """Yield each marker whose lock is free; the lock is held while the caller ends the stream.
 
-    Its owner is dead unless the marker is copied. The caller then removes the marker.
+    Its owner is dead. The caller then removes the marker.
     """
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         lock = FileLock(path.with_suffix(".lock"))
@@ -143,18 +135,13 @@ def _read(path: Path, log_id: str) -> OpenStreamMarker | None:
         stream_owner(subject)
         # Offsets of another log are meaningless in this one.
         since = bounds_from_json(content["since"]) if content["log_id"] == log_id else {}
-        here = file_identity(path.parent)
-        # Older versions did not record their folder.
-        is_copied = content.get("folder", here) != here
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         logger.warning("ignoring %s, which is no marker of an open stream (%s)", path, error)
         return None
-    return OpenStreamMarker(subject, since, path, is_copied)
+    return OpenStreamMarker(subject, since, path)
 
 
 TIMEOUT_S = 10.0
-SILENT = timedelta(hours=1)
-"""An evaluation's own stream is silent while its slowest rollouts run, half an hour by default."""
 DEAD_PROCESS = "its process ended before it did"
 
 
@@ -222,9 +209,9 @@ def end_abandoned(
 ) -> int:
     """End the marked streams of dead processes; returns their number.
 
-    Streams that cannot be ended now (the log cannot be reached, another process was first, a record
-    is unreadable, or the owner may be alive elsewhere) are left to the next process. Raises
-    StopRequestedError if `stop` is set while it waits for the log.
+    Streams that cannot be ended now (the log cannot be reached, another process was first, or a
+    record is unreadable) are left to the next process. Raises StopRequestedError if `stop` is set
+    while it waits for the log.
     """
     num_ended = 0
     with contextlib.suppress(UnreachableError):
@@ -232,8 +219,6 @@ def end_abandoned(
         for marker in markers_of_dead_processes(installation.open_dir, log_id):
             emitter.log.wait_shipped(TIMEOUT_S, stop)
             try:
-                if marker.is_copied and _may_live(marker, emitter, clock()):
-                    continue
                 num_ended += _end(marker, emitter, clock)
             except MismatchError as error:
                 # The problem affects only this stream; the process that starts here writes another
@@ -244,15 +229,6 @@ def end_abandoned(
             else:
                 marker.remove()
     return num_ended
-
-
-def _may_live(marker: OpenStreamMarker, emitter: Emitter, now: datetime) -> bool:
-    """Whether the owner may still be writing from the home that this one is a copy of."""
-    if not emitter.log.is_shared:
-        return False  # it writes to the log of that home
-    history = emitter.log.read_back(marker.subject, marker.since, timeout_s=TIMEOUT_S)
-    last = max((event.envelope.time for event in history.events), default=now)
-    return now - last < SILENT
 
 
 def _end(marker: OpenStreamMarker, emitter: Emitter, clock: Callable[[], datetime]) -> bool:

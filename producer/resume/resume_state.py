@@ -46,7 +46,7 @@ class EvaluationSummary:
     by_skill: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Skill -> (scored sessions whose entry needs it, solved ones); empty without skills."""
     temperature: float | None = None
-    """0 is greedy. None: recorded by an older release, or no episodes were sampled."""
+    """0 is greedy. None: no episodes were sampled."""
     split: Split | None = None
     """See `EvaluationCreated`."""
     num_tasks: int | None = None
@@ -75,8 +75,6 @@ class Manifest:
     evaluations: tuple[EvaluationSummary, ...] = ()
     pending: tuple[dict[str, JsonValue], ...] = ()
     """The step's events that are emitted after the state: {"type", "version", "data"}."""
-    past_sessions: tuple[str, ...] = ()
-    """Solved sessions that the next step's first prompts show, oldest first."""
     moving_baseline: float = 0.0
     """Moving average of the rewards of all steps so far; 0 unless it is the baseline."""
     claim_epoch: int = 0

@@ -158,7 +158,7 @@ def add_writer(run_folder: Path, source: str) -> None:
     run_folder.mkdir(parents=True, exist_ok=True)
     path = _path(run_folder)
     with path.open("a", encoding="utf-8") as file:
-        file.write(f"{source}\t{file_identity(path)}\n")
+        file.write(f"{source}\t{_identity(path)}\n")
     sync_file(path)
 
 
@@ -167,15 +167,15 @@ def _writers(run_folder: Path, *, of_copied: bool) -> frozenset[str]:
     path = _path(run_folder)
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-        identity = file_identity(path)
+        identity = _identity(path)
     except (FileNotFoundError, UnicodeDecodeError):
         return frozenset()
     named = (line.partition("\t") for line in lines)
     return frozenset(source for source, _, file in named if of_copied or file == identity)
 
 
-def file_identity(path: Path) -> str:
-    """Identify a file or folder; a copy has another identity. Raises FileNotFoundError."""
+def _identity(path: Path) -> str:
+    """Identify a file; a copy has another identity. Raises FileNotFoundError."""
     status = path.stat()
     return f"{status.st_dev}:{status.st_ino}"
 

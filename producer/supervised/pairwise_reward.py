@@ -6,21 +6,15 @@ is the head's output at a sequence's last token. Axes: B rows, D hidden dimensio
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreTrainedModel
+from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
-from producer.errors import NotFoundError
-from producer.policy.torch_policy.cpu_parallel import compute_on_one_thread
 from producer.policy.torch_policy.logprobs import length_batches
-from producer.policy.torch_policy.placement import choose_placement
-from producer.policy.torch_policy.stored_weights import only_own_weights
 from producer.supervised.objective import Outcome, padded_tokens
-from producer.supervised.sequences import prompt_and_answer
 
 
 def scoring_network(policy: PreTrainedModel, pad_token: int, seed: int) -> PreTrainedModel:
@@ -34,38 +28,6 @@ def scoring_network(policy: PreTrainedModel, pad_token: int, seed: int) -> PreTr
     network.model.load_state_dict(policy.model.state_dict())
     network.name_or_path = network.config._name_or_path = policy.name_or_path
     return network.to(policy.device).eval()
-
-
-class PairScorer:
-    """Scores whole completions. Deterministic; not thread-safe."""
-
-    def __init__(self, network: PreTrainedModel, tokenizer: Any) -> None:  # noqa: ANN401  # transformers
-        self._network = network.eval()
-        self._tokenizer = tokenizer
-
-    @classmethod
-    def load(cls, folder: Path, device: str = "auto") -> Self:
-        """Load from the folder that a pairwise training wrote. Raises NotFoundError."""
-        compute_on_one_thread()
-        placement = choose_placement(device)
-        try:
-            with only_own_weights(folder) as own:
-                network = AutoModelForSequenceClassification.from_pretrained(
-                    own, dtype=torch.float32, local_files_only=True
-                )
-            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        except (OSError, ValueError) as error:
-            message = f"{folder} holds no pairwise reward model ({str(error).splitlines()[0]})"
-            raise NotFoundError(message) from None
-        return cls(network.to(placement.device), tokenizer)
-
-    @torch.no_grad()
-    def score(self, prompt: str, completions: Sequence[str]) -> list[float]:
-        """Score each completion of the prompt; only differences of scores are meaningful."""
-        sequences = [
-            prompt_and_answer(self._tokenizer, prompt, completion) for completion in completions
-        ]
-        return [float(score) for score in scores(self._network, sequences)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,13 +72,6 @@ def encode_conversation(
     return Masked(tuple(tokens), tuple(mask))
 
 
-def prompt_and_answer(tokenizer: Any, prompt: str, answer: str) -> tuple[int, ...]:  # noqa: ANN401
-    """The tokens of prompt and answer as a pairwise reward model reads them."""
-    messages = (Message("user", prompt), Message("assistant", answer))
-    use_template = tokenizer.chat_template is not None
-    return encode_conversation(tokenizer, messages, use_chat_template=use_template).tokens
-
-
 def _template(tokenizer: Any, messages: Sequence[Message]) -> str:  # noqa: ANN401
     given = [{"role": message.role, "content": message.content} for message in messages]
     text: str = tokenizer.apply_chat_template(given, tokenize=False, add_generation_prompt=True)

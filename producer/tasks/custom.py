@@ -252,7 +252,7 @@ def _json_rows(text: str, path: Path, where: str) -> Iterator[_Row]:
         raise UsageError(message) from error
     except ValueError as error:
         advice = (
-            "begin it with a line `# instructions` if its lines are instructions"
+            "if its lines are instructions, begin it with a line `# instructions`"
             if path.suffix.lower() == TEXT_SUFFIX
             else f"instructions, one a line, belong in a file whose name ends in {TEXT_SUFFIX}"
         )

@@ -106,7 +106,10 @@ def tasks_from_database(
     try:
         rows = TypeAdapter(list[_RecordedTask]).validate_json(text)
     except ValidationError as error:
-        message = f"{where}: cua-project tasks printed something else than tasks: {error}"
+        message = (
+            f"{where}: the output of `cua-project tasks --json` is not a list of tasks ({error});"
+            " install the same version of cua-train and cua-project"
+        )
         raise CuaTrainError(message) from error
     for row in rows:
         if (query := row.validation_query) is None:

@@ -5,6 +5,7 @@ A metric is None if there is nothing to measure: a scripted policy has no tokens
 
 import statistics
 from collections.abc import Sequence
+from itertools import pairwise
 
 from pydantic import JsonValue
 
@@ -33,6 +34,27 @@ def completion_metrics(outcomes: Sequence[GroupOutcome]) -> dict[str, JsonValue]
         "env/all/ac_tokens/max": lengths[-1],
         "env/all/ac_truncated": num_cut / len(lengths),
     }
+
+
+def num_retokenised(outcomes: Sequence[GroupOutcome]) -> int:
+    """Number of turns whose prompt a server tokenised otherwise than its earlier turns were.
+
+    Such a prompt shows what one that extends the last turn would show, and is recorded whole.
+    """
+    turns = [
+        [turn.completion.tokens for turn in result.turns]
+        for outcome in outcomes
+        for result in outcome.results
+    ]
+    return sum(
+        before is not None
+        and tokens is not None
+        and tokens.prompt_extends is None
+        # Fewer screenshots: old turns were left out, which begins another prompt anyway.
+        and tokens.num_prompt_images in {0, before.num_prompt_images + 1}
+        for own in turns
+        for before, tokens in pairwise(own)
+    )
 
 
 def quantile(ascending: Sequence[int], percent: int) -> int:
@@ -69,6 +91,7 @@ def ratio_metrics(update: UpdateResult) -> dict[str, JsonValue]:
     gap = update.sampler_gap
     measured = {
         "optim/clip_fraction": update.clip_fraction,
+        "optim/importance_capped_share": update.capped_share,
         "optim/ratio_max": update.largest_ratio,
         "optim/effective_sample_share": None if gap is None else gap.effective_share,
         "optim/gradient_norm_clipped": update.clipped_gradient_norm,

@@ -152,8 +152,8 @@ def _compared(first: Measured, other: Measured) -> Row:
     for item in (first, other):
         if not item.evaluation.counts:
             message = (
-                f"{item.evaluation.label} of {item.name} was recorded by an older release, without"
-                " its tasks' episodes: nothing can be paired with it"
+                f"{item.evaluation.label} of {item.name} was recorded without its tasks' episodes:"
+                " nothing can be paired with it"
             )
             raise MismatchError(message)
     if None not in {before.split, after.split} and before.split != after.split:

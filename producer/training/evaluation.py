@@ -59,7 +59,7 @@ class EvaluationPlan:
     label: str
     """Label in rollout names: `baseline`, `eval-20`, `eval-20-sampled`."""
     created: EvaluationCreated
-    """The evaluation's first event; an older release may not have recorded its temperature."""
+    """The evaluation's first event."""
     unit: Unit
     """The evaluation's share of the progress."""
 
@@ -135,7 +135,6 @@ def _open_stream(session: Session, plan: EvaluationPlan) -> StreamWriter:
     history = session.history.of(subject)
     for payload in session.history.payloads_of(subject, EvaluationProgressed):
         plan.unit.highest_percent = payload.progress.percent
-        plan.unit.highest_finished_rollouts = payload.completed_tasks
     if session.claim_epoch == 1:
         return session.emitter.stream(subject, training_id=session.training_id)
     # An operator may have given up all its records; then it has a position but no creation event.
@@ -156,8 +155,8 @@ def _progressed(session: Session, plan: EvaluationPlan) -> EvaluationProgressed:
     return EvaluationProgressed(
         kind=plan.created.kind,
         current_phase="rollout",
-        current_task_index=plan.unit.finished_so_far,
-        completed_tasks=plan.unit.finished_so_far,
+        current_task_index=plan.unit.finished_rollouts,
+        completed_tasks=plan.unit.finished_rollouts,
         progress=session.progress.tracker.of(plan.unit),
     )
 
@@ -255,16 +254,11 @@ def evaluation_summary(label: str, result: RecordedResult) -> EvaluationSummary:
     by_task = finished.metrics.get("by_task")
     known = by_task if isinstance(by_task, dict) else {}
     by_skill = finished.metrics.get("by_skill")
-    error = finished.standard_error
-    if error is None:
-        # Older releases recorded the standard error over episodes.
-        recorded = finished.metrics.get("standard_error")
-        error = float(recorded) if isinstance(recorded, int | float) else 0.0
     return EvaluationSummary(
         label=label,
         step=created.step or 0,
         success=finished.success_rate,
-        standard_error=error,
+        standard_error=finished.standard_error or 0.0,
         episodes=finished.completed_tasks,
         by_task={str(task): float(str(value)) for task, value in known.items()},
         metrics={
@@ -283,7 +277,7 @@ def evaluation_summary(label: str, result: RecordedResult) -> EvaluationSummary:
 
 
 def counts_by_task(metrics: Mapping[str, JsonValue]) -> dict[str, TaskCount]:
-    """Successes and judged episodes by task; empty for metrics of an older release."""
+    """Successes and judged episodes by task; empty if they are not recorded."""
     counts = _COUNTS.validate_python(metrics.get("counts_by_task") or {})
     return {name: TaskCount(*count) for name, count in counts.items()}
 
@@ -335,20 +329,15 @@ def plan_evaluations(
     """
     kind: Kind = "scheduled" if step else "baseline"
     plans = []
-    for number, asked in enumerate(session.config.evaluation_passes):
+    for asked in session.config.evaluation_passes:
         created = evaluated.created(session, kind, step, asked)
-        if not number and session.history.of(stream("evaluation", _id(session, step))).events:
-            # An older release began it and recorded no temperature.
-            created = created.model_copy(update={"temperature": None})
-        temperature = created.temperature
-        label = evaluation_label(kind, step, temperature)
+        evaluation_id = ids.point_id(
+            session.own_training_id, session.generation, step, asked.temperature
+        )
+        label = evaluation_label(kind, step, asked.temperature)
         unit = Unit(created.total_tasks, max_turns, is_step=False)
-        plans.append(EvaluationPlan(_id(session, step, temperature), label, created, unit))
+        plans.append(EvaluationPlan(evaluation_id, label, created, unit))
     return tuple(plans)
-
-
-def _id(session: Session, step: int, temperature: float | None = None) -> UUID:
-    return ids.point_id(session.own_training_id, session.generation, step, temperature)
 
 
 def skills_measured(

@@ -4,7 +4,6 @@ Annotations (a display name, tags, a note, and whether lists omit the training) 
 stream, so that they can be changed while another process trains.
 """
 
-import logging
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -29,11 +28,7 @@ from schemas.annotation import TrainingAnnotated
 from schemas.catalogue import stream, stream_owner
 from schemas.installation import Installation
 
-logger = logging.getLogger(__name__)
-
 LOG_TIMEOUT_S = 60.0
-NUM_TRIES = 5
-"""Number of attempts when another process claims the stream first."""
 
 Change = Callable[[TrainingAnnotated], TrainingAnnotated]
 """Maps the previous annotation to the new one."""
@@ -51,29 +46,25 @@ class Annotated:
 def annotate(installation: Installation, name: str, change: Change) -> Annotated:
     """Record a change of the training's annotation; returns once it is in the log.
 
-    Raises NotFoundError for an unknown training, UnreachableError if the log cannot be reached.
+    Raises NotFoundError for an unknown training, CuaTrainError if another process annotated it at
+    the same time, UnreachableError if the log cannot be reached.
     """
     check_known(installation, name)
     training_id = ids.training_id(name)
-    for tries_left in reversed(range(NUM_TRIES)):
-        # A lost claim stays refused, so each attempt has its own source.
-        with Emitter.open(installation) as emitter:
-            _check_recorded(emitter, installation, name, training_id)
-            subject = stream("annotation", training_id)
-            history = emitter.log.read_back(subject, {}, timeout_s=LOG_TIMEOUT_S)
-            before = newest_annotation(history, training_id)
-            after = change(before)
-            if after == before:
-                return Annotated(after, changed=False)
-            try:
-                claim(emitter, after, history, {}, training_id=training_id)
-            except ClaimLostError:
-                if not tries_left:
-                    raise
-                logger.info("another process annotates training %r; trying again", name)
-                continue
-            return Annotated(after, changed=True)
-    raise AssertionError
+    with Emitter.open(installation) as emitter:
+        _check_recorded(emitter, installation, name, training_id)
+        subject = stream("annotation", training_id)
+        history = emitter.log.read_back(subject, {}, timeout_s=LOG_TIMEOUT_S)
+        before = newest_annotation(history, training_id)
+        after = change(before)
+        if after == before:
+            return Annotated(after, changed=False)
+        try:
+            claim(emitter, after, history, {}, training_id=training_id)
+        except ClaimLostError as error:
+            message = f"another process annotated training {name!r} meanwhile"
+            raise CuaTrainError(message, ways=("run the same command again",)) from error
+        return Annotated(after, changed=True)
 
 
 def read_annotations(

@@ -17,7 +17,6 @@ from producer.policy.remote_checkpoint import read_remote
 from producer.policy.serialised import SerialisedLearner
 from producer.resume import resume_state
 from producer.resume.resume_state import Manifest
-from producer.rollouts.past_sessions import kept_sessions
 from producer.rollouts.plan import GroupOutcome, StatedTask
 from producer.training.ahead import CollectAhead, EitherStop
 from producer.training.batches import evaluates_after
@@ -51,8 +50,6 @@ class TrainingLoop:
     evaluated: EvaluatedTasks
     _begun_since: dict[int, dict[str, int]] = field(default_factory=dict)
     """For each step collected ahead: log offsets before its first record."""
-    _past: tuple[str, ...] = ()
-    """Solved sessions to show in prompts after the step being trained."""
 
     @property
     def manifest(self) -> Manifest:
@@ -97,11 +94,7 @@ class TrainingLoop:
             finished = train_step(
                 session, collect(step), steps[step], self._save, self._on_collected
             )
-            self.session = session = replace(
-                session,
-                past_sessions=self.manifest.past_sessions,
-                moving_baseline=self.manifest.moving_baseline,
-            )
+            self.session = session = replace(session, moving_baseline=self.manifest.moving_baseline)
             session.progress.current_step = step
             session.progress.emit()
             _log_step(step, num_steps, finished, seconds=monotonic() - begun_s)
@@ -169,7 +162,7 @@ class TrainingLoop:
     def _evaluate(self, planned: Sequence[EvaluationPlan]) -> None:
         """Run evaluations without a result, the main one first; only that one measures skills."""
         for item in planned:
-            if self._is_recorded(item, is_main=item is planned[0]):
+            if any(summary.label == item.label for summary in self.manifest.evaluations):
                 item.unit.finish()
                 continue
             summary = run_evaluation(self.session, item, self.evaluated.tasks)
@@ -180,20 +173,10 @@ class TrainingLoop:
             self.owned.keep_evaluation(summary)
             logger.info("%s: %s", summary.label, success_text(summary))
 
-    def _is_recorded(self, plan: EvaluationPlan, *, is_main: bool) -> bool:
-        """Whether a result exists. Older releases' summaries have no temperature; all are main."""
-        return any(
-            summary.label == plan.label
-            or (is_main and summary.temperature is None and summary.step == plan.created.step)
-            for summary in self.manifest.evaluations
-        )
-
     def _on_collected(
         self, step: int, outcomes: Sequence[GroupOutcome], advantages: dict[str, float]
     ) -> None:
         config = self.session.config
-        results = [result for outcome in outcomes for result in outcome.results]
-        self._past = kept_sessions(self.manifest.past_sessions, results, config.replay_sessions)
         if config.agent.has_skills:
             write_sessions(self.owned.folder, self.session.generation, step, outcomes)
         logged = outcomes[: config.num_groups_to_log]
@@ -216,7 +199,6 @@ class TrainingLoop:
             step,
             payloads,
             since=self._since(step + 1),
-            past_sessions=self._past,
             moving_baseline=next_baseline(finished),
         )
 

@@ -22,7 +22,7 @@ from producer.config import (
     check_served,
     differences,
     read_config,
-    with_later_fields,
+    refuse_recorded_elsewhere,
     without_unset,
 )
 from producer.emit import Emitter
@@ -48,7 +48,6 @@ from producer.training.loaded import (
 from producer.training.open_policy import built_policy, open_policy, with_adapter_settings
 from producer.training.preflight import check_home, check_services, is_unused
 from producer.training.progress import ProgressEvents, ProgressTracker, Unit
-from producer.training.progress_bars import progress_bars
 from producer.training.rubric import load_step_scorer, make_rubric
 from producer.training.run import utc_now
 from producer.training.session import Session
@@ -142,15 +141,18 @@ def _policy_of_training(
         raise NotFoundError(message)
     stored = resume_state.read_run_config(run_folder)
     if "objective" in stored:
-        message = (
-            f"training {training_name!r} is supervised and plays no episodes; evaluate its result:"
-            f" `cua-train evaluate --model-name {stored.get('output_dir') or run_folder / 'model'}`"
+        result = stored.get("output_dir") or run_folder / "model"
+        way = (
+            f"evaluate its result: `cua-train sql eval --model-name {result} --data-path FOLDER`"
+            if stored["objective"] == "sft"
+            else f"its result scores answers: `cua-train sql best-of-n --reward-model {result} ...`"
         )
+        message = f"training {training_name!r} is supervised and plays no episodes; {way}"
         raise UsageError(message)
-    recorded = with_later_fields(stored)
-    config = read_config({**recorded, **without_unset(given)})
+    refuse_recorded_elsewhere(stored)
+    config = read_config({**stored, **without_unset(given)})
     if others := differences(
-        {name: recorded.get(name) for name in OF_THE_WEIGHTS & given.keys()},
+        {name: stored.get(name) for name in OF_THE_WEIGHTS & given.keys()},
         {name: config.recorded()[name] for name in OF_THE_WEIGHTS & given.keys()},
     ):
         message = (
@@ -227,7 +229,6 @@ def _evaluate(
         progress=ProgressEvents(writer, ProgressTracker(config.concurrent_rollouts)),
         rubric=make_rubric(config, learner, load_step_scorer(config)),
         reward=config.make_reward(),
-        past_sessions=manifest.past_sessions if manifest else (),
     )
     with mark_open(installation.open_dir, subject, emitter):
         evaluated = _evaluated(policy, loaded, state_tasks(writer, loaded.eval_tasks))
@@ -238,7 +239,6 @@ def _evaluate(
         label = f"eval-manual-{evaluation_id.hex[:8]}"
         plan = EvaluationPlan(evaluation_id, label, created, unit)
         try:
-            with progress_bars(session.progress.tracker):
-                return run_evaluation(session, plan, evaluated.tasks, on_outcomes)
+            return run_evaluation(session, plan, evaluated.tasks, on_outcomes)
         finally:
             session.left_devices.seal()

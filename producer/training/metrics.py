@@ -10,7 +10,7 @@ from producer.config import RunConfig
 from producer.policy.learner import UpdateResult
 from producer.process_rewards.best_of_n import pass_at_k
 from producer.rollouts.plan import GroupOutcome, RolloutResult
-from producer.training.batch_metrics import completion_metrics, ratio_metrics
+from producer.training.batch_metrics import completion_metrics, num_retokenised, ratio_metrics
 from producer.training.batches import success_by_skill
 from producer.training.updates import learning_rate_of
 from schemas.clustered_errors import TaskCount, clustered_standard_error
@@ -43,7 +43,7 @@ def step_metrics(
         **{name: value for name, value in optional.items() if value is not None},
         **({} if update.learned is None else update.learned.metrics),
         **ratio_metrics(update),
-        **_sampler_metrics(config, update),
+        **_sampler_metrics(config, outcomes, update),
         **_memory_metrics(update),
         **environment_metrics(outcomes),
         **completion_metrics(outcomes),
@@ -54,7 +54,9 @@ def step_metrics(
     }
 
 
-def _sampler_metrics(config: RunConfig, update: UpdateResult) -> dict[str, JsonValue]:
+def _sampler_metrics(
+    config: RunConfig, outcomes: Sequence[GroupOutcome], update: UpdateResult
+) -> dict[str, JsonValue]:
     """Metrics of the gap to sampling servers, whose kernels differ from the learner's."""
     if config.base_url is None or update.sampler_gap is None:
         return {}
@@ -63,6 +65,7 @@ def _sampler_metrics(config: RunConfig, update: UpdateResult) -> dict[str, JsonV
         "sampling/logprob_gap_mean": gap.mean,
         "sampling/logprob_gap_max": gap.largest,
         "sampling/effective_sample_share": gap.effective_share,
+        "sampling/retokenised_turns": num_retokenised(outcomes),
     }
 
 

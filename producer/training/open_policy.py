@@ -184,6 +184,7 @@ def _policy_settings(config: RunConfig, folder: str) -> PolicySettings:
         target_modules=config.target_modules,
         trains_all=config.train_type == "full",
         renderer_name=config.renderer_name,
+        official_renderer=agent.official_renderer(config),
         text_format=agent.text_format(config) if config.renderer_name == "auto" else None,
         screen_px=agent.screen(config),
         max_recent_turns=config.max_recent_turns,
@@ -303,7 +304,9 @@ def _open_tinker(
 def _open_served(config: RunConfig, url: str) -> tuple[Learner, EnvironmentFactory]:
     from producer.policy.served import FORMATS, ServedPolicy
 
-    renderer = "qwen_mobile" if config.renderer_name == "auto" else config.renderer_name
+    renderer = config.renderer_name
+    if renderer == "auto":
+        renderer = config.agent.official_renderer(config)
     policy = ServedPolicy(
         url,
         config.model_name,

@@ -29,15 +29,10 @@ class Unit:
     """Turns of finished rollouts."""
     given_up_rollouts: int = 0
     """Rollouts that will have no result."""
-    running_turns: int = 0
-    """Turns taken by unfinished rollouts."""
     is_trained: bool = False
     """Whether the step's update is done."""
     highest_percent: float = 0.0
-    highest_rollout_percent: float = 0.0
-    highest_update_percent: float = 0.0
-    highest_finished_rollouts: int = 0
-    """The figures reported before; a resumed process starts from the last ones reported."""
+    """The percentage reported before; a resumed process starts from the last one reported."""
 
     def finish(self) -> None:
         """Mark as done by an earlier process, with every rollout at `max_turns`."""
@@ -55,11 +50,6 @@ class Unit:
         )
 
     @property
-    def taken_turns(self) -> int:
-        """Turns taken so far, at most `expected_turns`."""
-        return min(self.finished_turns + self.running_turns, self.expected_turns)
-
-    @property
     def total(self) -> float:
         """Total work in turns, including the update."""
         return self.expected_turns * (2 if self.is_step else 1)
@@ -68,27 +58,17 @@ class Unit:
     def done(self) -> float:
         """Work done so far, in turns."""
         update = self.expected_turns if self.is_step and self.is_trained else 0
-        return self.taken_turns + update
-
-    @property
-    def finished_so_far(self) -> int:
-        """Finished rollouts; never fewer than reported before."""
-        self.highest_finished_rollouts = max(self.highest_finished_rollouts, self.finished_rollouts)
-        return self.highest_finished_rollouts
+        return self.finished_turns + update
 
     @property
     def rollout_percent(self) -> float:
-        """Progress of only the rollouts; never decreases."""
-        percent = 100.0 * self.taken_turns / self.expected_turns if self.expected_turns else 100.0
-        self.highest_rollout_percent = max(self.highest_rollout_percent, percent)
-        return self.highest_rollout_percent
+        """Progress of only the rollouts."""
+        return 100.0 * self.finished_turns / self.expected_turns if self.expected_turns else 100.0
 
     @property
     def update_percent(self) -> float:
-        """Progress of only the update; never decreases, although a resumed step repeats it."""
-        percent = 100.0 if self.is_trained else 0.0
-        self.highest_update_percent = max(self.highest_update_percent, percent)
-        return self.highest_update_percent
+        """Progress of only the update, which a resumed step repeats."""
+        return 100.0 if self.is_trained else 0.0
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from producer.algorithms.names import ControlName
 from producer.blobs import open_blobs
-from producer.config import RunConfig, read_config, with_later_fields
+from producer.config import RunConfig, read_config, refuse_recorded_elsewhere
 from producer.emit import Emitter
 from producer.errors import MismatchError, NotFoundError, StopRequestedError, UsageError
 from producer.policy.learner import Learner
@@ -245,7 +245,9 @@ def redo(
         before = state_before(recorded.states, steps, step)
         begins_at = 0 if before is None else before.manifest.step
         whole = recorded.read_whole(emitter.log)
-    config = read_config(with_later_fields(recorded.history.newest_configuration.config))
+    settings = recorded.history.newest_configuration.config
+    refuse_recorded_elsewhere(settings)
+    config = read_config(settings)
     if config.provider == "tinker":
         message = f"training {training_name!r} is trained by Tinker, whose bits do not repeat"
         raise UsageError(

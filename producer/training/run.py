@@ -47,7 +47,6 @@ from producer.training.preflight import (
     log_unused_keys,
 )
 from producer.training.progress import ProgressEvents, ProgressTracker
-from producer.training.progress_bars import progress_bars
 from producer.training.redo import remake_state, restore_remote_state
 from producer.training.rubric import make_rubric
 from producer.training.session import Session
@@ -169,9 +168,6 @@ def _remake_state(
     """Rebuild the lost state of the newest step; False if its steps must be trained again."""
     if config.provider == "tinker":
         return restore_remote_state(recorded, config.model_name, folder)
-    if config.replay_sessions:
-        # The past sessions that its prompts started with were stored only in the lost state.
-        return False
     policy = load_policy(config.sampled_here(), installation)
     if policy is None:
         return False
@@ -201,8 +197,7 @@ def _train(owned: OwnedTraining[RunConfig], loaded: Loaded) -> int:
     loop = _prepare(owned, loaded)
     session = loop.session
     try:
-        with progress_bars(session.progress.tracker):
-            loop.run()
+        loop.run()
     finally:
         # Reports leaked devices before the process ends, even after an error.
         session.left_devices.seal()
@@ -242,7 +237,6 @@ def _prepare(owned: OwnedTraining[RunConfig], loaded: Loaded) -> TrainingLoop:
         progress=ProgressEvents(stream, _progress_so_far(owned), owned.manifest.step),
         rubric=make_rubric(config, learner, step_scorer),
         reward=config.make_reward(),
-        past_sessions=owned.manifest.past_sessions,
         moving_baseline=owned.manifest.moving_baseline,
     )
     seeds_matter = config.agent.seeds_matter

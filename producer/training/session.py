@@ -10,7 +10,6 @@ from uuid import UUID
 from producer.algorithms.settings import settings_of
 from producer.config import RunConfig
 from producer.emit import Emitter, StreamWriter
-from producer.environments.environment import Environment
 from producer.errors import StopRequestedError
 from producer.policy.learner import Learner, PublishingLearner
 from producer.policy.policy import Turn
@@ -20,7 +19,6 @@ from producer.rewards import Reward
 from producer.rollouts.devices import LeftDevices
 from producer.rollouts.engine import EnvironmentFactory, RolloutEngine
 from producer.rollouts.episode import EpisodeSettings
-from producer.rollouts.past_sessions import WithPastSessions
 from producer.rollouts.plan import GroupPlan, Recalled, RolloutPlan, RolloutResult, RolloutSource
 from producer.rollouts.requests import Rubric
 from producer.training.progress import ProgressEvents
@@ -71,8 +69,6 @@ class Session:
     """Computes an episode's reward from its outcome, before costs."""
     rubric: Rubric | None = None
     """Grades completions; None: the validators' verdicts are used alone."""
-    past_sessions: tuple[str, ...] = ()
-    """Solved sessions shown in every first prompt, oldest first."""
     moving_baseline: float = 0.0
     """Moving average of earlier steps' rewards; 0 if the configuration does not use it."""
 
@@ -99,12 +95,6 @@ class Session:
         with_turns = self.learner.repeats_batches
         return recall(self.history.streams, source, groups, self.read_blob, with_turns=with_turns)
 
-    def _make_environment(self, plan: RolloutPlan) -> Environment:
-        environment = self.make_environment(plan)
-        if not self.past_sessions:
-            return environment
-        return WithPastSessions(environment, self.past_sessions)
-
     def make_engine(self, on_begin: Callable[[RolloutPlan], None]) -> Engine:
         """A rollout engine with the session's policy and environments."""
         config = self.config
@@ -129,7 +119,7 @@ class Session:
             )
         return RolloutEngine(
             policy=self.learner,
-            make_environment=self._make_environment,
+            make_environment=self.make_environment,
             settings=settings_of(
                 config,
                 EpisodeSettings,

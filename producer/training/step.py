@@ -171,8 +171,6 @@ def _continue_progress(session: Session, plan: StepPlan, unit: Unit) -> None:
     for payload in session.history.own_payloads(StepProgressed):
         if payload.step_id == plan.id:
             unit.highest_percent = payload.progress.percent
-            unit.highest_rollout_percent = payload.rollout_progress
-            unit.highest_update_percent = payload.training_progress
 
 
 def _update(

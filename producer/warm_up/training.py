@@ -62,6 +62,7 @@ class WarmUpTraining:
     _total: int = field(init=False, default=0)
     _done: int = field(init=False, default=0)
     _percent: int = field(init=False, default=-1)
+    _waits: bool = field(init=False, default=False)
 
     def on_progress(self, policy: str, done: int, total: int, loss: float | None) -> None:
         """Record that `done` of `total` optimiser steps of `policy` are done.
@@ -74,7 +75,7 @@ class WarmUpTraining:
             raise StopRequestedError
         if loss is not None:
             self._record_step(writer, done, loss)
-        line = self._say("warm-up of the default policy", done, total, loss)
+        line = self._say(done, total, loss)
         if line is not None:
             writer.emit(
                 TrainingProgressed(
@@ -85,16 +86,20 @@ class WarmUpTraining:
                 )
             )
 
-    def on_wait(self, holder: str, done: int, total: int, loss: float | None) -> None:
-        """Show the progress of `holder`, another process that makes the policy.
+    def on_wait(self, holder: str) -> None:
+        """Say once that this process waits for `holder`, which makes the policy.
 
         Raises StopRequestedError after a stop was requested.
         """
         if self.stop.is_set():
             raise StopRequestedError
-        self._say(f"waiting for {holder}, which warms up the default policy", done, total, loss)
+        if not self._waits:
+            self._waits = True
+            line = f"waiting for {holder}, which warms up the default policy"
+            logger.info("%s", line)
+            self._tell_waiting(line)
 
-    def _say(self, what: str, done: int, total: int, loss: float | None) -> str | None:
+    def _say(self, done: int, total: int, loss: float | None) -> str | None:
         """Show the progress. Returns the line logged, or None within the same five percent."""
         if self._bar is None:
             self._bar = self._alive.enter_context(
@@ -107,11 +112,14 @@ class WarmUpTraining:
         if percent // EVERY_PERCENT == self._percent // EVERY_PERCENT and done < total:
             return None
         self._percent = percent
-        line = f"{what}: {percent} %, {activity}"
+        line = f"warm-up of the default policy: {percent} %, {activity}"
         logger.log(logging.DEBUG if self._bar.is_drawn else logging.INFO, "%s", line)
+        self._tell_waiting(line)
+        return line
+
+    def _tell_waiting(self, line: str) -> None:
         if self.waiting is not None:
             self.waiting.emit(TrainingInitializing(status_message=line))
-        return line
 
     def __enter__(self) -> Self:
         return self

@@ -18,9 +18,9 @@ from producer.policy.prompts import anchor_of, next_anchor
 from producer.policy.sampling_servers import (
     SamplingServers,
     ServerRequest,
-    TokenAnswer,
     chat_request,
 )
+from producer.policy.token_answer import TokenAnswer
 
 
 class TokenServedPolicy:

@@ -23,7 +23,6 @@ from pydantic_core import from_json
 
 from consumers.database.connection import connected
 from consumers.database.migrate import migrate
-from consumers.database.side_schemas import SideSchema
 from consumers.embedded_postgres.cluster import Cluster, stop
 from consumers.fold.fold import reduce_gc_frequency
 from consumers.log.local import LocalLogReader
@@ -156,9 +155,8 @@ def make_plain_tables(url: str) -> None:
     """Empty tables with every index of the live ones."""
     with connected(url, "bench") as connection, connection, connection.cursor() as cursor:
         cursor.execute("DROP SCHEMA IF EXISTS plain CASCADE")
-    make_tables(url, "plain", "into")
-    side = SideSchema("plain", "into", is_finished=True)
-    finish_tables(url, side)
+    make_tables(url, "plain")
+    finish_tables(url, "plain")
 
 
 def copy_rows(url: str, texts: dict[str, str]) -> None:

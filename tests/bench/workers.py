@@ -1,6 +1,9 @@
 """Throughput of 1 to 8 workers on phones of 300 ms, and a training whose workers are killed.
 
-`python -m tests.bench.workers [--kills 20]`. Needs Java and Maven, as tests with Kafka do.
+`python -m tests.bench.workers [--kills 20]`. Needs Java and Maven, as tests with Kafka do. Every
+kill hits a worker that has begun a rollout and not ended it. Afterwards rollouts are counted in the
+log, and the tables are verified; exit 1 if a rollout is lost, doubled, failed or scored 0 (the
+scripted policy solves every task), or if the tables differ.
 """
 
 import argparse
@@ -12,14 +15,17 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Final, NamedTuple
 
-from schemas.installation import read_installation
+from consumers.embedded_postgres.postgres import stop_running
+from consumers.log.open import open_reader
+from schemas.catalogue import TOPICS
+from schemas.installation import Installation, read_installation
 from tests.chaos.checks import read_log
 from tests.support.kafka import KafkaService
 from tests.support.paths import ROOT
@@ -29,13 +35,16 @@ COUNTS = (1, 2, 4, 8)
 ROLLOUTS_EACH = 16
 """Of a step, for each worker."""
 SEED = 1
+PAUSE_S: Final = (1.0, 4.0)
+"""Between two kills, before the wait for a worker with a rollout."""
+ENDS: Final = frozenset(f"cua.rollout.{end}" for end in ("finished", "failed", "cancelled"))
 TASKS = {"source_type": "demo_training"}
 
 
 def variables(folder: Path, kafka: KafkaService, prefix: str, host: str) -> dict[str, str]:
-    """Of the processes of one host."""
+    """Of the processes of one host; their tables are in an embedded database."""
     return {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if name != "DATABASE_URL"},
         "PYTHONPATH": str(ROOT),
         "KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
         "CUA_TOPIC_PREFIX": prefix,
@@ -130,19 +139,64 @@ def measure_throughput(folder: Path, kafka: KafkaService) -> None:
         )
 
 
-def kill_workers(folder: Path, kafka: KafkaService, kills: int) -> None:
-    """Four workers; one is killed every few seconds, and another one comes."""
+class BegunRollouts:
+    """The rollouts that each process has begun and not ended, as the log has it.
+
+    For one thread. `close` is idempotent.
+    """
+
+    def __init__(self, installation: Installation) -> None:
+        self._reader = open_reader(installation)
+        self._topic = installation.topic_prefix + TOPICS["rollout"]
+        self._is_reading = False
+        self._pid_of: dict[str, int] = {}
+        """By the rollout's stream, the newest last."""
+        self.close = self._reader.close
+
+    def newest_of(self, pids: Collection[int]) -> tuple[int, str] | None:
+        """One of these processes and the stream of its rollout; None while they have none."""
+        if not self._is_reading:
+            places = [at for at in self._reader.partitions() if at.topic == self._topic]
+            if not places:
+                return None
+            self._reader.seek(self._reader.beginning_offsets(places))
+            self._is_reading = True
+        while records := self._reader.poll(5_000, 0.05):
+            for record in records:
+                self._read(json.loads(record.value))
+        theirs = [(pid, subject) for subject, pid in self._pid_of.items() if pid in pids]
+        return theirs[-1] if theirs else None
+
+    def _read(self, event: dict[str, Any]) -> None:
+        subject = event["subject"]
+        if event["type"] == "cua.rollout.started":
+            self._pid_of[subject] = int(event["source"].split("/")[3])
+        elif event["type"] in ENDS:
+            self._pid_of.pop(subject, None)
+
+
+def kill_workers(folder: Path, kafka: KafkaService, kills: int) -> bool:
+    """Four workers; one that has a rollout is killed every few seconds, and another one comes.
+
+    Returns whether everything is as if none had been killed.
+    """
     prefix, draws, is_over = "kills-", random.Random(SEED), threading.Event()
-    num_killed = 0
+    trainer = variables(folder, kafka, prefix, "trainer")
+    killed: list[str] = []
+    """Streams of the rollouts that were under way."""
 
     def kill(running: list["subprocess.Popen[bytes]"]) -> None:
-        nonlocal num_killed
-        while num_killed < kills and not is_over.wait(draws.uniform(2, 6)):
-            at = draws.randrange(len(running))
-            running[at].send_signal(signal.SIGKILL)
-            running[at].wait()
-            num_killed += 1
-            running[at] = start_worker(variables(folder, kafka, prefix, f"again-{num_killed}"))
+        with closing(BegunRollouts(read_installation(trainer))) as begun:
+            while len(killed) < kills and not is_over.wait(draws.uniform(*PAUSE_S)):
+                while (found := begun.newest_of([one.pid for one in running])) is None:
+                    if is_over.wait(0.05):
+                        return
+                pid, subject = found
+                at = next(at for at, one in enumerate(running) if one.pid == pid)
+                running[at].send_signal(signal.SIGKILL)
+                running[at].wait()
+                killed.append(subject)
+                running[at] = start_worker(variables(folder, kafka, prefix, f"again-{len(killed)}"))
 
     steps, rollouts = 6, 16
     with workers(folder, kafka, prefix, 4) as running, ExitStack() as stack:
@@ -150,31 +204,87 @@ def kill_workers(folder: Path, kafka: KafkaService, kills: int) -> None:
         killer.start()
         stack.callback(killer.join)
         stack.callback(is_over.set)
-        while num_killed < kills:
+        while True:
             train(folder, kafka, prefix, rollouts=rollouts, steps=steps, under_way=8)
+            if len(killed) >= kills or not killer.is_alive():
+                break
             steps += 6
-    steps -= 6
-    ended = Counter(event["type"] for event in recorded(folder, kafka, prefix))
-    expected = steps * rollouts + steps // 6
-    print(  # noqa: T201  # the command's output
-        f"{num_killed} workers killed: {ended['cua.rollout.created']} rollouts begun,"
-        f" {ended['cua.rollout.cancelled']} cancelled with their worker,"
-        f" {ended['cua.rollout.failed']} failed, {ended['cua.rollout.finished']} finished of"
-        f" {expected} planned"
+    counts = count_rollouts(recorded(folder, kafka, prefix), killed)
+    planned = steps * rollouts + steps // 6
+    verified = verify(trainer)
+    print(f"{len(killed)} workers killed, {planned} rollouts planned: {counts}; verify {verified}")  # noqa: T201  # the command's output
+    is_whole = counts.places == counts.finished == planned
+    wrong = counts.doubled + counts.failed + counts.zero
+    return len(killed) == kills and is_whole and wrong == 0 and verified == 0
+
+
+class Counts(NamedTuple):
+    """What became of the rollouts."""
+
+    places: int
+    """(step or evaluation, group, place in it): rollouts that were planned and created."""
+    cancelled: int
+    """Attempts that were cancelled with their worker."""
+    killed_cancelled: int
+    """Of these, attempts that were under way in a worker when it was killed."""
+    finished: int
+    doubled: int
+    """Places that finished more than once."""
+    failed: int
+    zero: int
+    """Finished with the reward 0."""
+
+    def __str__(self) -> str:
+        return ", ".join(f"{value} {name}" for name, value in self._asdict().items())
+
+
+def count_rollouts(events: list[dict[str, Any]], killed: list[str]) -> Counts:
+    """`killed`: streams of rollouts under way in workers that were killed."""
+
+    def of(kind: str) -> dict[str, dict[str, Any]]:
+        kind = f"cua.rollout.{kind}"
+        return {event["subject"]: event["data"] for event in events if event["type"] == kind}
+
+    created, finished, cancelled = of("created"), of("finished"), of("cancelled")
+    place_of = {
+        subject: (data["source_id"], data["group_num"], data["env_index"])
+        for subject, data in created.items()
+    }
+    times = Counter(place_of[subject] for subject in finished)
+    return Counts(
+        places=len({*place_of.values()}),
+        cancelled=len(cancelled),
+        killed_cancelled=len(cancelled.keys() & {*killed}),
+        finished=len(times),
+        doubled=sum(number > 1 for number in times.values()),
+        failed=len(of("failed")),
+        zero=sum(data["reward"] == 0 for data in finished.values()),
     )
 
 
-def main() -> None:
+def verify(environ: dict[str, str]) -> int:
+    """The exit code of `cua-project verify` on an embedded database filled from this log."""
+    try:
+        for words in (["run", "--once"], ["verify"]):
+            done = subprocess.run(
+                [sys.executable, "-m", "consumers", *words], env=environ, cwd=ROOT, check=False
+            )
+    finally:
+        stop_running(read_installation(environ).database_dir)
+    return done.returncode
+
+
+def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=0, help="kill workers instead")
     arguments = parser.parse_args()
     with TemporaryDirectory(prefix="cua-workers-") as folder, KafkaService() as kafka:
         if arguments.kills:
-            kill_workers(Path(folder), kafka, arguments.kills)
-        else:
-            measure_throughput(Path(folder), kafka)
+            return 0 if kill_workers(Path(folder), kafka, arguments.kills) else 1
+        measure_throughput(Path(folder), kafka)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

@@ -41,13 +41,13 @@ class _Finder(MetaPathFinder, Loader):
         del module
 
 
-def load() -> ModuleType:
-    """`verl.trainer.ppo.core_algos`. ImportError without the extra `oracles`."""
+def load(name: str = "core_algos") -> ModuleType:
+    """`verl.trainer.ppo.core_algos`, or its neighbour. ImportError without the extra `oracles`."""
     finder = _Finder()
     sys.meta_path.append(finder)  # last: what is installed wins
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return importlib.import_module("verl.trainer.ppo.core_algos")
+            return importlib.import_module(f"verl.trainer.ppo.{name}")
     finally:
         sys.meta_path.remove(finder)

@@ -10,7 +10,6 @@ from producer.config import (
     RunConfig,
     differences,
     read_config,
-    with_later_fields,
 )
 from producer.errors import UsageError
 from producer.field_errors import OTHER_NAMES
@@ -105,6 +104,14 @@ def test_with_a_policy_the_recipes_defaults_are_in_force() -> None:
         ),
         ({"dual_clip": 3, "loss_fn": "cispo"}, "dual_clip: has no effect on the loss cispo"),
         ({"dual_clip": 1, "loss_fn": "ppo"}, "dual_clip: 1 is out of range; it must be more than"),
+        (
+            {"importance_cap": 2},
+            "importance_cap: has no effect where the trained policy samples in this process",
+        ),
+        (
+            {"importance_cap": 0.5, "max_steps_off_policy": 1},
+            "importance_cap: 0.5 is out of range; it must be at least 1",
+        ),
         ({"kl_estimator": "k3"}, "kl_estimator: has no effect with kl_penalty_coef 0"),
         ({"kl_in": "loss"}, "kl_in: has no effect with kl_penalty_coef 0"),
         (
@@ -211,12 +218,6 @@ def test_other_settings_than_those_of_the_adapter_are_refused(
     read_config({"load_checkpoint_path": "x", name: same}).with_adapter(settings)
     with pytest.raises(UsageError, match=f"{name}: the adapter x has {same:g}, not {other:g}"):
         read_config({"load_checkpoint_path": "x", name: other}).with_adapter(settings)
-
-
-def test_a_training_recorded_before_there_was_a_context_limit_still_sees_every_turn() -> None:
-    later = with_later_fields({"max_turns": 7})
-    assert (later["max_turns"], later["max_recent_turns"]) == (7, None)
-    assert with_later_fields({"max_turns": 7, "max_recent_turns": None})["max_recent_turns"] is None
 
 
 def test_the_recipe_keeps_5_recent_turns_and_the_preset_all() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from producer.agents.dbbench.data.layout import downloaded
 from producer.agents.gbox.service import GboxService
+from producer.chat_answer import ListedModel
 from producer.chat_endpoint import ChatEndpoint
 from producer.errors import UnreachableError, UsageError
 from producer.http_environment import check_http_environment
@@ -65,7 +66,7 @@ def test_a_server_on_this_machine_is_asked_without_a_proxy(
     shell.setenv("no_proxy", "intranet.example")
     for url in (server.url, server.url.replace("127.0.0.1", "localhost")):
         endpoint = ChatEndpoint(url, None)
-        assert endpoint.list_models("base_url", "KEY", ways=()) == [("one", None)]
+        assert endpoint.list_models("base_url", "KEY", ways=()) == [ListedModel("one")]
 
 
 @pytest.mark.parametrize(

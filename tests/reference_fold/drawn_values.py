@@ -5,6 +5,7 @@ swaps them, or forgets one, writes other rows.
 """
 
 import json
+from functools import cache
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -47,6 +48,11 @@ SHARED = ("cua.task.stated", "cua.validator.stated", "cua.entry.stated")
 """Any training may state them, and in the same words."""
 
 
+@cache
+def _schema(type_: str, version: int) -> dict[str, Any]:
+    return dict(read_schema(type_, version))
+
+
 def drawn(payload: Payload, random: Random) -> Payload:
     """The same fact about the same things, with everything else drawn."""
     type_ = payload.TYPE
@@ -55,7 +61,7 @@ def drawn(payload: Payload, random: Random) -> Payload:
     if type_ == "cua.evaluation.created" and said["kind"] != "scheduled":
         kept.remove("step")
     source = Random(f"{type_}{said['task_id']}") if type_ in SHARED else random
-    schema: dict[str, Any] = read_schema(type_, payload.VERSION)
+    schema = _schema(type_, payload.VERSION)
     new = draw(schema, source)
     for name in {path.split(".")[0] for path in kept if "." in path}:
         if isinstance(said[name], list):

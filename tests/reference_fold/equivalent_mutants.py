@@ -3,6 +3,9 @@
 Listed by hand from what the events mean; a test says that each really changes nothing.
 """
 
+from collections.abc import Set
+from functools import cache
+
 from schemas.json_schemas import read_schema, schema_versions
 
 NEW_ROW_TIMES = ("created_at", "updated_at", "changed_at")
@@ -36,8 +39,8 @@ def changes_no_row(type_: str, table: str, columns: tuple[str, ...]) -> bool:
     """Whether swapping two columns, or leaving one out, is known to make no difference."""
     if not columns:
         return False
-    alike = [set(group) for group in ALIKE.get((type_, table), ())]
-    nothing: set[str] = set()
+    alike: list[Set[str]] = [set(group) for group in ALIKE.get((type_, table), ())]
+    nothing: Set[str] = frozenset()
     alike.append(set(NEW_ROW_TIMES))
     if table == "status_history":
         nothing = _null_in_history(type_)
@@ -47,16 +50,19 @@ def changes_no_row(type_: str, table: str, columns: tuple[str, ...]) -> bool:
     return any(set(columns) <= group for group in alike)
 
 
-def _null_in_history(type_: str) -> set[str]:
+@cache
+def _null_in_history(type_: str) -> frozenset[str]:
     """Columns of status_history for which the event has nothing."""
     schema = read_schema(type_, schema_versions()[type_][-1])
     fields = set(schema["properties"]) if isinstance(schema["properties"], dict) else set()
     creates = bool(schema.get("x-creates"))
     found = {"old_status"} if creates else set()
     found |= set() if fields & MESSAGES else {"status_message"}
-    return found | (set() if fields & PERCENTS or creates else {"progress_percent"})
+    found |= set() if fields & PERCENTS or creates else {"progress_percent"}
+    return frozenset(found)
 
 
+@cache
 def _is_first(type_: str) -> bool:
     """Whether it is a stream's first event, of epoch 1 and sequence 1."""
     schema = read_schema(type_, 1)

@@ -17,12 +17,14 @@ from consumers.projection.copying import json_text
 from tests.reference_fold.comparison import plain_tables
 from tests.reference_fold.cutting import cut_streams_at
 from tests.reference_fold.equivalent_mutants import changes_no_row
-from tests.reference_fold.histories import Shape, history
+from tests.reference_fold.histories import LoggedEvent, Shape, history
 from tests.reference_fold.reference import fold
 from tests.support.memory_tables import apply, effects
 
 NUM_LOGS = 240
 """Four times the events of a training's stream, so that each is the last one of several logs."""
+CUTS = 4
+"""Logs that one history gives, each ending elsewhere."""
 SHAPE = Shape(steps=1, groups=1, group_size=2, turns=2, tells_everything=True)
 RowKey = tuple[str, str]
 
@@ -63,26 +65,41 @@ def _content(operation: RowOperation) -> str:
     return "values" if isinstance(operation, Update) else "row"
 
 
-class Log(NamedTuple):
-    """What one log does to each row, and the row that the reference fold has."""
+class Writes(NamedTuple):
+    """What one log does to one row, and the row that the reference fold has."""
 
-    writes: dict[RowKey, list[tuple[str, RowOperation]]]
-    """Row -> (event type, operation), in order."""
-    rows: dict[str, dict[str, dict[str, Any]]]
+    key: str
+    operations: list[tuple[str, RowOperation]]
+    """(event type, operation), in order."""
+    expected: object
+    """As `_exact` gives it."""
+
+
+Log = dict[tuple[str, str], list[Writes]]
+"""(event type, table) -> the rows of this table to which a log writes at such an event."""
 
 
 def make_logs(num_logs: int = NUM_LOGS, shape: Shape = SHAPE) -> list[Log]:
     """Logs of trainings whose streams end anywhere."""
     logs = []
-    for seed in range(num_logs):
-        events = cut_streams_at(history(f"run-{seed}", seed, shape), seed)
+    whole: list[LoggedEvent] = []
+    for number in range(num_logs):
+        if number % CUTS == 0:
+            whole = history(f"run-{number}", number, shape)
+        events = cut_streams_at(whole, number)
         writes: dict[RowKey, list[tuple[str, RowOperation]]] = defaultdict(list)
         for effect in effects(events):
             for operation in effect.operations:
                 writes[_key(operation)].append((effect.type, operation))
         reference = fold((event.subject, event.value) for event in events)
         assert reference.count("parked") == reference.count("fenced") == 0
-        logs.append(Log(dict(writes), plain_tables(reference.tables)))
+        tables = plain_tables(reference.tables)
+        log: Log = defaultdict(list)
+        for (table, key), operations in writes.items():
+            row = Writes(key, operations, _exact(tables[table].get(key)))
+            for type_ in {type_ for type_, _ in operations}:
+                log[type_, table].append(row)
+        logs.append(dict(log))
     return logs
 
 
@@ -98,8 +115,8 @@ def make_mutants(logs: list[Log]) -> list[Mutant]:
     """Every mutant of what the projectors wrote in these logs, equivalent ones included."""
     columns: dict[tuple[str, str], set[str]] = defaultdict(set)
     for log in logs:
-        for (table, _), writes in log.writes.items():
-            for type_, operation in writes:
+        for (type_, table), rows in log.items():
+            for _, operation in _of_type(type_, rows):
                 row: Row = getattr(operation, _content(operation))
                 columns[type_, table] |= row.keys()
     found = []
@@ -115,19 +132,21 @@ def survives(mutant: Mutant, logs: list[Log]) -> bool:
     return not any(_differs(mutant, log) for log in logs)
 
 
+def _of_type(type_: str, rows: list[Writes]) -> Iterator[tuple[str, RowOperation]]:
+    return (each for row in rows for each in row.operations if each[0] == type_)
+
+
 def _differs(mutant: Mutant, log: Log) -> bool:
-    for (table, key), writes in log.writes.items():
-        if table != mutant.table or all(type_ != mutant.type for type_, _ in writes):
-            continue
-        tables: dict[str, dict[str, dict[str, Any]]] = {table: {}}
-        for type_, operation in writes:
+    for key, operations, expected in log.get((mutant.type, mutant.table), ()):
+        tables: dict[str, dict[str, dict[str, Any]]] = {mutant.table: {}}
+        for type_, operation in operations:
             mutated = mutant.apply(operation) if type_ == mutant.type else operation
             if mutated is not None:
                 try:
                     apply(tables, [mutated])
                 except (ValueError, TypeError, KeyError, AttributeError):
                     return True  # The database would refuse the value.
-        if _exact(tables[table].get(key)) != _exact(log.rows[table].get(key)):
+        if _exact(tables[mutant.table].get(key)) != expected:
             return True
     return False
 
@@ -141,14 +160,11 @@ def _exact(row: dict[str, Any] | None) -> object:
 
 def changes_nothing(mutant: Mutant, logs: list[Log]) -> bool:
     """Whether it writes what the right projector writes, in every event of every log."""
-    for log in logs:
-        for (table, _), writes in log.writes.items():
-            if table != mutant.table:
-                continue
-            for type_, operation in writes:
-                if type_ == mutant.type and not _alike(operation, mutant.apply(operation)):
-                    return False
-    return True
+    return all(
+        _alike(operation, mutant.apply(operation))
+        for log in logs
+        for _, operation in _of_type(mutant.type, log.get((mutant.type, mutant.table), []))
+    )
 
 
 def _alike(operation: RowOperation, other: RowOperation | None) -> bool:

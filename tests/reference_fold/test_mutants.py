@@ -27,6 +27,7 @@ from tests.reference_fold.comparison import differences, plain_tables
 from tests.reference_fold.equivalent_mutants import ALIKE, changes_no_row
 from tests.reference_fold.histories import Shape, history
 from tests.reference_fold.mutants import (
+    CUTS,
     SHAPE,
     Log,
     Mutant,
@@ -76,7 +77,7 @@ def test_every_history_tells_every_type_but_decisions_and_every_event_is_applied
 
 
 def test_histories_without_drawn_fields_would_let_mutants_survive() -> None:
-    assert run(make_logs(3, Shape(steps=1, groups=1, group_size=1, turns=1))).survivors != []
+    assert run(make_logs(3 * CUTS, Shape(steps=1, groups=1, group_size=1, turns=1))).survivors != []
 
 
 class Mutated(NamedTuple):

@@ -53,7 +53,7 @@ def test_every_way_to_the_end_of_a_log_ends_with_one_hash(
 ) -> None:
     num_tried = 0
 
-    @settings(max_examples=examples_of_part(quick=10))
+    @settings(max_examples=examples_of_part(quick=6))
     @given(
         seeds=st.lists(st.integers(0, 2**32), min_size=1, max_size=2, unique=True),
         shape=SHAPES,
@@ -71,7 +71,7 @@ def test_every_way_to_the_end_of_a_log_ends_with_one_hash(
 
     (ends_with_one_hash if part is None else with_seed(part)(ends_with_one_hash))()
 
-    assert num_tried >= examples_of_part(quick=10)
+    assert num_tried >= examples_of_part(quick=6)
 
 
 def check(

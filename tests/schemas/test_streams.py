@@ -1,7 +1,6 @@
 """What a reader does with each record of a stream."""
 
 import random
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +14,10 @@ from tests.schemas.test_wire import EVENT_ID, NOW, SUBJECT
 def record(
     epoch: int, sequence: int, source: str = "a", continues: StreamPoint | None = None
 ) -> Envelope:
-    return Envelope(EVENT_ID, source, "t", 1, NOW, SUBJECT, epoch, sequence, None, continues, {})
+    return Envelope(
+        *(str(EVENT_ID), source, "t", 1, NOW, SUBJECT),
+        *(epoch, sequence, None, continues, {}),
+    )
 
 
 def read(position: StreamPosition, *records: Envelope) -> list[str]:
@@ -126,7 +128,7 @@ def test_any_redelivery_applies_every_record_once_and_in_order(
     for index in range(len(history)):
         delivered.append(history[index])
         again = rng.randint(0, index)
-        delivered += [replace(event) for event in history[rng.randint(0, again) : again + 1]]
+        delivered += [event._replace() for event in history[rng.randint(0, again) : again + 1]]
     position, applied = StreamPosition(), []
     for item in delivered:
         verdict = position.classify(item)

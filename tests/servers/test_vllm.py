@@ -17,6 +17,7 @@ from tests.servers.vllm import VllmServer, vllm_server
 from tests.support.forked_command import run_command
 from tests.support.killed_run import run_until_killed
 from tests.support.reading import read_all
+from tests.support.replayed import assert_sampled_as_here, replay_first_step
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 logger = logging.getLogger(__name__)
@@ -106,6 +107,17 @@ def test_killed_on_either_side_a_training_goes_on_and_its_tables_are_equal(
     assert again.returncode == 0, stderr
     assert stderr.count("\nstep 2/3") == 1, "vLLM was killed"
     check_gaps(installation, 3)
+    replay = replay_first_step(installation, "killed", policy_folder)
+    logger.warning(
+        "step 1, loss per token: %.9g with vLLM's log-probs, %.9g with those of this process",
+        *(replay.recorded.loss_per_token, replay.own.loss_per_token),
+    )
+    assert_sampled_as_here(replay)
+    assert len({*replay.advantages}) > 1
+    (loss, *_) = [step["loss"] for step in events(installation, "step.finished")]
+    assert replay.recorded.loss == pytest.approx(loss, rel=1e-5, abs=1e-4)
+    redone = run_command("producer", "redo", "--training-name", "killed", "--step", "3")
+    assert redone.returncode == 0, redone.stdout + redone.stderr
     turns = events(installation, "rollout.turn_taken")
     assert {turn["policy_version"] for turn in turns} >= {0, 1, 2}
     assert all(turn["tokens"]["completion_logprobs"] for turn in turns)

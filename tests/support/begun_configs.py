@@ -55,6 +55,7 @@ BEGUN: dict[str, dict[str, Any]] = {
         "clip_ratio_low": 0.1,
         "clip_ratio_high": 0.3,
         "dual_clip": 3.0,
+        "importance_cap": 2.0,
         "loss_aggregation": "sequence_mean",
         "kl_penalty_coef": 0.1,
         "kl_estimator": "k3",
@@ -99,7 +100,6 @@ BEGUN: dict[str, dict[str, Any]] = {
         "skill_sequence": ["select", "insert"],
         "steps_per_skill": 2,
         "replay_share": 0.5,
-        "replay_sessions": 2,
     },
     "server": {
         "environment": "openenv",

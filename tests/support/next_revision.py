@@ -16,6 +16,7 @@ from consumers.tables import PROJECTION_VERSION
 from tests.support.paths import ROOT
 
 REVISION = "0012"
+"""The next that is free: `consumers.database.revision` refuses those between it and 0001."""
 _MIGRATION = f'''"""How long a training's name is.
 
 Revision: {REVISION}, after 0001.

@@ -29,7 +29,6 @@ SETTINGS = {
     "synchronous_commit": "off",
     "max_connections": "100",
     "shared_buffers": "64MB",
-    "max_prepared_transactions": "2",
 }
 START_TIMEOUT_S = 60
 

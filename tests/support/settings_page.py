@@ -18,10 +18,10 @@ another default it stands behind `demo`. Written by `make docs` from `producer/c
 SHOWN_BY: dict[str, str] = {
     "model_name": "tests/producer/training/test_policies_of_the_hub.py::test_every_architecture"
     "_with_a_tower_trains_and_its_adapter_loads_in_plain_peft",
-    "base_url": "tests/producer/training/test_server_sampling.py::test_log_probs_of_a_server_are"
-    "_those_of_the_learner",
-    "adapters_dir": "tests/producer/training/test_server_sampling.py::test_log_probs_of_a_server"
-    "_are_those_of_the_learner",
+    "base_url": "tests/producer/training/test_server_sampling.py::test_log_probs_of_two_servers"
+    "_that_fail_now_and_then_are_those_of_the_learner",
+    "adapters_dir": "tests/producer/training/test_server_sampling.py::test_log_probs_of_two"
+    "_servers_that_fail_now_and_then_are_those_of_the_learner",
     "provider": "tests/producer/tinker/test_training.py::test_a_training_through_the_sdk_keeps_its"
     "_checkpoints_at_tinker_and_no_key_anywhere",
     "train_type": "tests/producer/training/test_all_weights.py::test_its_checkpoint_is_a_whole"
@@ -141,6 +141,8 @@ SHOWN_BY: dict[str, str] = {
     "_bounds_apply_unless_others_are_given",
     "dual_clip": "tests/producer/policy/test_algorithms_in_update.py::test_a_clipping_bound_and_a"
     "_dual_clip_reach_the_loss",
+    "importance_cap": "tests/producer/policy/test_algorithms_in_update.py::test_importance_weights"
+    "_are_of_the_policy_before_the_update_and_truncated_at_the_cap",
     "loss_aggregation": "tests/producer/policy/test_algorithms_in_update.py::test_aggregation"
     "_scales_the_same_losses",
     "kl_penalty_coef": "tests/producer/policy/test_update.py::test_the_kl_penalty_pulls_towards"
@@ -216,8 +218,6 @@ SHOWN_BY: dict[str, str] = {
     "_sequence_and_more_of_them_are_refused",
     "replay_share": "tests/producer/training/test_skills.py::test_replay_draws_its_share_from"
     "_earlier_skills_and_none_in_the_first_stage",
-    "replay_sessions": "tests/producer/training/test_skills.py::test_the_newest_right_sessions_are"
-    "_kept_as_text",
     "gae_gamma": "tests/producer/policy/test_value_head.py::test_an_update_with_values_is_verl_s"
     "_on_plain_transformers_and_peft",
     "gae_lambda": "tests/producer/policy/test_value_head.py::test_an_update_with_values_is_verl_s"

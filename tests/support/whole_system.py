@@ -8,17 +8,24 @@ from typing import Any
 import psycopg2
 
 from consumers.database.location import libpq_url
+from tests.support.forked_command import Program, run_command
+
+TIMEOUT_S = 240.0
 
 
-def cua(package: str, *arguments: str, environ: dict[str, str], code: int = 0) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", package, *arguments],
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
+def cua(package: Program, *arguments: str, environ: dict[str, str], code: int = 0) -> str:
+    """What it prints. A trainer imports torch, which the process that forks commands has not."""
+    if package == "consumers":
+        done = run_command(package, *arguments, environ=environ, timeout_s=TIMEOUT_S)
+    else:
+        done = subprocess.run(
+            [sys.executable, "-m", package, *arguments],
+            env=environ,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=TIMEOUT_S,
+        )
     assert done.returncode == code, (
         f"{package} {arguments}: exit {done.returncode}\n{done.stderr[-3000:]}"
     )

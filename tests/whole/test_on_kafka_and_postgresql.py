@@ -18,6 +18,9 @@ from tests.support.paths import ROOT
 from tests.support.postgres import PostgresServer
 from tests.support.whole_system import cua, hashes, project_json, query
 
+# Its first test builds the policy (100 s on a quiet machine) and then runs four commands; on a busy
+# one they took 300 s together.
+pytestmark = pytest.mark.timeout(900)
 TABLES = (
     *(
         "training",
@@ -57,6 +60,7 @@ STEP_COLUMNS = (
     ),
 )
 ENDS = ("completed", "failed", "cancelled", "terminated", "error")
+NUM_STEPS = 5
 SCRIPTED = (
     *(
         "run",
@@ -65,7 +69,7 @@ SCRIPTED = (
         "--model-name",
         "oracle",
         "--num-steps",
-        "3",
+        str(NUM_STEPS),
         "--group-size",
         "3",
         "--groups-per-batch",
@@ -73,9 +77,9 @@ SCRIPTED = (
     ),
     *(
         "--eval-episodes",
-        "6",
+        "4",
         "--eval-every",
-        "2",
+        "3",
         "--max-concurrent-rollouts",
         "6",
         "--no-monitor",
@@ -92,7 +96,7 @@ LEARNING = (
         "--tasks",
         json.dumps({"source_type": "ids", "task_ids": TASK_IDS}),
         "--num-steps",
-        "3",
+        "2",
     ),
     *(
         "--group-size",
@@ -212,7 +216,7 @@ def test_a_run_fills_every_table_and_all_of_it_is_rebuilt_from_kafka_alone(
             environ=environ,
         )
     )
-    assert recomputed(events)["samples"] == 3 * 2 * 4
+    assert recomputed(events)["samples"] == 2 * 2 * 4
     of_loss = recomputed(
         events, "--loss", "--step", "2", "--blobs", str(tmp_path / "home" / "blobs")
     )
@@ -259,10 +263,8 @@ def test_training_does_not_notice_that_kafka_is_away_and_nothing_is_lost(
 ) -> None:
     with KafkaService() as own:
         environ["KAFKA_BOOTSTRAP_SERVERS"] = own.bootstrap_servers
-        steps = [*SCRIPTED]
-        steps[steps.index("--num-steps") + 1] = "12"
         with subprocess.Popen(
-            [sys.executable, "-m", "producer", *steps],
+            [sys.executable, "-m", "producer", *SCRIPTED],
             env=environ,
             stderr=subprocess.PIPE,
             text=True,
@@ -275,9 +277,9 @@ def test_training_does_not_notice_that_kafka_is_away_and_nothing_is_lost(
             said = [line for line in training.stderr if line.startswith("step ")]
             own.start()
             assert training.wait(120) == 0
-        assert len(said) == 11
+        assert len(said) == NUM_STEPS - 1
         cua(
-            "producer", *steps, environ=environ
+            "producer", *SCRIPTED, environ=environ
         )  # complete already: ships what was left, and says so
         cua("consumers", "run", "--once", environ=environ)
         hashes(environ)
@@ -292,6 +294,8 @@ def test_training_does_not_notice_that_kafka_is_away_and_nothing_is_lost(
             environ=environ,
         ).splitlines()
         assert (
-            violations([json.loads(line) for line in lines], num_steps=12, groups=2, group_size=3)
+            violations(
+                [json.loads(line) for line in lines], num_steps=NUM_STEPS, groups=2, group_size=3
+            )
             == []
         )

@@ -59,7 +59,6 @@ def test_sessions_of_skills_in_turn_are_rows_with_their_entries_and_the_matrix(
             "groups_per_batch": 4,
             "skill_sequence": SKILLS,
             "steps_per_skill": 1,
-            "replay_sessions": 2,
             "eval_every": 0,
             "eval_episodes": 12,
         }
@@ -72,7 +71,6 @@ def test_sessions_of_skills_in_turn_are_rows_with_their_entries_and_the_matrix(
     entries = {row["id"]: row for row in rows["entry"]}
     assert {row["entry_id"] for row in rows["session"]} <= entries.keys()
     assert {row["outcome"] for row in rows["session"]} == {"correct", "incorrect"}
-    assert max(row["num_replayed"] for row in rows["session"]) == 2
     stages = [(row["stage"], row["trained_skill"]) for row in rows["skill_success"]]
     assert {*stages} == {(0, None), (1, "insert"), (2, "subquery_nested")}
     last = {row["skill"]: row for row in rows["skill_success"] if row["stage"] == 2}

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from schemas.installation import read_installation
 from tests.support.kafka import KafkaService
 from tests.support.killed_run import run_until_killed
 from tests.support.reading import installation_at, read_all
@@ -29,7 +30,7 @@ class Kind(NamedTuple):
 
 
 def dbbench(folder: Path) -> Kind:
-    """Two skills in turn, right sessions in the prompts; killed in the second update."""
+    """Two skills in turn; killed in the second update."""
     from tests.support.text_policy import RUN, SKILLS, build_knowing_policy
 
     build_knowing_policy(folder / "policy")
@@ -39,7 +40,6 @@ def dbbench(folder: Path) -> Kind:
         "num_steps": 2,
         "skill_sequence": SKILLS[:2],
         "steps_per_skill": 1,
-        "replay_sessions": 2,
         "replay_share": 0.5,
         "eval_episodes": 3,
         "save_every": 1,
@@ -102,9 +102,8 @@ def test_a_killed_training_goes_on_from_kafka_with_the_bits_of_an_undisturbed_on
 
     environ["KAFKA_BOOTSTRAP_SERVERS"] = kafka.bootstrap_servers
     file.write_text(json.dumps(kind.settings))
-    again = ("run", "--config", str(file), "--no-monitor", "--json")
-    run_until_killed(kind.place, again, environ)
-    summary = json.loads(cua("producer", *again, environ=environ).splitlines()[-1])
+    run_until_killed(kind.place, ("run", "--config", str(file), "--no-monitor"), environ)
+    summary = run(read_config(kind.settings), installation=read_installation(environ))
     ours = bits_of(home, NAME, environ["CUA_TOPIC_PREFIX"])
     assert {place[0] for place in ours} >= {kind.ends, "turn", "sample", "cua.step.finished"}
     assert differences(ours, bits_of(whole, NAME)) == []
@@ -133,6 +132,6 @@ def test_a_killed_training_goes_on_from_kafka_with_the_bits_of_an_undisturbed_on
         assert stated == pytest.approx(counted, abs=1e-9)
         assert is_rollouts
     last = query(database, "SELECT success_rate FROM cua.eval ORDER BY step DESC LIMIT 1")
-    assert last == [(summary["success_after"],)]
+    assert last == [(summary.success_after,)]
     assert project_json("rebuild", environ=environ)["equal"]
     assert hashes(environ) == live

@@ -95,6 +95,10 @@ class OpenEnvAgent(Agent):
             return Format(TextCodec(), TEXT_PROMPT)
         return None if settings.env_screen else Format(JsonActionCodec(), JSON_PROMPT)
 
+    def official_renderer(self, settings: AgentSettings) -> Literal["qwen_mobile", "qwen_computer"]:
+        """A browser has a mouse and keys; what else a server offers may be a phone."""
+        return "qwen_computer" if settings.env_actions == "browsergym" else "qwen_mobile"
+
     def make_environment(self, settings: AgentSettings) -> "Environment":
         """An environment with a new session on one of the servers."""
         from producer.agents.openenv.environment import OpenEnvEnvironment
@@ -106,6 +110,10 @@ class OpenEnvAgent(Agent):
             self.screen(settings),
             settings.max_turn_time_seconds + ENGINE_FIRST_S,
         )
+
+    def release(self, device_id: str | None) -> bool:  # noqa: ARG002  # required by the interface
+        """True: a server ends a session whose connection has ended, with the process."""
+        return True
 
     def check_task(self, settings: AgentSettings, task: Task) -> None:
         """Begin an episode of the task once on every server.

@@ -96,7 +96,7 @@ class TinkerService:
             message = f"{KEY_VARIABLE} is not set, and provider tinker needs a key; set it"
             raise UsageError(message)
         if not key.startswith(KEY_PREFIXES):
-            message = f"{KEY_VARIABLE} is no key of Tinker's, which begin with {KEY_PREFIXES[0]}"
+            message = f"{KEY_VARIABLE} is not a key of Tinker: those begin with {KEY_PREFIXES[0]}"
             raise UsageError(message)
         self.key = key
         self.url = (url or TINKER_URL).rstrip("/")
@@ -264,7 +264,7 @@ def _address(url: str) -> tuple[str, int]:
         parts, port = urlsplit(""), None
     if parts.scheme not in PORTS or not parts.hostname or any(char.isspace() for char in url):
         message = (
-            f"{URL_VARIABLE}: {url!r} is no URL; use one such as https://host/path, or unset it"
+            f"{URL_VARIABLE}: {url!r} is not a URL; use one such as https://host/path, or unset it"
         )
         raise UsageError(message)
     if parts.username is not None or parts.query or parts.fragment:

@@ -150,8 +150,9 @@ def _loss(sequences: Sequence[TrajectoryPart], answer: Output, settings: UpdateS
     )
     if not math.isfinite(loss):
         message = (
-            f"the update's loss is {loss}, no finite number; lower learning_rate or the size of the"
-            " rewards (the state before the step is kept), or begin another training"
+            f"the update's loss is {loss}, which is not finite; lower learning_rate or the size of"
+            " the rewards and run again (the state before the step is kept), or begin another"
+            " training"
         )
         raise CuaTrainError(message)
     return float(loss)

@@ -285,9 +285,9 @@ def _check_targets(
         raise UsageError(message)
     if asked is not None and asked != found:
         message = (
-            f"the adapter {folder} adapts other weights than target_modules asks for: it lacks"
-            f" {list_some(sorted(asked - found)) or 'none'}, and has"
-            f" {list_some(sorted(found - asked)) or 'none'} beyond; leave target_modules out"
+            f"the adapter {folder} adapts other weights than target_modules: it lacks"
+            f" {list_some(sorted(asked - found)) or 'none'}, and also has"
+            f" {list_some(sorted(found - asked)) or 'none'}; leave target_modules out"
         )
         raise UsageError(message)
 

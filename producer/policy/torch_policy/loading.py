@@ -45,7 +45,6 @@ from producer.policy.torch_policy.placement import (
 )
 from producer.policy.torch_policy.seeded_dropout import seed_dropout
 from producer.policy.torch_policy.stored_weights import (
-    check_square_experts,
     check_whole,
     log_ignored,
     not_whole,
@@ -228,7 +227,6 @@ def _load(name: str, placement: Placement, *, local_files_only: bool) -> Base:
     with _naming(name, architecture), _quiet(), only_own_weights(folder) as own:
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         check_text_config(name, config.get_text_config())
-        check_square_experts(name, architecture, stored)
         auto = AutoModelForImageTextToText if architecture.sees_screens else AutoModelForCausalLM
         processors = AutoProcessor if architecture.sees_screens else AutoTokenizer
         processor = processors.from_pretrained(

@@ -28,8 +28,9 @@ def optimizer_step(
     norm = float(nn.utils.clip_grad_norm_(parameters, max_gradient_norm or float("inf")))
     if not math.isfinite(norm):
         message = (
-            f"the update's gradient is {norm}, no finite number; lower learning_rate or the size of"
-            " the rewards (the state before the step is kept), or begin another training"
+            f"the update's gradient is {norm}, which is not finite; lower learning_rate or the size"
+            " of the rewards and run again (the state before the step is kept), or begin another"
+            " training"
         )
         raise CuaTrainError(message)
     for group in optimizer.param_groups:

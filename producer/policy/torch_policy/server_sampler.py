@@ -6,6 +6,7 @@ If those differ from ours (the text of a sampled word may have two tokenisations
 recorded with the server's prompt, so that training always uses the prompt that was sampled from.
 """
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -15,20 +16,23 @@ from pydantic import JsonValue
 
 from producer.chat_answer import ChatFailedError
 from producer.errors import UsageError
+from producer.policy.adapter_settings import name_targets
 from producer.policy.policy import SampledTokens, SampleRequest
 from producer.policy.sampling_servers import (
     SamplingServers,
     ServerRequest,
-    TokenAnswer,
     chat_request,
     parameters_of,
 )
 from producer.policy.sequences import join_turns
+from producer.policy.token_answer import TokenAnswer
 from producer.policy.torch_policy.forward import Prompt
 from producer.policy.torch_policy.logprobs import completion_states, state_logprobs
 from producer.policy.torch_policy.network import Network
 from producer.policy.torch_policy.screen_encoder import ScreenEncoder
 from producer.policy.torch_policy.state import save_checkpoint
+
+logger = logging.getLogger(__name__)
 
 MAX_GAP: Final = 0.25
 """Largest mean |difference of log-probs|, nats, attributed to another kernel or dtype: in bfloat16
@@ -45,6 +49,7 @@ class ServerSampler:
         self._network = network
         self._system_prompt = system_prompt
         self._published_version: int | None = None
+        self._has_warned = False
 
     def forget_version(self) -> None:
         """The weights were replaced: publish them before the next request."""
@@ -57,7 +62,7 @@ class ServerSampler:
         self.publish(version)
         asked = [self._request(*pair) for pair in zip(requests, prompts, strict=True)]
         answers = self._servers.complete(asked)
-        return [self._tokens(*pair) for pair in zip(prompts, answers, strict=True)]
+        return [self._tokens(*one) for one in zip(requests, prompts, answers, strict=True)]
 
     def publish(self, version: int) -> SamplingServers:
         """The servers, once they have the weights of `version`. Raises as their `publish`."""
@@ -79,12 +84,15 @@ class ServerSampler:
             message = (
                 f"base_url: log-probs of the server differ from those of {self._network.name!r} by"
                 f" {gap:.3g} nats on average, more than {MAX_GAP}: it has other weights, or gives"
-                " log-probs before the temperature (vLLM: --logprobs-mode processed_logprobs)"
+                " log-probs before the temperature (vLLM: --logprobs-mode processed_logprobs;"
+                " SGLang: unset SGLANG_RETURN_ORIGINAL_LOGPROB)"
             )
             raise UsageError(message)
 
     def _save(self, folder: Path) -> str:
-        return save_checkpoint(folder, self._network)
+        sha256 = save_checkpoint(folder, self._network)
+        name_targets(folder, self._network.adapted.base_model.targeted_module_names)
+        return sha256
 
     def _request(self, request: SampleRequest, prompt: Prompt) -> ServerRequest:
         if request.screenshot is not None:
@@ -94,7 +102,7 @@ class ServerSampler:
         return ServerRequest(request.episode, body | parameters_of(request), "/completions")
 
     def _tokens(
-        self, prompt: Prompt, answer: TokenAnswer | ChatFailedError
+        self, request: SampleRequest, prompt: Prompt, answer: TokenAnswer | ChatFailedError
     ) -> SampledTokens | ChatFailedError:
         if isinstance(answer, ChatFailedError):
             return answer
@@ -110,6 +118,15 @@ class ServerSampler:
         if image is not None and image in answer.tokens:
             return ChatFailedError("the completion has an image placeholder without an image")
         is_same = theirs == ours
+        # In later turns text that was sampled may be tokenised otherwise (`num_retokenised`).
+        if not is_same and not request.history and not self._has_warned:
+            self._has_warned = True
+            logger.warning(
+                "base_url: the server tokenises a first prompt otherwise than this process (%d"
+                " tokens, not %d): it may have another chat template or tokenizer; its tokens are"
+                " recorded and trained on",
+                *(len(theirs), len(ours)),
+            )
         ended = answer.tokens[-1] in self._network.end_tokens
         return SampledTokens(
             prompt_extends=prompt.extends if is_same else None,

@@ -190,35 +190,6 @@ def not_whole(name: str, problems: str, architecture: Architecture | None = None
     )
 
 
-def check_square_experts(name: str, architecture: Architecture, stored: StoredWeights) -> None:
-    """Raises UsageError for square expert weights whose orientation is ambiguous.
-
-    Experts are stored as (experts, in, out) on the hub and (experts, out, in) by transformers 5,
-    which tells the two apart by shape; for a square weight it cannot.
-    """
-    if not architecture.expert_parameters:
-        return
-    first, second = architecture.expert_parameters
-    for key, tensor in stored.tensors.items():
-        other_key = key.removesuffix(first) + second
-        pair = stored.tensors.get(other_key)
-        if not key.endswith(first) or pair is None:
-            continue
-        # (experts, D, 2 I) and (experts, I, D) are the hub's shapes; D = 2 I makes the first square
-        # and D = I the second.
-        for square, of, other, transposed in (
-            (key, tensor, other_key, pair.shape[1] * 2 == pair.shape[2]),
-            (other_key, pair, key, tensor.shape[1] * 2 == tensor.shape[2]),
-        ):
-            if len(set(of.shape[1:])) == 1 and transposed:
-                message = (
-                    f"policy {name!r} cannot be loaded: {square} is square ({of.shape}),"
-                    f" and {other} is stored transposed, which transformers cannot tell of a"
-                    " square weight; load it where it was made and save it with transformers 5"
-                )
-                raise UsageError(message)
-
-
 def log_ignored(name: str, folder: Path, stored: StoredWeights) -> None:
     """Log files in a policy's folder that are not read."""
     if (folder / CONFIG).is_file():

@@ -31,6 +31,8 @@ class TrainingSequence:
     """Index of the trajectory in the batch."""
     base_logprobs_N: Tensor | None = None
     """Log-probs under the base policy; None without a KL penalty."""
+    learner_logprobs_N: Tensor | None = None
+    """Log-probs under the policy before the update; None without `importance_cap`."""
     values_N: Tensor | None = None
     returns_N: Tensor | None = None
     """Values before the update and the returns that they are trained towards; None without a value
@@ -53,6 +55,7 @@ class PaddedBatch:
     sampled_logprobs_BT: Tensor
     advantages_BT: Tensor
     base_logprobs_BT: Tensor | None
+    learner_logprobs_BT: Tensor | None
     values_BT: Tensor | None
     returns_BT: Tensor | None
     mask_BT: Tensor
@@ -94,6 +97,7 @@ def pad(sequences: Sequence[TrainingSequence], *, is_per_sequence: bool) -> Padd
         ),
         advantages_BT=unflatten([sequence.advantages_N for sequence in sequences], mask_BT),
         base_logprobs_BT=optional([sequence.base_logprobs_N for sequence in sequences]),
+        learner_logprobs_BT=optional([sequence.learner_logprobs_N for sequence in sequences]),
         values_BT=optional([sequence.values_N for sequence in sequences]),
         returns_BT=optional([sequence.returns_N for sequence in sequences]),
         mask_BT=mask_BT,

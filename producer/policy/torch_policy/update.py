@@ -117,6 +117,12 @@ def policy_gradient(
             for current, base_N in zip(sequences, base, strict=True)
         ]
     trained = [sequence for sequence in sequences if sequence.is_trained]
+    if settings.importance_cap is not None and trained:
+        own = _joined(ranks, passes.logprobs, trained)
+        trained = [
+            replace(current, learner_logprobs_N=own_N)
+            for current, own_N in zip(trained, own, strict=True)
+        ]
     if learned is not None:
         trained = learned.prepare(passes, trajectories, trained, lend)
     with_advantages, trained = trained, _with_kl_penalty(settings, trained)
@@ -131,6 +137,7 @@ def policy_gradient(
         done = _total(ranks.gather(done))
     num_tokens = sum(len(item.advantages_N) for item in trained)
     result = _result(passes, sequences, done, num_tokens=num_tokens, began_s=began)
+    result = replace(result, capped_share=_capped_share(trained, settings.importance_cap))
     if learned is None or not num_tokens:
         return result
     return replace(result, learned=learned.result(with_advantages, len(trajectories)))
@@ -293,6 +300,18 @@ def _sampler_gap(logprobs: Sequence[Tensor]) -> SamplerGap | None:
     gaps_N, weights_N = (learner_N - sampled_N).abs(), (learner_N - sampled_N).exp()
     share = weights_N.sum().square() / weights_N.square().sum() / len(weights_N)
     return SamplerGap(float(gaps_N.mean()), float(gaps_N.max()), float(share))
+
+
+def _capped_share(trained: Sequence[TrainingSequence], cap: float | None) -> float | None:
+    """Share of tokens whose importance weight is above the cap; None if nothing is weighted."""
+    gaps = [
+        item.learner_logprobs_N - item.sampled_logprobs_N
+        for item in trained
+        if item.learner_logprobs_N is not None
+    ]
+    if cap is None or not gaps:
+        return None
+    return float((torch.cat(gaps) > math.log(cap)).double().mean())
 
 
 def _kl_policy_base(sequences: Sequence[TrainingSequence]) -> float | None:

@@ -13,7 +13,13 @@ import torch
 from torch import Tensor, nn
 
 from producer.algorithms.clipping import num_clipped
-from producer.algorithms.losses import AGGREGATIONS, KL_ESTIMATORS, LOSSES, BatchSize
+from producer.algorithms.losses import (
+    AGGREGATIONS,
+    KL_ESTIMATORS,
+    LOSSES,
+    BatchSize,
+    truncated_weights,
+)
 from producer.algorithms.names import PER_SEQUENCE
 from producer.algorithms.ratio_bounds import clip_of
 from producer.algorithms.settings import UpdateSettings
@@ -173,13 +179,13 @@ class UpdatePasses:
         batch = pad(sequences, is_per_sequence=is_per_sequence)
         logprobs_BT, mask_BT = unflatten([logprobs_N], batch.mask_BT), batch.mask_BT
         aggregate = AGGREGATIONS[settings.loss_aggregation]
+        sampled_BT, learner_BT = batch.sampled_logprobs_BT, batch.learner_logprobs_BT
+        old_BT = sampled_BT if learner_BT is None else learner_BT
         loss_BT = LOSSES[settings.loss_fn](
-            logprobs_BT,
-            batch.sampled_logprobs_BT,
-            batch.advantages_BT,
-            mask_BT,
-            clip_of(settings),
+            logprobs_BT, old_BT, batch.advantages_BT, mask_BT, clip_of(settings)
         )
+        if learner_BT is not None and settings.importance_cap is not None:
+            loss_BT = loss_BT * truncated_weights(learner_BT, sampled_BT, settings.importance_cap)
         loss = aggregate(loss_BT, mask_BT, size)
         if settings.kl_in == "loss" and batch.base_logprobs_BT is not None:
             kl_BT = KL_ESTIMATORS[settings.kl_estimator](logprobs_BT, batch.base_logprobs_BT)
@@ -192,7 +198,7 @@ class UpdatePasses:
         whole = loss if joint is None else loss + aggregate(joint.loss_BT, mask_BT, size)
         gradients = torch.autograd.grad(whole, self.parameters, allow_unused=True)
         sampled_N = _sampled_logprobs(micro_batch)
-        log_ratio_BT = logprobs_BT.detach() - batch.sampled_logprobs_BT
+        log_ratio_BT = logprobs_BT.detach() - old_BT
         return BackwardPass(
             gradients=gradients,
             loss=float(loss.detach()),

@@ -53,7 +53,9 @@ def test_a_filter_means_the_same_records_in_a_list_a_dry_run_and_a_drop(parked: 
     assert unapplied(parked, "--type", "rollout.turn_dream?") == unapplied(
         parked, "--type", "*.turn_dreamt"
     )
-    assert unapplied(parked, "--training", "nobody") == []
+    nobody = parked("parked", "list", "--training", "nobody", "--json")
+    assert (nobody.code, nobody.out) == (3, "")
+    assert "there is no training 'nobody'" in nobody.err
     first = culprits[0]["reason"].upper()[:20]
     assert culprits[0] in unapplied(parked, "--matching", first)
 
@@ -91,6 +93,29 @@ def test_the_rest_of_every_stream_is_given_up_in_bulk(parked: Call) -> None:
     assert parked("verify", "--json").json["equal"]
 
 
+def test_the_rests_of_one_trainings_streams_are_taken_back_in_bulk(parked: Call) -> None:
+    before = unapplied(parked)
+    of_a = unapplied(parked, "--training", "a")
+    undo = ("parked", "drop", "--training", "a", "--undo")
+    assert parked(*undo, "--yes").out == "no dropped stream matches; nothing was taken back\n"
+    parked("parked", "drop", "--kind", "unknown_schema", "--rest", "-y")
+    parked("run", "--once")
+    assert unapplied(parked) == []
+    streams = len({item["stream"] for item in of_a})
+    counted = parked(*undo, "--dry-run", "--json").json
+    assert counted == {"dry_run": True, "records": streams, "streams": streams}
+
+    taken_back = parked(*undo, "--yes", "--json").json
+    parked("run", "--once")
+
+    assert (taken_back["decisions"], taken_back["streams"]) == (streams, streams)
+    assert unapplied(parked) == of_a
+    assert parked("verify", "--json").json["equal"]
+    parked("parked", "drop", "--type", "rollout.turn_dreamt", "--undo", "--yes")
+    parked("run", "--once")
+    assert unapplied(parked) == before
+
+
 def test_streams_are_tried_again_by_training(parked: Call) -> None:
     of_a = unapplied(parked, "--training", "a")
     dry = parked("parked", "retry", "--training", "a", "--dry-run", "--json").json
@@ -114,11 +139,14 @@ def test_streams_are_tried_again_by_training(parked: Call) -> None:
         (("drop", "cua.rollouts/0@1", "--kind", "invalid"), "not both"),
         (("drop", "--kind", "invalid", "--gap"), "--gap is for one STREAM"),
         (("drop", "--kind", "invalid"), "give --yes or --dry-run"),
-        (("drop", "cua.rollouts/0@1", "--dry-run"), "--dry-run counts what a filter means"),
+        (("drop", "--training", "a", "--undo"), "give --yes or --dry-run"),
+        (("drop", "--kind", "invalid", "--undo", "--yes"), "leave --kind out"),
+        (("drop", "cua.rollouts/0@1", "--dry-run"), "--dry-run counts what a filter matches"),
         (("drop", "cua.rollouts/0@1", "--rest", "--dry-run"), "leave --dry-run out"),
         (("drop", "rollout/x", "--gap", "--dry-run"), "leave --dry-run out"),
         (("drop", "rollout/x", "--undo", "--dry-run"), "leave --dry-run out"),
         (("retry", "rollout/x", "--kind", "invalid"), "not both"),
+        (("retry", "--kind", "unredable"), "--kind 'unredable' does not exist; use one of unread"),
     ],
 )
 def test_what_is_not_clear_is_a_usage_error(

@@ -1,7 +1,5 @@
 """Messages name the session that holds a lock, and what a role may not end is said."""
 
-import re
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -15,7 +13,6 @@ from consumers.database.blockers import (
 )
 from consumers.database.connection import Connection, connect, connected, join_group, session_group
 from consumers.database.migrate import SCHEMA_LOCK
-from tests.support.eventually import eventually
 
 pytestmark = pytest.mark.services
 
@@ -69,50 +66,6 @@ def test_a_group_is_known_by_its_name_and_gone_with_its_sessions(migrated_url: s
     member.close()
 
 
-@pytest.mark.parametrize(
-    ("holds", "wants"),
-    [
-        ("LOCK TABLE cua.rollout IN SHARE MODE", "LOCK TABLE cua.rollout"),
-        ("INSERT INTO public.kept VALUES (1)", "INSERT INTO public.kept VALUES (1)"),
-    ],
-)
-def test_a_prepared_transaction_that_is_waited_for_is_named_with_the_command_that_ends_it(
-    migrated_url: str, holds: str, wants: str
-) -> None:
-    group = session_group("host/1/cc")
-    with (
-        connected(migrated_url, "test") as connection,
-        connected(migrated_url, "of a user") as user,
-        connected(migrated_url, "run") as member,
-        connection.cursor() as cursor,
-    ):
-        connection.autocommit = True
-        cursor.execute("CREATE TABLE public.kept (id int PRIMARY KEY)")
-        with user.cursor() as holder:
-            holder.execute(f"{holds}; PREPARE TRANSACTION 'it''s mine'")
-        user.rollback()
-        try:
-            join_group(member, group)
-            thread = threading.Thread(target=_run, args=(member, wants))
-            thread.start()
-            eventually(lambda: len(blockers_of_group(cursor, group)) == 1)
-            (found,) = blockers_of_group(cursor, group)
-        finally:
-            cursor.execute("ROLLBACK PREPARED 'it''s mine'")
-        thread.join(20)
-        assert re.fullmatch(
-            r"the prepared transaction 'it''s mine' \(\w+, for \d+ s; ROLLBACK PREPARED 'it''s"
-            r" mine' ends it\)",
-            str(found),
-        )
-        assert blockers_of_group(cursor, group) == []
-
-
-def _run(connection: Connection, statement: str) -> None:
-    with connection, connection.cursor() as cursor:
-        cursor.execute(statement)
-
-
 def test_a_session_that_a_role_may_not_end_is_said(migrated_url: str, user: Connection) -> None:
     with connected(migrated_url, "test") as connection, connection.cursor() as cursor:
         cursor.execute("CREATE ROLE nobody_special; SET ROLE nobody_special")
@@ -121,4 +74,5 @@ def test_a_session_that_a_role_may_not_end_is_said(migrated_url: str, user: Conn
 
         assert problem is not None
         assert "permission denied" in problem
+        assert "run all projectors as one role" in problem
     assert user.info.transaction_status

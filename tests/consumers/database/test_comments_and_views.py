@@ -22,7 +22,6 @@ from consumers.database.known_revisions import newest_revision
 from consumers.database.migrate import migrate, schema_differences
 from consumers.database.repeatable import mending_command, write_repeatable
 from consumers.database.shape import missing
-from consumers.database.side_schemas import SideSchema
 from consumers.errors import CuaProjectError
 from consumers.rebuild.side_schema import finish_tables, make_tables
 from consumers.tables import OPS_TABLES, ROW_TABLES, STATE_TABLES
@@ -68,8 +67,8 @@ def test_every_table_and_column_has_a_sentence() -> None:
 def test_a_migrated_and_a_rebuilt_schema_have_every_comment(
     migrated_url: str, cursor: Cursor
 ) -> None:
-    make_tables(migrated_url, "beside", "into")
-    finish_tables(migrated_url, SideSchema("beside", "into", is_finished=True))
+    make_tables(migrated_url, "beside")
+    finish_tables(migrated_url, "beside")
     ours = (["cua", "cua_ops", "beside"],)
     for query in (UNCOMMENTED, UNCOMMENTED_TABLES):
         cursor.execute(query, ours)
@@ -153,6 +152,8 @@ def test_a_view_with_other_columns_is_replaced_unless_a_users_view_stands_on_it(
         "CREATE FUNCTION cua.rollout_summary_rows() RETURNS TABLE (older integer, rollout_id text)"
         " LANGUAGE sql AS $$SELECT 1, 'x'$$;"
         "CREATE VIEW cua.rollout_summary AS SELECT * FROM cua.rollout_summary_rows();"
+        "COMMENT ON VIEW cua.rollout_summary IS 'x';"
+        "COMMENT ON FUNCTION cua.rollout_summary_rows() IS 'x';"
         "CREATE VIEW public.mine AS SELECT older FROM cua.rollout_summary"
     )
     with pytest.raises(CuaProjectError, match=r"rollout_summary.* view mine depends .*drop them"):

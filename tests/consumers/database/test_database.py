@@ -160,7 +160,7 @@ def test_a_configured_database_is_not_ours_to_stop() -> None:
     for name, value in (("DATABASE_URL", "postgresql://me@db/x"), ("POSTGRES_HOST", "db")):
         done = run_command("consumers", "database", "stop", environ={**os.environ, name: value})
         assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith(f"error: {name} of the environment names a database that is")
+        assert done.stderr.startswith(f"error: {name} in the environment selects your own database")
         assert f"; unset {name} to stop the embedded one of" in done.stderr
 
 

@@ -30,7 +30,7 @@ def test_the_known_revisions_are_those_that_alembic_finds_in_its_order() -> None
     assert newest_revision() == scripts.get_current_head()
 
 
-def test_autogenerate_finds_no_difference_after_the_last_migration(database_url: str) -> None:
+def test_there_is_no_difference_after_the_last_migration(database_url: str) -> None:
     assert migrate(database_url) == (None, newest_revision())
     assert schema_differences(database_url) == []
 
@@ -41,11 +41,9 @@ def test_a_missing_column_and_index_are_differences(migrated_url: str) -> None:
         "ALTER TABLE cua.turn DROP COLUMN reward; DROP INDEX cua.ix_rollout_training_id;",
     )
 
-    found = schema_differences(migrated_url)
-
-    assert sorted(difference.split(":")[0] for difference in found) == [
-        "add_column",
-        "add_index",
+    assert schema_differences(migrated_url) == [
+        "the index ix_rollout_training_id of cua.rollout is missing",
+        "the column cua.turn.reward is missing",
     ]
 
 

@@ -32,11 +32,6 @@ def cursor(migrated_url: str) -> Iterator[Cursor]:
     [
         "VIEW cua.rollout_summary AS SELECT run_name FROM cua.training",
         "VIEW cua.rollout_summary AS SELECT * FROM cua.rollout_summary_rows() WHERE reward > 0",
-        "VIEW cua.rollout_summary AS SELECT lower(rollout_id) AS rollout_id FROM"
-        " cua.rollout_summary_rows()",
-        "VIEW cua.rollout_summary AS SELECT *, 1 AS mine FROM cua.rollout_summary_rows()",
-        "VIEW cua.rollout_summary AS SELECT rollout_id, run_name FROM cua.rollout_summary_rows()",
-        "VIEW cua.rollout_summary AS SELECT * FROM cua.turn_tokens_rows()",
         "TABLE cua.rollout_summary (mine integer)",
         "MATERIALIZED VIEW cua.rollout_summary AS SELECT * FROM cua.rollout_summary_rows()",
     ],
@@ -46,7 +41,7 @@ def test_what_a_user_calls_like_a_view_of_ours_is_refused_by_name(
 ) -> None:
     cursor.execute(f"DROP VIEW cua.rollout_summary; CREATE {theirs}")
     kind = theirs.partition(" cua.")[0].lower()
-    named = rf"{kind} cua\.rollout_summary is not ours.*ALTER [A-Z ]+ cua\.rollout_summary RENAME"
+    named = rf"{kind} cua\.rollout_summary is not ours.*drop or rename it"
     reader = MemoryReader(memory_log([]))
     for change in (migrate, lambda url: rebuild(reader, url)):
         with pytest.raises(CuaProjectError, match=named):
@@ -68,7 +63,7 @@ def test_a_function_of_a_user_with_the_signature_of_ours_is_theirs(
     name = "decode_int32(text)" if of_ours == "no view" else "turn_tokens_rows()"
     make = f"FUNCTION cua.{name} RETURNS integer LANGUAGE sql AS 'SELECT 17'"
     cursor.execute(f"DROP VIEW cua.turn_tokens; DROP FUNCTION cua.{name}; CREATE {make}")
-    named = rf"function cua\.{re.escape(name)} is not ours.*ALTER FUNCTION cua\.{re.escape(name)}"
+    named = rf"function cua\.{re.escape(name)} is not ours.*drop or rename it"
     reader = MemoryReader(memory_log([]))
     for change in (migrate, lambda url: rebuild(reader, url)):
         with pytest.raises(CuaProjectError, match=named):
@@ -99,15 +94,6 @@ def test_neither_a_downgrade_nor_a_dropped_copy_takes_a_users_view_of_our_name(
         drop_built(migrated_url, "only_a")
     cursor.execute("SELECT mine FROM cua.turn_tokens, only_a.turn_tokens AS copy (other)")
     assert cursor.fetchone() == (17,)
-
-
-def test_a_function_of_ours_is_ours_whatever_a_user_says_of_it(
-    migrated_url: str, cursor: Cursor
-) -> None:
-    cursor.execute("COMMENT ON FUNCTION cua.decode_int32(text) IS 'mine'")
-    cursor.execute("COMMENT ON FUNCTION cua.turn_tokens_rows() IS NULL")
-    migrate(migrated_url)
-    assert schema_differences(migrated_url) == []
 
 
 def test_users_functions_of_our_names_are_theirs(migrated_url: str, cursor: Cursor) -> None:

@@ -76,13 +76,12 @@ def test_an_upgrade_keeps_the_rows_readable_and_a_rebuild_fills_the_new_column(
     assert following("run", "--once").returncode == 0
 
 
-@pytest.mark.parametrize("to", ["0001", "-1"])
 def test_after_a_downgrade_this_version_asks_for_a_rebuild(
-    migrated_url: str, this: Run, next_version: NextVersion, to: str
+    migrated_url: str, this: Run, next_version: NextVersion
 ) -> None:
     """What a user made of our views stays on the way there and back."""
     execute(migrated_url, "CREATE VIEW public.mine AS SELECT outcome FROM cua.rollout_summary")
-    for words in (("migrate",), ("rebuild",), ("migrate", "--to", to)):
+    for words in (("migrate",), ("rebuild",), ("migrate", "--to", "-1")):
         done = next_version.run(*words, url=migrated_url)
         assert done.returncode == 0, done
 

@@ -191,7 +191,7 @@ def test_topics_that_lose_events_are_named_with_the_command_that_mends_them(
             if name == "training":
                 found = checks(call, 1)["topics"]
                 assert f"{prefix}rollouts does not exist, others of the prefix do" in str(found)
-                without = f"has no topic {prefix}rollouts, but others of the prefix"
+                without = f"has no topic {prefix}rollouts, but has others with the prefix"
                 assert call("tail").err.count(without) == 1
     finally:
         admin.close()

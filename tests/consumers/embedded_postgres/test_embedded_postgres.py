@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import pwd
-import re
 import shutil
 import signal
 import subprocess
@@ -12,15 +11,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg2
 import pytest
 
-from consumers.embedded_postgres import unprivileged
 from consumers.embedded_postgres.binaries import find_binaries
 from consumers.embedded_postgres.postgres import ensure_running, stop_running
+from consumers.embedded_postgres.unprivileged import unprivileged
 from consumers.errors import UnreachableError
 from tests.support.stopped_process import stopped_process
 
@@ -119,35 +117,6 @@ def test_a_command_that_is_stopped_while_it_starts_the_server_blocks_no_other(
         assert execute(url, "SELECT 1") == [(1,)]
         assert ensure_running(folder, os.environ) == url
     assert "start.lock" in caplog.text
-
-
-def test_a_supervisor_that_is_stopped_while_it_starts_is_named_and_waited_for(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr("consumers.embedded_postgres.postgres.START_TURN_S", 1.0)
-    with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(ensure_running, folder, os.environ)
-        supervisor = written_pid(folder / "supervisor.lock")
-        os.kill(supervisor, signal.SIGSTOP)
-        try:
-            named = rf"process {supervisor} .*which is stopped.*kill -CONT {supervisor}"
-            with pytest.raises(UnreachableError, match=f"does not answer: it waits for {named}"):
-                ensure_running(folder, os.environ)
-        finally:
-            os.kill(supervisor, signal.SIGCONT)
-        url = first.result(30)
-    assert re.search(f"{folder} waits for {named}", caplog.text)
-    assert re.search(rf"start.lock has been held .* by process {os.getpid()} ", caplog.text)
-    assert ensure_running(folder, os.environ) == url
-
-
-def written_pid(path: Path) -> int:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        with contextlib.suppress(OSError, ValueError):
-            return int(path.read_text())
-        time.sleep(0.005)
-    raise AssertionError(path)
 
 
 def test_a_stopped_supervisor_can_be_told_to_stop(folder: Path) -> None:
@@ -277,13 +246,9 @@ def test_programs_below_a_folder_that_only_root_may_enter_can_be_started(tmp_pat
     data.mkdir()
     nobody = pwd.getpwnam("nobody").pw_uid
     os.chown(data, nobody, -1)
-    program, initdb = Path(unprivileged.__file__), closed / binaries.relative_to(site) / "initdb"
-    done = subprocess.run(
-        [sys.executable, program, str(os.getpid()), str(nobody), initdb, "-D", data, "--no-sync"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    initdb = closed / binaries.relative_to(site) / "initdb"
+    words = unprivileged(initdb, ["-D", str(data), "--no-sync"], nobody)
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert (data / "PG_VERSION").exists()
     assert (data / "PG_VERSION").stat().st_uid == nobody

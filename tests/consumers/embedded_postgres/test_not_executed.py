@@ -1,7 +1,6 @@
 """A program that this user may not execute is named, not the folder that would be written."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from click.testing import CliRunner
 
 from consumers.commands import ship
 from consumers.commands.in_our_place import run_in_our_place
-from consumers.embedded_postgres import binaries, unprivileged
+from consumers.embedded_postgres import binaries
 from consumers.embedded_postgres.binaries import find_binaries
 from consumers.embedded_postgres.postgres import ensure_running
 from consumers.errors import UnreachableError, UsageError
@@ -47,15 +46,6 @@ def test_postgres_is_named_and_not_told_to_be_missing(
     monkeypatch.setattr(binaries, "_candidate_folders", lambda _environ: iter([program.parent]))
     with pytest.raises(UnreachableError, match=f"{program} cannot be executed: Permission denied"):
         find_binaries(os.environ)
-
-
-def test_the_program_that_the_server_process_becomes_is_named(program: Path) -> None:
-    words = [sys.executable, "-I", unprivileged.__file__, str(os.getpid()), str(os.geteuid())]
-    done = subprocess.run([*words, str(program)], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (
-        1,
-        f"{program} cannot be executed: Permission denied\n",
-    )
 
 
 def test_psql_is_named(program: Path) -> None:

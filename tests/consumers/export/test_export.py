@@ -348,7 +348,7 @@ def test_a_folder_that_has_something_is_never_overwritten(shots: list[str], tmp_
 
 
 @pytest.mark.parametrize("is_folder", [True, False])
-def test_what_is_called_as_an_unfinished_export_and_is_none_is_never_removed(
+def test_what_is_called_as_an_unfinished_export_is_never_removed(
     shots: list[str], tmp_path: Path, *, is_folder: bool
 ) -> None:
     assert shots
@@ -370,7 +370,7 @@ def test_an_empty_folder_that_is_there_is_filled_and_stays_itself(
 ) -> None:
     """A shell's working folder, or a mounted volume that cannot be renamed over."""
     assert shots
-    (tmp_path / "here" / ".partial" / "turns").mkdir(parents=True)
+    (tmp_path / "here").mkdir()
     (tmp_path / "here").chmod(0o750)
     monkeypatch.chdir(tmp_path / "here")
     before = (tmp_path / "here").stat()
@@ -385,11 +385,3 @@ def test_an_empty_folder_that_is_there_is_filled_and_stays_itself(
         run(".")
     with pytest.raises(UsageError, match="not an empty folder"):
         run("/")
-
-
-def test_what_a_killed_export_left_is_replaced(shots: list[str], tmp_path: Path) -> None:
-    assert shots
-    (tmp_path / "dataset.partial" / "turns").mkdir(parents=True)
-
-    assert run(str(tmp_path / "dataset"))["turns"] == 3
-    assert not (tmp_path / "dataset.partial").exists()

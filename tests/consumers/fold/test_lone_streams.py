@@ -14,7 +14,7 @@ from schemas.wire import encode
 
 LOG = "local-1"
 GARBAGE = b"garbage"
-NAME = lone_stream("cua.rollouts", 3, GARBAGE)
+NAME = lone_stream("rollouts", 3, GARBAGE)
 
 
 def named(value: bytes, offset: int) -> LogRecord:
@@ -48,3 +48,11 @@ def test_nobody_elses_record_is_in_the_stream_of_one_record_in_any_order_of_read
     assert [kind for _, _, kind, _ in unapplied] == ["unreadable"] * 3
     assert len(streams) == 3
     assert next(stream for value, _, _, stream in unapplied if value == GARBAGE) == NAME
+
+
+def test_a_record_in_no_stream_keeps_its_name_in_topics_of_another_prefix() -> None:
+    names = {
+        parse_record(LogRecord(topic, 3, 0, None, GARBAGE, EPOCH_START), LOG).stream
+        for topic in ("cua.rollouts", "mirror.cua.rollouts", "rollouts")
+    }
+    assert names == {NAME}

@@ -17,6 +17,7 @@ from producer.log.kafka import KafkaLog
 from producer.log.local import LocalLog
 from producer.log.writer import Record
 from schemas.decision import lone_stream
+from schemas.home import topic_name
 from schemas.ids import EPOCH_START
 from tests.support.kafka import KafkaService
 from tests.support.logs import logged_events
@@ -33,7 +34,7 @@ def check(records: list[LogRecord]) -> None:
     assert [item.stream for item in parsed] == [
         STREAM
         if key == STREAM.encode()
-        else lone_stream(record.topic, record.partition, record.value)
+        else lone_stream(topic_name(record.topic), record.partition, record.value)
         for key, record in zip(KEYS, records, strict=True)
     ]
     for record in records:

@@ -1,10 +1,7 @@
 """The monitor's token: what is refused without it, and that it is shown nowhere."""
 
 import http.client
-import os
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -17,6 +14,7 @@ from consumers.monitor.access import Access, read_access
 from consumers.monitor.answer import Answer
 from consumers.monitor.feed import ChangeFeed
 from consumers.monitor.server import MonitorServer
+from tests.support.forked_command import run_command
 
 TOKEN = "d1ce+5f/secret=="  # noqa: S105  # of this test
 QUOTED = "d1ce%2B5f%2Fsecret%3D%3D"
@@ -193,13 +191,7 @@ def test_a_mistake_ends_the_command_before_it_starts_anything(
     tmp_path: Path, command: str, content: str | None
 ) -> None:
     path = tmp_path / "nothing" if content is None else token_file(tmp_path, content)
-    done = subprocess.run(
-        [sys.executable, "-m", "consumers", command, "--port", "0", "--token-file", str(path)],
-        env=os.environ,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_command("consumers", command, "--port", "0", "--token-file", str(path))
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("error: there is no token" if content is None else "error: the")

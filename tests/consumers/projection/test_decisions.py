@@ -59,7 +59,7 @@ def test_a_record_whose_value_and_key_name_no_stream_is_parked_alone(
 
     (unapplied,) = list_unapplied(operator)
     assert (unapplied.id, unapplied.kind) == ("cua.rollouts/0@0", "unreadable")
-    assert unapplied.stream == lone_stream("cua.rollouts", 0, b"garbage")
+    assert unapplied.stream == lone_stream("rollouts", 0, b"garbage")
     assert operator.show("cua.rollouts/0@0")[1] == b"garbage"
     expect(migrated_url, events)
     drop_record(log, migrated_url, "cua.rollouts/0@0")

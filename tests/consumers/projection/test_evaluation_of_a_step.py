@@ -6,6 +6,7 @@ nothing: a stranger's would make the rows of the step's groups.
 
 import json
 from collections.abc import Iterator
+from itertools import product
 from random import Random
 from typing import Any
 from uuid import uuid4
@@ -48,9 +49,16 @@ def step_of(events: list[LoggedEvent]) -> str:
 
 
 @pytest.mark.services
-@pytest.mark.parametrize("batch_records", [1, 3, 400])
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("order", "batch_records", "seed"),
+    [
+        # Both in one batch, and in batches of their own, in every order.
+        *product(ORDERS, [1, 400], [1]),
+        # Some of the one with some of the other, at other places.
+        ("mixed", 3, 2),
+        ("mixed", 3, 3),
+    ],
+)
 def test_the_tables_are_those_of_the_training_alone(
     migrated_url: str, order: str, batch_records: int, seed: int
 ) -> None:

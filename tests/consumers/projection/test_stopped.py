@@ -23,6 +23,7 @@ from tests.reference_fold.comparison import database_tables, differences, plain_
 from tests.reference_fold.histories import LoggedEvent
 from tests.reference_fold.reference import fold
 from tests.support.eventually import eventually
+from tests.support.forked_command import run_command
 from tests.support.logs import logged_events, memory_log, write_local_log
 from tests.support.memory_log import MemoryReader
 from tests.support.paths import ROOT
@@ -177,13 +178,8 @@ def test_a_stopped_retry_keeps_neither_a_projector_nor_another_retry_waiting(
         ProjectionLoop(reader, migrated_url).run_once(limit_s=REPLACED_WITHIN_S + STARTED_WITHIN_S)
 
         assert read_status(reader, migrated_url).lag_events == 0
-        again = subprocess.run(
-            [*COMMAND, "parked", "retry", "--json"],
-            env=environ,
-            cwd=ROOT,
-            capture_output=True,
-            check=False,
-            timeout=DEADLINE_S,
+        again = run_command(
+            "consumers", "parked", "retry", "--json", environ=environ, timeout_s=DEADLINE_S
         )
         assert again.returncode == 0, again.stderr
     finally:
@@ -208,15 +204,9 @@ def test_what_needs_the_tables_ends_a_stopped_projector_first(
         no_longer_sleeping(migrated_url, "cua-project run")
         arguments = ("parked", "retry") if what == "retry" else ("run", "--once")
         began = time.monotonic()
-        done = subprocess.run(
-            [*COMMAND, *arguments, "--json"],
-            env=os.environ | {"DATABASE_URL": migrated_url},
-            cwd=ROOT,
-            capture_output=True,
-            check=False,
-            timeout=DEADLINE_S,
-        )
+        environ = os.environ | {"DATABASE_URL": migrated_url}
+        done = run_command("consumers", *arguments, "--json", environ=environ, timeout_s=DEADLINE_S)
         assert done.returncode == 0, done.stderr
         assert time.monotonic() - began < REPLACED_WITHIN_S + STARTED_WITHIN_S
-        assert b"has not renewed its lease" in done.stderr
+        assert "has not renewed its lease" in done.stderr
     reader.close()

@@ -1,4 +1,4 @@
-"""What a killed rebuild left is cleared away; what others made never is, whatever its name."""
+"""What a killed rebuild left is cleared away by the next; what others made never is."""
 
 import os
 import signal
@@ -11,18 +11,16 @@ from pathlib import Path
 import pytest
 
 from consumers.database.connection import connected
-from consumers.database.migrate import migrate
-from consumers.database.readiness import remove_debris
 from consumers.errors import CuaProjectError, NotFoundError, UsageError
 from consumers.projection.loop import ProjectionLoop
-from consumers.rebuild.built import drop_built
+from consumers.rebuild.built import STAGING, drop_built
 from consumers.rebuild.preparation import schema_lock
 from consumers.rebuild.rebuild import build_into, rebuild
-from consumers.rebuild.side_schema import locked_schema
+from consumers.rebuild.side_schema import make_tables
 from consumers.rebuild.until import parse_until
-from consumers.rebuild.verify import verify
 from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.support.eventually import eventually
+from tests.support.forked_command import run_command
 from tests.support.logs import logged_events, memory_log, write_local_log
 from tests.support.memory_log import BEGAN, MemoryLog, MemoryReader
 from tests.support.paths import ROOT
@@ -52,71 +50,33 @@ def schemas(url: str) -> list[str]:
         return [row[0] for row in cursor.fetchall()]
 
 
-DEBRIS = (
-    "CREATE SCHEMA cua_rebuild_0badcafe; CREATE TABLE cua_rebuild_0badcafe.turn (); COMMENT ON"
-    """ SCHEMA cua_rebuild_0badcafe IS 'made by cua-project: {"finished": false, "for":"""
-    """ "rebuild"}'"""
-)
-
-
-def _verify(url: str, log: MemoryLog) -> None:
-    ProjectionLoop(MemoryReader(log), url).run_once()
-    verify(MemoryReader(log), url)
-
-
-def _rebuild(url: str, log: MemoryLog) -> None:
-    rebuild(MemoryReader(log), url)
-
-
-def _migrate(url: str, _log: MemoryLog) -> None:
-    migrate(url)
-
-
-def _run(url: str, _log: MemoryLog) -> None:
-    remove_debris(url)
-
-
-@pytest.mark.parametrize("command", [_verify, _rebuild, _migrate, _run])
-def test_every_command_clears_debris_away_and_keeps_what_only_looks_like_it(
-    migrated_url: str, log: MemoryLog, command: object
+def test_a_rebuild_clears_away_what_a_killed_one_left_and_refuses_a_schema_of_its_name(
+    migrated_url: str, log: MemoryLog
 ) -> None:
+    ProjectionLoop(MemoryReader(log), migrated_url).run_once()
+    make_tables(migrated_url, STAGING)
     execute(
         migrated_url,
-        f"{DEBRIS}; CREATE SCHEMA cua_rebuild_notes; CREATE TABLE cua_rebuild_notes.turn (a int);"
-        " CREATE SCHEMA cua_verify_12345678; CREATE TABLE cua_verify_12345678.mine (a int); CREATE"
-        " SCHEMA cua_copy",
+        f"CREATE VIEW public.mine AS SELECT id FROM {STAGING}.turn; CREATE SCHEMA cua_copy",
     )
+    with pytest.raises(CuaProjectError, match=f"view mine depends on table {STAGING}.turn"):
+        rebuild(MemoryReader(log), migrated_url)
+    execute(migrated_url, "DROP VIEW public.mine")
 
-    assert callable(command)
-    command(migrated_url, log)
+    assert rebuild(MemoryReader(log), migrated_url).equal
+    assert schemas(migrated_url) == ["cua_copy"]
 
-    assert schemas(migrated_url) == [
-        "cua_copy",
-        "cua_rebuild_notes",
-        "cua_verify_12345678",
-    ]
+    execute(migrated_url, f"ALTER SCHEMA cua_copy RENAME TO {STAGING}")
+    with pytest.raises(UsageError, match=f"the schema {STAGING} exists .*: rename it"):
+        rebuild(MemoryReader(log), migrated_url)
+    assert schemas(migrated_url) == [STAGING]
 
 
-def test_the_locks_of_a_rebuild_are_free_as_soon_as_it_has_ended(migrated_url: str) -> None:
-    """A session that was closed may keep them for a while."""
+def test_the_lock_of_a_rebuild_is_free_as_soon_as_it_has_ended(migrated_url: str) -> None:
+    """A session that was closed may keep it for a while."""
     for _ in range(30):
-        with schema_lock(migrated_url), locked_schema(migrated_url, "copy"):
+        with schema_lock(migrated_url):
             pass
-
-
-def test_debris_that_somebody_uses_stays_and_is_named(
-    migrated_url: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    execute(
-        migrated_url,
-        f"{DEBRIS}; ALTER TABLE cua_rebuild_0badcafe.turn ADD id int; CREATE VIEW public.mine AS"
-        " SELECT id FROM cua_rebuild_0badcafe.turn",
-    )
-
-    remove_debris(migrated_url)
-
-    assert schemas(migrated_url) == ["cua_rebuild_0badcafe"]
-    assert "view mine (reads table cua_rebuild_0badcafe.turn)" in caplog.text
 
 
 def test_a_schema_that_was_built_is_removed_by_name_and_nothing_else_is(
@@ -135,7 +95,7 @@ def test_a_schema_that_was_built_is_removed_by_name_and_nothing_else_is(
     with pytest.raises(NotFoundError, match=r"there is no schema 'only_b'\. Did you mean 'only_a'"):
         drop_built(migrated_url, "only_b")
     execute(migrated_url, "CREATE VIEW public.mine AS SELECT id FROM only_a.turn")
-    with pytest.raises(CuaProjectError, match=r"view mine \(reads table only_a\.turn\)"):
+    with pytest.raises(CuaProjectError, match=r"view mine depends on table only_a\.turn"):
         drop_built(migrated_url, "only_a")
     execute(migrated_url, "DROP VIEW public.mine")
     drop_built(migrated_url, "only_a")
@@ -185,7 +145,8 @@ def test_a_rebuild_that_is_killed_leaves_nothing_that_the_next_one_trips_over(
     migrated_url: str, tmp_path: Path, arguments: list[str]
 ) -> None:
     home = tmp_path / "home"
-    shape = Shape(steps=3, groups=4, group_size=4, turns=6)
+    # Long enough for the replay to be seen.
+    shape = Shape(steps=2, groups=2, group_size=3, turns=4)
     log_file = home / "log" / "log.sqlite3"
     log_file.parent.mkdir(parents=True)
     write_local_log(log_file, logged_events("a", "b", shape=shape))
@@ -200,9 +161,7 @@ def test_a_rebuild_that_is_killed_leaves_nothing_that_the_next_one_trips_over(
     process.send_signal(signal.SIGKILL)
     process.wait(10)
 
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, timeout=120, check=False, capture_output=True, text=True
-    )
+    done = run_command("consumers", *arguments, environ=environment)
 
     assert done.returncode == 0, done.stderr
     assert schemas(migrated_url) == (["mine"] if "--run" in arguments else [])
@@ -223,8 +182,7 @@ def test_a_rebuild_that_is_killed_while_it_puts_rows_right_has_changed_nothing(
     log_file.parent.mkdir(parents=True)
     write_local_log(log_file, events)
     environment = os.environ | {"CUA_HOME": str(home), "DATABASE_URL": migrated_url}
-    project = [sys.executable, "-m", "consumers", "run", "--once"]
-    subprocess.run(project, cwd=ROOT, env=environment, timeout=120, check=True)
+    assert run_command("consumers", "run", "--once", environ=environment).returncode == 0
     execute(migrated_url, "UPDATE cua.turn SET reward = 7; DELETE FROM cua.action")
     execute(migrated_url, SLOW)
     command = [sys.executable, "-m", "consumers", "rebuild"]
@@ -243,7 +201,7 @@ def test_a_rebuild_that_is_killed_while_it_puts_rows_right_has_changed_nothing(
         cursor.execute(state)
         assert cursor.fetchone() == (7.0, 0)
     execute(migrated_url, "DROP TRIGGER slow ON cua.turn")
-    subprocess.run(command, cwd=ROOT, env=environment, timeout=120, check=True)
-    verifying = [sys.executable, "-m", "consumers", "verify"]
-    subprocess.run(verifying, cwd=ROOT, env=environment, timeout=120, check=True)
+    for name in ("rebuild", "verify"):
+        done = run_command("consumers", name, environ=environment)
+        assert done.returncode == 0, done.stderr
     assert schemas(migrated_url) == []

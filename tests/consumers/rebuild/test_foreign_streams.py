@@ -135,7 +135,7 @@ def test_every_log_with_foreign_records_verifies_in_every_order(
 ) -> None:
     """An example rebuilds, some 600 statements, which wear a database's catalogue."""
 
-    @settings(max_examples=examples_of_part(quick=8))
+    @settings(max_examples=examples_of_part(quick=5))
     @given(
         seed=st.integers(0, 2**32),
         disturbances=st.lists(st.sampled_from(DISTURBANCES), min_size=1, max_size=5),

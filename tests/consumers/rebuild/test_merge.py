@@ -59,7 +59,7 @@ def edit(url: str, statement: str) -> None:
 def test_any_edits_of_any_tables_are_put_right_and_every_differing_row_is_counted(
     migrated_url: str, log: MemoryLog
 ) -> None:
-    @settings(max_examples=12, deadline=None)
+    @settings(max_examples=6, deadline=None)
     @given(
         edits=st.lists(st.sampled_from(EDITS), min_size=1, max_size=6),
         share=st.sampled_from(["3", "8", "g"]),

@@ -295,25 +295,6 @@ def test_a_rebuild_beside_another_is_refused(migrated_url: str, events: list[Log
             run(memory_log(events), migrated_url)
 
 
-def test_what_a_killed_rebuild_left_is_dropped_by_the_next(
-    migrated_url: str, events: list[LoggedEvent]
-) -> None:
-    execute(
-        migrated_url,
-        "CREATE SCHEMA cua_rebuild_0badcafe; CREATE TABLE cua_rebuild_0badcafe.turn (); COMMENT ON"
-        """ SCHEMA cua_rebuild_0badcafe IS 'made by cua-project: {"finished": false, "for":"""
-        """ "rebuild"}'""",
-    )
-    log = memory_log(events)
-    project(log, migrated_url)
-
-    assert verify(MemoryReader(log), migrated_url).equal
-
-    assert rows(
-        migrated_url, "SELECT nspname FROM pg_namespace WHERE nspname ~ '^cua' ORDER BY 1"
-    ) == [("cua",), ("cua_ops",)]
-
-
 def test_verify_compares_one_moment_while_the_projector_goes_on(
     migrated_url: str, events: list[LoggedEvent]
 ) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,25 +14,45 @@ from random import Random
 import pytest
 
 from schemas.installation import read_installation
+from tests.reference_fold.histories import LoggedEvent
 from tests.support.logs import logged_events, write_local_log
+from tests.support.paths import ROOT
 
 TAIL = (sys.executable, "-m", "consumers", "tail", "--format", "%t/%p@%o\\n", "--cursor")
 DEADLINE_S = 60
 WIDE = (*TAIL[:-2], "%t/%p@%o %v\\n", "--cursor")
 """With the value."""
-NUM_READERS, MOST_LINES, PIPE_BYTES = 10, 4_000, 1 << 12
+READS = (1, 700, 2_500, 40, 3_500, 3_000)
+"""Lines that each reader reads before it goes away, some of them more than a pipe may hold."""
+NUM_SIGNALS, PIPE_BYTES = 8, 1 << 12
 
 
-@pytest.fixture
-def expected() -> list[str]:
-    """Every record of a log of some thousand, as `tail` prints it."""
-    events = logged_events("a", "b", "c", "d")
-    write_local_log(read_installation(os.environ).local_log_path, events * 3)
+@pytest.fixture(scope="module")
+def events() -> list[LoggedEvent]:
+    return logged_events("a", "b", "c", "d")
+
+
+@pytest.fixture(scope="module")
+def written(
+    events: list[LoggedEvent], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, list[str]]:
+    """A home whose log has some thousand records, and all of them as `tail` prints them."""
+    home = tmp_path_factory.mktemp("written")
+    environ = {"CUA_HOME": str(home), "PYTHONPATH": str(ROOT)}
+    write_local_log(read_installation(environ).local_log_path, events * 3)
     done = subprocess.run(
-        [*TAIL[:-1]], capture_output=True, text=True, check=True, timeout=DEADLINE_S
+        [*TAIL[:-1]], env=environ, capture_output=True, text=True, check=True, timeout=DEADLINE_S
     )
     lines = done.stdout.splitlines()
     assert len(lines) == 3 * len(events) > 3000
+    return home, lines
+
+
+@pytest.fixture
+def expected(written: tuple[Path, list[str]]) -> list[str]:
+    """Every record of the log that a test has for itself."""
+    home, lines = written
+    shutil.copytree(home, read_installation(os.environ).home)
     return lines
 
 
@@ -48,14 +69,16 @@ def tail(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-@pytest.mark.parametrize("follow", [(), ("--follow",)], ids=["once", "follow"])
+@pytest.mark.parametrize(
+    ("number", "follow"),
+    [(signal.SIGTERM, ()), (signal.SIGINT, ("--follow",)), (signal.SIGHUP, ())],
+)
 def test_ended_by_signals_at_many_points_it_prints_every_record_once(
     expected: list[str], tmp_path: Path, number: signal.Signals, follow: tuple[str, ...]
 ) -> None:
     random = Random(number)
     printed: list[str] = []
-    for _ in range(12):
+    for _ in range(NUM_SIGNALS):
         process = tail(tmp_path / "cursor", *follow)
         assert process.stdout is not None
         # A slow reader, so that the signal meets a full pipe, too.
@@ -84,14 +107,13 @@ def by_partition(lines: Iterable[bytes]) -> dict[bytes, list[bytes]]:
 
 @pytest.mark.parametrize("arguments", [(), ("--type", "*.created")], ids=["all", "filtered"])
 def test_after_a_reader_went_away_the_next_run_begins_at_or_before_what_it_left_unread(
-    expected: list[str], tmp_path: Path, arguments: tuple[str, ...]
+    expected: list[str], events: list[LoggedEvent], tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
     assert expected
     # More than a pipe may hold, so that the cursor moves although every reader goes away.
-    write_local_log(read_installation(os.environ).local_log_path, logged_events(*"abcd") * 9)
+    write_local_log(read_installation(os.environ).local_log_path, events * 4)
     done = subprocess.run([*WIDE[:-1], *arguments], capture_output=True, check=True)
     whole = by_partition(done.stdout.splitlines())
-    random = Random(7)
     num_read = dict.fromkeys(whole, 0)
     has_moved = False
 
@@ -102,12 +124,12 @@ def test_after_a_reader_went_away_the_next_run_begins_at_or_before_what_it_left_
             assert some == whole[at][start : start + len(some)]
             num_read[at] = max(num_read[at], start + len(some))
 
-    for _ in range(NUM_READERS):
+    for index, num_lines in enumerate(READS):
         process = tail(tmp_path / "cursor", *arguments, command=WIDE)
         assert process.stdout is not None
-        lines = [process.stdout.readline() for _ in range(random.randrange(1, MOST_LINES))]
+        lines = [process.stdout.readline() for _ in range(num_lines)]
         # Sometimes long enough for it to fill the pipe with what nobody will read.
-        time.sleep(random.choice([0, 0.02]))
+        time.sleep(0.02 * (index % 2))
         process.stdout.close()
         assert process.wait(DEADLINE_S) == 0
         take([line[:-1] for line in lines if line])

@@ -106,9 +106,9 @@ def test_any_text_is_either_read_or_refused(text: str) -> None:
 
 
 @given(st.integers(0, 10**12), st.integers(0, 10**12))
-def test_a_range_of_offsets_comes_back_as_it_was_written(first: int, second: int) -> None:
-    assert parse_offset(f"{first}:{second}", NOW) == OffsetSpec(
-        Bound("at", first), Bound("at", second)
+def test_a_range_of_offsets_comes_back_as_it_was_written(first: int, length: int) -> None:
+    assert parse_offset(f"{first}:{first + length}", NOW) == OffsetSpec(
+        Bound("at", first), Bound("at", first + length)
     )
 
 
@@ -126,3 +126,9 @@ def test_a_duration_is_the_sum_of_its_parts(
         days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds
     )
     assert parse_duration(f"{days}d{hours}h{minutes}m{seconds}s{milliseconds}ms") == expected
+
+
+def test_a_range_that_ends_before_it_begins_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="--offset '5:2' ends before it begins"):
+        parse_offset("5:2", NOW)
+    assert parse_offset("5:5", NOW) == OffsetSpec(Bound("at", 5), Bound("at", 5))

@@ -23,6 +23,7 @@ from producer.algorithms.losses import (
     LOSSES,
     BatchSize,
     kl_penalized,
+    truncated_weights,
     value_loss,
 )
 from producer.algorithms.names import AdvantageName, AggregationName, KlName, LossName
@@ -69,17 +70,27 @@ def assert_agree(ours: Loss, theirs: Loss, logprobs_BT: Tensor) -> None:
 
 
 def our_loss(
-    batch: Batch, name: LossName, clip: Clip, aggregation: AggregationName
+    batch: Batch,
+    name: LossName,
+    clip: Clip,
+    aggregation: AggregationName,
+    weights_BT: float | Tensor = 1.0,
 ) -> Callable[[Tensor], Tensor]:
     def loss(logprobs_BT: Tensor) -> Tensor:
         loss_BT = LOSSES[name](logprobs_BT, batch.old_BT, batch.advantages_BT, batch.mask_BT, clip)
+        loss_BT = loss_BT * weights_BT
         return AGGREGATIONS[aggregation](loss_BT, batch.mask_BT, size_of(batch))
 
     return loss
 
 
 def verl_loss(
-    verl: ModuleType, batch: Batch, function: str, clip: Clip, aggregation: AggregationName
+    verl: ModuleType,
+    batch: Batch,
+    function: str,
+    clip: Clip,
+    aggregation: AggregationName,
+    weights_BT: Tensor | None = None,
 ) -> Callable[[Tensor], Tensor]:
     from verl.workers.config import ActorConfig
 
@@ -101,6 +112,7 @@ def verl_loss(
             batch.mask_BT.double(),
             loss_agg_mode=VERL_AGGREGATIONS[aggregation],
             config=config,
+            rollout_is_weights=weights_BT,
         )[0]
         return value
 
@@ -128,6 +140,45 @@ def test_a_loss_is_verl_s_under_every_aggregation(
             verl_loss(verl, batch, function, clip, aggregation),
             batch.logprobs_BT,
         )
+
+
+@pytest.mark.parametrize("cap", [1.0, 2.0, 1e12])
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("ppo", "compute_policy_loss_vanilla"),
+        ("cispo", "compute_policy_loss_cispo"),
+        ("gspo", "compute_policy_loss_gspo"),
+        ("reinforce", "compute_policy_loss_gpg"),
+    ],
+)
+def test_truncated_importance_weights_are_verl_s(
+    verl: ModuleType, name: LossName, function: str, cap: float
+) -> None:
+    """The mismatch of a sampler, weighted by token (`rollout_is`) in each loss that verl has.
+
+    The learner's log-probs before the update are `old`, the sampler's `reference`.
+    """
+    corrections = verl_core.load("rollout_corr_helper")
+    clip = Clip(0.2, 0.28)
+    # Log ratios up to about 50 nats: verl's and ours are limited to 20 before the exponential.
+    for seed, spread in product(SEEDS, (1.0, 15.0)):
+        batch = random_batch(seed, spread=spread)
+        theirs_BT, _ = corrections.compute_rollout_correction_weights(
+            batch.old_BT - batch.reference_BT,
+            batch.mask_BT.double(),
+            rollout_is="token",
+            rollout_is_threshold=cap,
+        )
+        ours_BT = truncated_weights(batch.old_BT, batch.reference_BT, cap)
+        assert torch.allclose(ours_BT[batch.mask_BT], theirs_BT[batch.mask_BT], rtol=1e-9, atol=0)
+        assert (ours_BT.max() > 4) == (cap > 4), "the cap is in force"
+        if spread == 1.0:
+            assert_agree(
+                our_loss(batch, name, clip, "token_mean", ours_BT),
+                verl_loss(verl, batch, function, clip, "token_mean", theirs_BT),
+                batch.logprobs_BT,
+            )
 
 
 @pytest.mark.parametrize("seed", SEEDS)

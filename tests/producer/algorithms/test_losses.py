@@ -15,6 +15,7 @@ from producer.algorithms.losses import (
     BatchSize,
     kl_penalized,
     kl_sample_train,
+    truncated_weights,
 )
 from producer.algorithms.names import CLIPPED, AdvantageName, AggregationName, KlName, LossName
 from producer.algorithms.ratio_bounds import Clip
@@ -187,3 +188,10 @@ def test_kl_estimators_of_one_token() -> None:
         for name, estimate in KL_ESTIMATORS.items()
     }
     assert estimates == pytest.approx({"k1": 0.5, "abs": 0.5, "k2": 0.125, "k3": 0.1065307})
+
+
+def test_importance_weights_are_ratios_up_to_the_cap_and_have_no_gradient() -> None:
+    """By hand: 0.4 / 0.2, 0.5 / 0.5, 0.4 / 0.8, 0.4 / 0.2, with a cap of 1.5."""
+    weights = truncated_weights(NEW.clone().requires_grad_(), OLD, 1.5)
+    assert weights.tolist() == pytest.approx([1.5, 1.0, 0.5, 1.5])
+    assert not weights.requires_grad

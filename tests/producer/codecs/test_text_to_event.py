@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from producer.bounded_text import MAX_DEPTH, cut_json, is_deeper
+from producer.bounded_text import MAX_CHARS, MAX_DEPTH, cut_json, is_deeper
 from producer.codecs.codec import Codec
 from producer.environments.environment import TextObservation
 from producer.policy.policy import Completion, SampleRequest
@@ -22,6 +22,8 @@ from tests.producer.codecs.test_thoughts import REAL
 
 NOW = datetime(2026, 11, 26, tzinfo=UTC)
 TASK = Task("task", "task", "Do it", None, None, 5, None, None)
+LONG = 2 * MAX_CHARS
+"""Characters: an event keeps half of them."""
 CODECS = [pytest.param(codec, id=codec.name) for codec in REAL]
 
 
@@ -74,7 +76,7 @@ def nested(depth: int, begin: str = "[", end: str = "]", inside: str = "") -> st
 
 
 ODD = [
-    *(nested(depth) for depth in (40, 60, 190, 197, 254, 256, 900, 100_000)),
+    *(nested(depth) for depth in (40, 60, 190, 197, 254, 256, 900, 20_000)),
     *(nested(depth, '{"a":', "}", "1") for depth in (60, 197, 254, 256, 900)),
     *("9" * digits for digits in (20, 400, 4_299, 4_301, 20_000)),
     *("NaN", "-Infinity", "1e999", "1e-400", "-0.0"),
@@ -86,8 +88,8 @@ ODD = [
         '{"\\u0000": "\\u0000"}',
         '"\\uffff"',
     ),
-    '"' + "a" * 1_000_000 + '"',
-    "[" + "1," * 300_000 + "1]",
+    '"' + "a" * LONG + '"',
+    "[" + "1," * (LONG // 2) + "1]",
 ]
 
 

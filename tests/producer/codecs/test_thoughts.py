@@ -268,7 +268,7 @@ def test_hiding_keeps_every_place_and_twice_is_once(text: str) -> None:
         ),
     ],
 )
-def test_a_million_characters_are_read_in_linear_time(part: str) -> None:
+def test_two_hundred_thousand_characters_are_read_in_linear_time(part: str) -> None:
     for codec in REAL:
-        text = part * (1_000_000 // len(part)) + "<think>"
+        text = part * (200_000 // len(part)) + "<think>"
         assert len(hide_thoughts(text, codec.literals)) == len(text)

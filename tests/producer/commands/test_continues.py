@@ -283,5 +283,5 @@ def test_a_log_dir_has_a_folder_for_each_training(work: Work) -> None:
         assert folder == str(work.folder / "runs" / name)
         assert os.readlink(runs / name) == folder  # noqa: PTH115  # as text
     refused = work.call(*words, "--training-name", "c", "--log-path", "x", code=2)
-    assert "log_dir: contradicts log_path" in refused.stderr
+    assert "log_dir: log_path already names the training's folder" in refused.stderr
     assert not (runs / "c").exists()

@@ -4,20 +4,20 @@ from pathlib import Path
 
 import pytest
 
+from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
 from producer.commands.sql_rl_settings import settings_of
 from producer.config import read_config
 from tests.support.checkpoints import write_checkpoint
-from tests.support.cua_train import CuaTrain
 
 
 @pytest.mark.parametrize(
     ("algorithm", "advantage"), [("ppo", "gae"), ("prime", "prime"), ("remax", "remax")]
 )
 def test_the_published_core_algos_is_taken_with_every_algorithm(
-    tmp_path: Path, cua_train: CuaTrain, algorithm: str, advantage: str
+    tmp_path: Path, algorithm: str, advantage: str
 ) -> None:
     questions = tmp_path / "questions"
-    cua_train("sql", "data", "generate", "--seed", "0", "--output", str(questions))
+    write_synthetic(questions, 0, SyntheticSize(1, 1, 1, ("count",)))
     policy = tmp_path / "policy"
     policy.mkdir()
     write_checkpoint(policy, "qwen2")

@@ -37,7 +37,7 @@ def test_a_url_without_a_password_leaves_the_environment_alone(
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"dbbench_database": "mysql://root@h"}, "only of environment dbbench"),
+        ({"dbbench_database": "mysql://root@h"}, "only for environment dbbench"),
         ({"dbbench_database": URL, "environment": "dbbench"}, "must not contain a password"),
         ({"dbbench_database": "sqlite:///x", "environment": "dbbench"}, "mysql://USER@HOST:PORT"),
     ],

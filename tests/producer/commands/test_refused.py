@@ -42,7 +42,11 @@ MISTAKES: dict[str, tuple[tuple[str, ...], int, str]] = {
     "a flag": (("--grup-size", "3"), 2, "no such option"),
     "a value": (("--group-size", "0"), 2, "group_size: 0 is out of range"),
     "fields together": (("--skip-baseline", "--baseline-only"), 2, "contradicts skip_baseline"),
-    "two folders": (("--log-path", "a", "--log-dir", "b"), 2, "log_dir: contradicts log_path"),
+    "two folders": (
+        ("--log-path", "a", "--log-dir", "b"),
+        2,
+        "log_dir: log_path already names the training's folder",
+    ),
     "a name": (("--training-name", "a/b"), 2, "training_name: 'a/b' contains '/'"),
     "a name in a file": (("--config", "name.json"), 2, "training_name: '../x' starts with '.'"),
     "a file that is missing": (("--config", "none.toml"), 2, "cannot be read"),

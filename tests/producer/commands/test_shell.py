@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from producer.commands import shell
 from producer.commands.shell import (
     continue_command,
     cua_project_command,
     cua_train_command,
-    program,
     withheld,
 )
+from schemas import programs
+from schemas.programs import program
 
 
 def variables(command: str) -> dict[str, str]:
@@ -132,7 +132,7 @@ def test_a_program_that_only_this_shell_finds_is_printed_with_its_path(
     monkeypatch.setattr(sys, "argv", [str(own)])
     monkeypatch.setenv("PATH", str(own.parent))  # an activated virtual environment
     assert shlex.split(program("cua-train")) == [str(own)]
-    monkeypatch.setattr(shell, "EVERY_SHELL_PATH", str(own.parent))
+    monkeypatch.setattr(programs, "EVERY_SHELL_PATH", str(own.parent))
     assert program("cua-train") == "cua-train"
 
 

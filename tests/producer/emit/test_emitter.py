@@ -243,7 +243,7 @@ def test_event_ids_are_unique_and_ordered_by_time(installation: Installation) ->
     for _ in range(9):
         emitter.stream(new_subject()).emit(REQUESTED)
     emitter.close()
-    ids = [event.envelope.id for event in events(installation)]
+    ids = [UUID(event.envelope.id) for event in events(installation)]
     assert ids == sorted(set(ids))
     assert {(identifier.version, identifier.variant) for identifier in ids} == {(7, RFC_4122)}
     assert ids[0].int >> 80 == 1795230855927

@@ -1,4 +1,4 @@
-"""TRL's GRPOTrainer trains on our database, by OpenEnv's client in its `environment_factory`."""
+"""TRL's GRPOTrainer trains on our phone, by OpenEnv's client in its `environment_factory`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,25 +11,22 @@ from openenv.core import GenericEnvClient
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 
-from producer.agents.dbbench.data.generate import generate
-from producer.agents.dbbench.data.tasks import task_of
+from producer.agents.android.demo_tasks import demo_tasks
 from producer.config import read_config
 from producer.env_server.app import make_app
 from producer.text_policy.build import TextPolicySize, build_text_policy
 from tests.support.env_servers import served_here
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-(ENTRY,) = generate(1, 0, ["select"])
-TASK = task_of(ENTRY)
-GOLD: Final = str([tuple(row) for row in ENTRY.answer_direct or ()]).replace('"', "'")
+TASK = next(task for task in demo_tasks() if task.task_id == "train_01_open_settings")
 SIZE = TextPolicySize(dim=64, layers=2, heads=2, ffn=128)
 CALL: Final = (
-    '<think>\n\n</think>\n\n<tool_call>\n{"name": "answer", "arguments": {"text": "%s"}}\n'
+    '<think>\n\n</think>\n\n<tool_call>\n{"name": "open_app", "arguments": {"package": "%s"}}\n'
     "</tool_call><|im_end|>"
 )
 
 
-class Database:
+class Phone:
     """As docs/openenv.md has it; `url` is the server's."""
 
     url = ""
@@ -43,14 +40,14 @@ class Database:
         self._last = self._client.reset(task_id=row.get("task_id"), seed=0)
         return str(self._last.observation["text"])
 
-    def answer(self, text: str) -> str:
-        """Give the final answer.
+    def open_app(self, package: str) -> str:
+        """Start an app.
 
         Args:
-            text: The rows that answer the question.
+            package: Its package name.
         """
-        self._last = self._client.step({"type": "answer", "text": text})
-        return str(self._last.observation["text"] or "done")
+        self._last = self._client.step({"type": "open_app", "package": package})
+        return str(self._last.observation["error"] or "done")
 
     def get_reward(self) -> float:
         if not self._last.done:
@@ -61,14 +58,14 @@ class Database:
 
 @pytest.fixture
 def server() -> Iterator[str]:
-    config = read_config({"environment": "dbbench", "model_name": "oracle"})
+    config = read_config({"model_name": "oracle"})
     with served_here(make_app(config, [TASK], 8)) as url:
         yield url
 
 
 def write_policy(folder: Path, prompt: str) -> None:
-    """One that calls the tool, with the right answer or with another, each half of the time."""
-    calls = [CALL % GOLD, CALL % "none"]
+    """One that opens the right app or another, each half of the time."""
+    calls = [CALL % "com.android.settings", CALL % "com.android.camera"]
     build_text_policy(folder, [prompt, *calls], 0, SIZE)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     network = AutoModelForCausalLM.from_pretrained(folder)
@@ -89,8 +86,8 @@ def test_two_steps_of_trl_get_our_rewards_for_the_tools_that_its_policy_calls(
     server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.set_num_threads(1)
-    monkeypatch.setattr(Database, "url", server)
-    monkeypatch.setattr(Database, "rewards", [])
+    monkeypatch.setattr(Phone, "url", server)
+    monkeypatch.setattr(Phone, "rewards", [])
     from trl import chat_template_utils
 
     folder = tmp_path / "policy"
@@ -101,7 +98,7 @@ def test_two_steps_of_trl_get_our_rewards_for_the_tools_that_its_policy_calls(
     prompt = tokenizer.apply_chat_template(
         messages,
         chat_template=template,
-        tools=[Database.answer],
+        tools=[Phone.open_app],
         tokenize=False,
         add_generation_prompt=True,
     )
@@ -111,7 +108,7 @@ def test_two_steps_of_trl_get_our_rewards_for_the_tools_that_its_policy_calls(
     trainer = GRPOTrainer(
         model=AutoModelForCausalLM.from_pretrained(folder),
         processing_class=tokenizer,
-        environment_factory=Database,
+        environment_factory=Phone,
         args=GRPOConfig(
             output_dir=str(tmp_path / "out"),
             max_steps=2,
@@ -134,8 +131,8 @@ def test_two_steps_of_trl_get_our_rewards_for_the_tools_that_its_policy_calls(
     trainer.train()
     logged = [entry for entry in trainer.state.log_history if "loss" in entry]
     assert len(logged) == 2
-    assert len(Database.rewards) == 16
-    assert {0.0, 1.0} == set(Database.rewards)
+    assert len(Phone.rewards) == 16
+    assert {0.0, 1.0} == set(Phone.rewards)
     for step, entry in enumerate(logged):
-        assert entry["reward"] == pytest.approx(sum(Database.rewards[8 * step :][:8]) / 8)
+        assert entry["reward"] == pytest.approx(sum(Phone.rewards[8 * step :][:8]) / 8)
     assert any(entry["grad_norm"] > 0 for entry in logged)

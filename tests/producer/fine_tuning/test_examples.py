@@ -1,6 +1,8 @@
 """Examples are read in their originals' forms; another form is named with file and field."""
 
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -161,3 +163,70 @@ def test_what_is_held_out_shares_no_prompt_with_what_is_learned() -> None:
     assert choose_held_out(groups, 0, seed=1) == frozenset()
     assert choose_held_out(["a"] * 9, 0.5, seed=1) == frozenset()
     assert len(choose_held_out(["a", "b"], 0.001, seed=1)) == 1
+
+
+def steps_row(question: int, completion: int, **more: object) -> dict[str, object]:
+    text = f"question {question}\n\nstep {completion} и\n\nend и"
+    return {"input": text, "label": ["+", "-"], **more}
+
+
+def dialogue(question: int, answer: str) -> list[dict[str, str]]:
+    return [
+        {"role": "user", "content": f"question {question}"},
+        {"role": "assistant", "content": answer},
+        {"role": "user", "content": f"more after {answer}"},
+        {"role": "assistant", "content": "the end"},
+    ]
+
+
+ROWS: dict[str, tuple[Objective, Callable[[int, int], dict[str, object]]]] = {
+    "steps that label-steps wrote": (
+        "process_reward",
+        lambda at, n: steps_row(at, n, prompt=f"question {at}", question_id=100 * at + n),
+    ),
+    "steps of numbered questions": (
+        "process_reward",
+        lambda at, n: steps_row(at, n, db_id="db", question_id=at),
+    ),
+    "dialogues": ("sft", lambda at, n: {"messages": dialogue(at, f"answer {n}")}),
+    "conversations": ("sft", lambda at, n: {"conversations": dialogue(at, f"answer {n}")}),
+    "prompts": ("sft", lambda at, n: {"prompt": f"question {at}", "completion": f"answer {n}"}),
+    "pairs of dialogues": (
+        "pairwise_reward",
+        lambda at, n: {"chosen": dialogue(at, f"good {n}"), "rejected": dialogue(at, f"bad {n}")},
+    ),
+    "pairs with a prompt": (
+        "pairwise_reward",
+        lambda at, n: {"prompt": f"question {at}", "chosen": f"good {n}", "rejected": f"bad {n}"},
+    ),
+}
+
+
+@pytest.mark.parametrize("form", ROWS)
+def test_no_prompt_of_a_file_is_both_learned_and_held_out(
+    tmp_path: Path, form: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    objective, row = ROWS[form]
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps([row(at, n) for at in range(10) for n in range(4)]))
+    examples = load_examples(config_of(objective, path, held_out_ratio=0.2))
+    learned, held_out = (
+        {re.findall(r"question \d", repr(one))[0] for one in part}
+        for part in (examples.training, examples.held_out)
+    )
+    assert (len(learned), len(held_out)) == (8, 2)
+    assert len(examples.held_out) == 8
+    assert not caplog.messages
+
+
+def test_rows_whose_prompt_cannot_be_told_are_counted_in_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps([steps_row(0, n) for n in range(4)]))
+    assert load_examples(config_of("process_reward", path, held_out_ratio=0.2)).held_out
+    (message,) = caplog.messages
+    assert message.startswith("4 of 4 examples have no field with their prompt (prompt, query, ")
+    caplog.clear()
+    load_examples(config_of("process_reward", path))
+    assert not caplog.messages

@@ -10,7 +10,7 @@ import pytest
 
 from producer.agents.text_to_sql.data.generate import SyntheticSize, write_synthetic
 from producer.errors import CuaTrainError
-from producer.fine_tuning.executed_accuracy import chosen_of, executed_accuracy
+from producer.fine_tuning.executed_accuracy import accuracy_of, chosen_of, executed_accuracy
 from producer.fine_tuning.named_policy import held_out_split, questions_of
 from producer.rollouts.plan import GroupOutcome, GroupPlan, RolloutResult, StatedTask
 from schemas.completion import StepScore
@@ -63,6 +63,14 @@ def test_a_question_whose_completions_failed_is_left_out() -> None:
     assert chosen_of([whole, part], 2).questions == 1
     with pytest.raises(CuaTrainError, match="no question has 2 completions"):
         chosen_of([part], 2)
+
+
+def test_a_question_without_a_judged_answer_is_counted_in_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    found = accuracy_of([group(0, result(0, is_right=True, scores=())), group(1)])
+    assert (found.overall.accuracy, found.overall.questions) == (1.0, 1)
+    assert caplog.messages == ["1 questions are left out: their answers could not be judged"]
 
 
 def test_the_oracle_is_right_on_every_question_and_the_evaluation_is_in_the_log(

@@ -23,7 +23,6 @@ from producer.fine_tuning.questions import read_answered
 from producer.fine_tuning.run import FineTuningSummary, fine_tune
 from producer.fine_tuning.settings import Objective
 from producer.process_rewards.cocte import read_cocte
-from producer.supervised.pairwise_reward import PairScorer
 from producer.supervised.step_scorer import StepScorer
 from schemas.actions import Answer, Terminate
 from schemas.installation import Installation
@@ -166,11 +165,19 @@ def test_a_pairwise_reward_model_prefers_the_better_answer(
     summary = train(installation, {**settings, "epochs": 12}, "pairwise_reward")
     assert summary.train_loss_last is not None
     assert summary.train_loss_last < 0.1
-    better, worse = PairScorer.load(out, device="cpu").score(
-        "Show users number 4", ["SELECT name FROM users", "SELECT name FROM items"]
+    network = AutoModelForSequenceClassification.from_pretrained(out)
+    tokenizer = AutoTokenizer.from_pretrained(out)
+    prompt = tokenizer.apply_chat_template(
+        [{"role": "user", "content": "Show users number 4"}],
+        add_generation_prompt=True,
+        tokenize=False,
+    )
+    better, worse = (
+        network(**tokenizer(f"{prompt}{answer}{tokenizer.eos_token}", return_tensors="pt")).logits
+        for answer in ("SELECT name FROM users", "SELECT name FROM items")
     )
     assert better > worse
-    assert AutoModelForSequenceClassification.from_pretrained(out).config.num_labels == 1
+    assert network.config.num_labels == 1
 
 
 def test_a_stopped_training_continues_by_its_name_alone_with_the_same_bits(

@@ -134,7 +134,9 @@ def test_what_needs_episodes_or_an_adapter_names_the_result_instead(
     complete: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = complete.runs_dir / "small" / "model"
-    with pytest.raises(UsageError, match=f"is supervised .* --model-name {output}"):
+    with pytest.raises(
+        UsageError, match=f"is supervised .*`cua-train sql eval --model-name {output} --data"
+    ):
         evaluate({}, training_name="small", installation=complete)
     monkeypatch.setenv("CUA_HOME", str(complete.home))
     asked = ["export", "small", "--output", str(complete.home / "copy")]

@@ -45,7 +45,6 @@ def test_every_stage_is_a_training_of_the_log_and_done_stages_are_not_done_again
         *("grpo outcome", "grpo process", "best of n, sft", "best of n, process"),
     ]
     assert found["best of n, sft"]["questions"] == found["grpo outcome"]["questions"] == 4
-    assert (demo.folder / "best-of-n-grpo-process.svg").read_text().startswith("<svg")
     events = read_log()
     created = [event["data"] for event in events if event["type"] == "cua.training.created"]
     assert [item["run_name"] for item in created] == [

@@ -155,14 +155,13 @@ def test_unknown_fields_are_named_and_those_without_effect_with_the_reason(
         assert name in said
 
 
-def test_past_sessions_in_the_prompt_are_the_callbacks_samples(tmp_path: Path) -> None:
+def test_past_sessions_in_the_prompt_are_refused(tmp_path: Path) -> None:
     path = write(
         tmp_path,
         rl_training=("name: rl_training_callback", "name: previous_sample_utilization_callback"),
     )
-    fields = read_config_file(path).fields
-    assert fields["replay_sessions"] == 16
-    assert "learning_rate" not in fields
+    with pytest.raises(UsageError, match="16 cannot be honoured: prompts show no past sessions"):
+        read_config_file(path)
 
 
 @pytest.mark.parametrize(

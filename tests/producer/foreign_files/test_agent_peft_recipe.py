@@ -124,7 +124,7 @@ def test_the_rewards_of_a_session_are_free_numbers() -> None:
 
 def test_the_rewards_of_a_session_are_refused_with_another_reward() -> None:
     given = {"model_name": "oracle", "reward_correct": 2.0}
-    with pytest.raises(UsageError, match="reward_correct: only of the reward dbbench"):
+    with pytest.raises(UsageError, match="reward_correct: only for the reward dbbench"):
         check_effects(read_config(given), given)
 
 

@@ -1,15 +1,9 @@
 """The local log's index of streams: whatever wrote the file, reading by it misses nothing."""
 
-import logging
-import multiprocessing
-import os
-import signal
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from itertools import count
 from pathlib import Path
 from uuid import UUID, uuid5
@@ -27,14 +21,12 @@ from schemas.ids import NAMESPACE
 from schemas.local_index import BLOCK_OFFSETS, places_of_streams, places_of_training, spans
 from schemas.training import HeartbeatSent
 from schemas.wire import encode
-from tests.support.eventually import eventually
 from tests.support.profiles import examples
 
 TOPICS = ["cua.training", "cua.rollouts"]
 TOPIC = "cua.rollouts"
 TRAININGS = [uuid5(NAMESPACE, name) for name in ("a", "b", "c")]
 STREAMS = [f"rollout/{uuid5(NAMESPACE, str(number))}" for number in range(5)]
-WAIT_S = 60
 
 
 def event(subject: str, training: UUID | None, sequence: int = 1) -> bytes:
@@ -73,7 +65,7 @@ def records(draw: st.DrawFn) -> Record:
 
 @settings(max_examples=examples(quick=40))
 @given(
-    # By a version with the index or by one without; what; how many times.
+    # As the log or as a spool; what; how many times.
     appended=st.lists(
         st.tuples(st.booleans(), st.lists(records(), min_size=1, max_size=12), st.integers(1, 40)),
         max_size=4,
@@ -171,41 +163,30 @@ def test_a_block_is_written_once_for_a_training_however_many_streams_it_has(tmp_
     assert len(made) == len(found)
 
 
-def test_a_file_without_the_index_gets_it_once_when_a_writer_opens_it(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_a_spool_appended_is_indexed_when_the_file_becomes_the_log(tmp_path: Path) -> None:
     path = tmp_path / "log.sqlite3"
-    with closing(LocalLog(path, topics=TOPICS, is_indexed=False)) as old:
-        fill(old, 5_000)
+    with closing(LocalLog(path, topics=TOPICS, is_indexed=False)) as spool:
+        fill(spool, 5_000)
     assert looked_through(path, TRAININGS[0]) == 5_000
-    ticks = count(0.0, 2.0)
-    with caplog.at_level(logging.INFO), closing(sqlite3.connect(path)) as connection:
-        connection.isolation_level = None
-        begin = partial(connection.execute, "BEGIN IMMEDIATE")
-        LocalIndex(connection).open(path, begin, lambda: next(ticks))
-    assert "2000 of 5000 events" in caplog.text
-    assert "indexed the local log" in caplog.text
-    assert looked_through(path, TRAININGS[0]) == 0
-    caplog.clear()
-    with caplog.at_level(logging.INFO), closing(LocalLog(path, topics=TOPICS)) as log:
+    with closing(LocalLog(path, topics=TOPICS)) as log:
+        assert looked_through(path, TRAININGS[0]) == 0
         assert len(list(log.read_streams(TOPIC, ["rollout/7"], {}))) == 50
-    assert not caplog.text
 
 
-def test_an_older_version_may_append_to_a_file_with_the_index(tmp_path: Path) -> None:
+def test_a_process_that_spools_may_append_to_a_file_with_the_index(tmp_path: Path) -> None:
     path = tmp_path / "log.sqlite3"
     with (
-        closing(LocalLog(path, topics=TOPICS)) as new,
-        closing(LocalLog(path, is_indexed=False)) as old,
+        closing(LocalLog(path, topics=TOPICS)) as log,
+        closing(LocalLog(path, is_indexed=False)) as spool,
     ):
-        fill(new, 3_000)
-        old.append([written("rollout/7", TRAININGS[0])] * 3)
-        assert len(list(new.read_streams(TOPIC, ["rollout/7"], {}))) == 33
-        fill(new, 1_000)
-        # The append after the older version's has caught up.
+        fill(log, 3_000)
+        spool.append([written("rollout/7", TRAININGS[0])] * 3)
+        assert len(list(log.read_streams(TOPIC, ["rollout/7"], {}))) == 33
+        fill(log, 1_000)
+        # The append after the spool's has caught up.
         assert looked_through(path, TRAININGS[1]) == 0
-        assert len(list(new.read_streams(TOPIC, ["rollout/7"], {}))) == 43
-        assert len(list(old.read_training(TOPIC, TRAININGS[0], {}))) >= 3
+        assert len(list(log.read_streams(TOPIC, ["rollout/7"], {}))) == 43
+        assert len(list(spool.read_training(TOPIC, TRAININGS[0], {}))) >= 3
 
 
 def test_pruned_records_leave_an_index_that_still_holds(tmp_path: Path) -> None:
@@ -221,60 +202,6 @@ def test_pruned_records_leave_an_index_that_still_holds(tmp_path: Path) -> None:
         connection.execute("UPDATE head SET indexed_to = 1")
     with closing(LocalLog(path, topics=TOPICS)) as log:
         assert len(list(log.read_streams(TOPIC, ["rollout/7"], {}))) == 10
-
-
-def _open_and_append(path: Path, num_records: int) -> None:
-    with closing(LocalLog(path, topics=TOPICS)) as log:
-        fill(log, num_records, at_once=7)
-
-
-def _open_and_index_slowly(path: Path) -> None:
-    """Leaves time in which it can be killed before it is done."""
-    catch_up = LocalIndex.catch_up
-
-    def slowly(index: LocalIndex, begin: int, end: int) -> int:
-        time.sleep(0.2)
-        return catch_up(index, begin, end)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LocalIndex, "catch_up", slowly)
-        LocalLog(path, topics=TOPICS).close()
-
-
-def indexed_to(path: Path) -> int:
-    with closing(sqlite3.connect(path)) as connection:
-        try:
-            return int(connection.execute("SELECT indexed_to FROM head").fetchone()[0])
-        except sqlite3.OperationalError:
-            return 0
-
-
-def test_killed_while_it_makes_the_index_and_made_by_two_at_once_it_is_whole(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "log.sqlite3"
-    with closing(LocalLog(path, topics=TOPICS, is_indexed=False)) as old:
-        fill(old, 40_000)
-    spawn = multiprocessing.get_context("spawn")
-    killed = spawn.Process(target=_open_and_index_slowly, args=(path,))
-    killed.start()
-    eventually(lambda: indexed_to(path) > 1, WAIT_S)
-    assert killed.pid is not None
-    os.kill(killed.pid, signal.SIGKILL)
-    killed.join(WAIT_S)
-    assert 1 < indexed_to(path) < 40_001
-    both = [spawn.Process(target=_open_and_append, args=(path, 700)) for _ in range(2)]
-    for process in both:
-        process.start()
-    for process in both:
-        process.join(WAIT_S)
-        assert process.exitcode == 0
-    assert looked_through(path, TRAININGS[0]) == 0
-    with closing(LocalLog(path, topics=TOPICS)) as log:
-        assert len(list(log.read_streams(TOPIC, ["rollout/7"], {}))) == 400 + 2 * 7
-        of_one = list(log.read_training(TOPIC, uuid5(NAMESPACE, "3"), {}))
-        needle = str(uuid5(NAMESPACE, "3")).encode()
-        assert sum(needle in value for _, value in of_one) == 4_000 + 2 * 70
 
 
 def test_a_stream_is_looked_for_under_its_key_and_under_the_name_its_events_give(

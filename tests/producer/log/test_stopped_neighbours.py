@@ -73,13 +73,12 @@ def test_a_process_that_starts_beside_a_stopped_writer_waits_for_it_too(
     opened[0].close(1)
 
 
-@pytest.mark.parametrize("is_made", [True, False], ids=["whole log", "index to be made"])
 def test_whoever_is_told_to_stop_while_it_starts_beside_a_stopped_writer_stops(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, *, is_made: bool
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Else `systemctl stop` and Ctrl-C wait for the neighbour."""
     installation = installation_at(tmp_path)
-    LocalLog(installation.local_log_path, is_indexed=is_made).close()
+    LocalLog(installation.local_log_path).close()
     stop = threading.Event()
     ended: list[Exception] = []
 

@@ -8,12 +8,11 @@ import pytest
 import torch
 from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
+from transformers import AutoModelForCausalLM
 
 from producer.fine_tuning.named_policy import policy_fields
 from producer.policy.torch_policy.loading import load_network, open_base
 from producer.policy.torch_policy.state import merge_adapter
-from producer.supervised.pairwise_reward import PairScorer
 from tests.support.checkpoints import change_json, write_checkpoint
 
 
@@ -97,25 +96,6 @@ def test_a_policy_made_of_it_is_merged_and_holds_no_adapter(
 def test_a_command_of_sql_takes_the_folder_as_a_policy(leftover: Path, adapter: Path) -> None:
     assert policy_fields(str(leftover)) == {"model_name": str(leftover)}
     assert "load_checkpoint_path" in policy_fields(str(adapter))
-
-
-def test_a_reward_model_scores_with_its_own_weights(
-    policy: Path, adapter: Path, tmp_path: Path
-) -> None:
-    own, spoiled = tmp_path / "own", tmp_path / "spoiled"
-    shutil.copytree(policy, own)
-    network = AutoModelForSequenceClassification.from_pretrained(
-        policy, num_labels=1, dtype=torch.float32
-    )
-    network.config.pad_token_id = 0
-    for index in own.glob("model*"):
-        index.unlink()
-    network.save_pretrained(own)
-    shutil.copytree(own, spoiled)
-    for name in ADAPTER:
-        shutil.copy(adapter / name, spoiled / name)
-    scores = [PairScorer.load(folder, "cpu").score("Try", ["a", "b"]) for folder in (own, spoiled)]
-    assert scores[0] == scores[1]
 
 
 def test_of_weights_in_two_forms_the_fingerprint_is_of_those_that_are_read(

@@ -109,6 +109,56 @@ def test_a_clipping_bound_and_a_dual_clip_reach_the_loss(
     assert measured.loss > capped.loss
 
 
+def resampled(one: Trajectory, ratio: float) -> Trajectory:
+    """The trajectory as a sampler records it whose probabilities are the policy's / `ratio`."""
+    turns = []
+    for turn in one.turns:
+        shifted = [logprob - math.log(ratio) for logprob in turn.tokens.completion_logprobs]
+        tokens = replace(turn.tokens, completion_logprobs=tuple(shifted))
+        turns.append(replace(turn, completion=replace(turn.completion, tokens=tokens)))
+    return replace(one, turns=tuple(turns))
+
+
+def test_importance_weights_are_of_the_policy_before_the_update_and_truncated_at_the_cap(
+    policy: InProcessPolicy, batch: list[Trajectory]
+) -> None:
+    one, other = batch[0], batch[1]
+    off_policy = [resampled(one, 3.0), resampled(other, 0.5)]
+    for settings in (SETTINGS, changed(SETTINGS, loss_fn="ppo")):
+        still = changed(settings, learning_rate=0.0, importance_cap=2.0)
+        result = policy.update(off_policy, still)
+        # Advantages 1 and -1; the ratios to the policy before the update are 1.
+        assert result.loss == pytest.approx(
+            -2.0 * one.num_tokens + 0.5 * other.num_tokens, rel=1e-4
+        )
+        assert result.capped_share == one.num_tokens / (one.num_tokens + other.num_tokens)
+        assert not result.clip_fraction
+        assert policy.update(batch[:2], still).capped_share == 0
+        free = policy.update(off_policy, changed(settings, learning_rate=0.0))
+        assert free.capped_share is None
+        assert abs(free.loss - result.loss) > 0.1
+    # A later pass is compared with the policy before the update, not with the one just trained.
+    passes = changed(SETTINGS, loss_fn="ppo", ppo_epochs=2, importance_cap=2.0, learning_rate=0.1)
+    bounds = {"clip_ratio_low": 1e-3, "clip_ratio_high": 1e-3}
+    moved = policy.update(off_policy, changed(passes, **bounds))
+    assert moved.clip_fraction is not None
+    # The first pass clips nothing, so at most the second's half of the tokens is.
+    assert 0 < moved.clip_fraction <= 0.5
+
+
+def test_weights_below_the_cap_give_the_gradient_of_importance_sampling(
+    policy: InProcessPolicy, batch: list[Trajectory]
+) -> None:
+    """exp(now - before) * exp(before - sampled) = exp(now - sampled)."""
+    off_policy = [resampled(item, 1.5) for item in batch]
+    still = changed(SETTINGS, learning_rate=0.0)
+    free = policy.update(off_policy, still)
+    weighted = policy.update(off_policy, changed(still, importance_cap=2.0))
+    assert free.gradient_norm > 0
+    assert weighted.gradient_norm == pytest.approx(free.gradient_norm, rel=1e-4)
+    assert weighted.loss == pytest.approx(free.loss, rel=1e-4)
+
+
 def test_a_kl_penalty_in_the_loss_pulls_towards_the_base_policy(
     policy: InProcessPolicy, play: Play
 ) -> None:

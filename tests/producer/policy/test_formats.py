@@ -2,14 +2,17 @@
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from producer.agents import AGENTS
 from producer.codecs.codec import Format
 from producer.codecs.compact import CompactCodec
 from producer.codecs.qwen import QwenToolCodec
 from producer.codecs.qwen_tools import tools_prompt
 from producer.codecs.recipe import RECIPE_PROMPT, RecipeCodec
+from producer.config import RunConfig
 from producer.errors import UsageError
 from producer.policy.compute_settings import PolicySettings
 from producer.policy.formats import named_format
@@ -18,7 +21,13 @@ from schemas.actions import Click
 from tests.producer.policy.conftest import make_request, make_screen
 
 
-def of(model_type: str, renderer_name: str, *, is_compact: bool = False) -> Format:
+def of(
+    model_type: str,
+    renderer_name: str,
+    *,
+    is_compact: bool = False,
+    official: str = "qwen_mobile",
+) -> Format:
     images = SimpleNamespace(
         patch_size=14, merge_size=2, size={"shortest_edge": 3136, "longest_edge": 1_000_000}
     )
@@ -28,15 +37,37 @@ def of(model_type: str, renderer_name: str, *, is_compact: bool = False) -> Form
         lambda: image_scale(images),
         is_compact=is_compact,
         screen_px=(1092, 2408),
+        official=official,
     )
 
 
-def test_auto_is_compact_for_the_demo_policy_and_the_official_phone_tool_for_others() -> None:
+def test_auto_is_compact_for_the_demo_policy_and_the_official_tool_for_others() -> None:
     assert isinstance(of("qwen3_vl", "auto", is_compact=True).codec, CompactCodec)
     for name in ("auto", "qwen_mobile"):
         opened = of("qwen3_vl", name)
         assert opened.codec.name == "qwen_mobile"
         assert opened.system_prompt == tools_prompt("mobile_use", "999x999")
+    assert of("qwen3_vl", "auto", official="qwen_computer").codec.name == "qwen_computer"
+
+
+@pytest.mark.parametrize(
+    ("settings", "official"),
+    [
+        ({"environment": "android"}, "qwen_mobile"),
+        ({"environment": "adb"}, "qwen_mobile"),
+        ({"environment": "gbox"}, "qwen_mobile"),
+        ({"environment": "gbox", "box_type": "linux"}, "qwen_computer"),
+        ({"environment": "desktop"}, "qwen_computer"),
+        ({"environment": "miniwob"}, "qwen_computer"),
+        ({"environment": "openenv"}, "qwen_mobile"),
+        ({"environment": "openenv", "env_actions": "browsergym"}, "qwen_computer"),
+    ],
+)
+def test_phones_are_operated_by_touch_and_computers_by_mouse_and_keys(
+    settings: dict[str, Any], official: str
+) -> None:
+    agent = AGENTS[settings["environment"]]
+    assert agent.official_renderer(RunConfig.model_construct(**settings)) == official
 
 
 def test_the_other_names_are_what_they_say() -> None:

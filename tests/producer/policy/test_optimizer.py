@@ -19,7 +19,7 @@ def test_a_gradient_that_is_not_finite_is_refused_and_changes_no_weight(
     optimizer = make_optimizer(weights)
     weights[0].grad = torch.tensor([0.5, bad])
     weights[1].grad = torch.tensor([0.5])
-    with pytest.raises(CuaTrainError, match=f"the update's gradient is {bad}, no finite number"):
+    with pytest.raises(CuaTrainError, match=f"the update's gradient is {bad}, which is not finite"):
         optimizer_step(optimizer, 0.1, max_norm)
     assert [weight.tolist() for weight in weights] == [[1.0, 2.0], [3.0]]
     assert not optimizer.state

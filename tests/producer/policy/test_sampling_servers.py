@@ -1,6 +1,7 @@
-"""What a server samples is read whole, however long; a longer answer is not asked for again."""
+"""A server's adapters, by its make; what it samples is read whole, but no longer than asked for."""
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -10,9 +11,12 @@ from pydantic import JsonValue
 
 from producer.chat_answer import ChatFailedError
 from producer.chat_endpoint import MAX_ANSWER_BYTES
+from producer.errors import UsageError
 from producer.policy.answer_size import max_answer_bytes
-from producer.policy.sampling_servers import SamplingServers, ServerRequest, TokenAnswer
+from producer.policy.sampling_servers import SamplingServers, ServerRequest
+from producer.policy.token_answer import TokenAnswer
 from tests.support.chat_server import ChatServer
+from tests.support.sglang_front import SglangFront, sglang_front
 
 ADAPTER = "cua-0123456789abcdef"
 
@@ -36,8 +40,17 @@ def chat_answer(num_tokens: int, word: str = " settings") -> bytes:
 
 
 def complete(server: ChatServer, max_tokens: int, folder: Path) -> TokenAnswer | ChatFailedError:
-    servers = SamplingServers([server.url], "policy", None, folder, timeout_s=30.0)
+    server.models = ["policy"]
+    servers = servers_at(server.url, folder)
     servers.use(ADAPTER)
+    return ask(servers, max_tokens)
+
+
+def servers_at(url: str, folder: Path, timeout_s: float = 30.0) -> SamplingServers:
+    return SamplingServers([url], "policy", None, folder, timeout_s=timeout_s)
+
+
+def ask(servers: SamplingServers, max_tokens: int = 2) -> TokenAnswer | ChatFailedError:
     request = ServerRequest(UUID(int=1), body_of(max_tokens), "/chat/completions")
     (result,) = servers.complete([request])
     return result
@@ -81,3 +94,91 @@ def test_the_limit_grows_with_the_completion_the_prompt_and_its_images() -> None
     ]
     # Three bytes of text, two of text, and an image of at most 16,384 tokens.
     assert max_answer_bytes({"messages": messages}) == MAX_ANSWER_BYTES + 12 * (3 + 2 + 16_384)
+
+
+def weights(sha256: str) -> Callable[[Path], str]:
+    """Writes an adapter with this hash of its weights."""
+
+    def save(folder: Path) -> str:
+        (folder / "adapter_config.json").write_text('{"target_modules": ["q_proj"]}')
+        return sha256
+
+    return save
+
+
+@pytest.fixture
+def sglang(server: ChatServer) -> Iterator[SglangFront]:
+    """A server with SGLang's interface of the policy `policy`; answers with two tokens."""
+    server.models = ["policy"]
+    server.answers = [(200, {}, chat_answer(2))]
+    with sglang_front(server.url) as front:
+        yield front
+
+
+def test_sglang_is_recognised_and_samples_with_each_adapter_in_turn(
+    server: ChatServer, sglang: SglangFront, tmp_path: Path
+) -> None:
+    servers = servers_at(sglang.url, tmp_path)
+    servers.check()
+    for sha256 in ("a" * 64, "b" * 64):
+        servers.publish(weights(sha256))
+        result = ask(servers)
+        assert isinstance(result, TokenAnswer), result
+        assert (result.tokens, result.prompt_tokens) == ((123456,) * 2, (123456,) * 50)
+        assert result.logprobs == (-0.12345678901234567,) * 2
+        assert server.requests[-1]["model"] == result.model == servers.adapter
+        assert sglang.adapters == {servers.adapter: str(tmp_path / servers.adapter)}
+    servers.publish(weights("b" * 64))
+    assert isinstance(ask(servers), TokenAnswer), "it had been loaded already"
+
+
+def test_a_prompt_of_tokens_is_read_from_sglang_as_from_vllm(
+    server: ChatServer, sglang: SglangFront, tmp_path: Path
+) -> None:
+    choice: dict[str, object] = {"text": " a", "finish_reason": "stop", "token_ids": [7, 2]}
+    choice |= {"prompt_token_ids": [1, 5], "logprobs": {"token_logprobs": [-0.5, -0.25]}}
+    server.answers = [(200, {}, json.dumps({"model": ADAPTER, "choices": [choice]}).encode())]
+    sglang.adapters[ADAPTER] = "/adapters"
+    servers = servers_at(sglang.url, tmp_path)
+    servers.use(ADAPTER)
+    body: dict[str, JsonValue] = {"prompt": [1, 5], "logprobs": 1, "max_tokens": 2}
+    (result,) = servers.complete([ServerRequest(UUID(int=1), body, "/completions")])
+    assert result == TokenAnswer(" a", (1, 5), (7, 2), (-0.5, -0.25), "stop", ADAPTER)
+
+
+def test_a_restarted_sglang_gets_the_adapter_again(sglang: SglangFront, tmp_path: Path) -> None:
+    servers = servers_at(sglang.url, tmp_path)
+    servers.check()
+    servers.publish(weights("a" * 64))
+    sglang.adapters.clear()
+    assert isinstance(ask(servers), TokenAnswer)
+    assert [*sglang.adapters] == [servers.adapter]
+
+
+def test_a_worker_never_samples_from_sglang_without_the_adapter(
+    server: ChatServer, sglang: SglangFront, tmp_path: Path
+) -> None:
+    """It publishes nothing itself, and SGLang would sample from the policy alone."""
+    sglang.adapters[ADAPTER] = "/adapters"
+    servers = servers_at(sglang.url, tmp_path)
+    servers.use(ADAPTER)
+    assert isinstance(ask(servers), TokenAnswer)
+    assert server.requests[-1]["model"] == ADAPTER
+
+    server.models = None
+    unlisted = servers_at(server.url, tmp_path, timeout_s=1.0)
+    unlisted.use(ADAPTER)
+    num_requests = len(server.requests)
+    assert "does not list its models" in str(ask(unlisted))
+    assert len(server.requests) == num_requests
+
+
+def test_an_adapter_that_sglang_refuses_is_an_error_that_names_its_flags(
+    server: ChatServer, sglang: SglangFront, tmp_path: Path
+) -> None:
+    server.answers = [(400, {}, b"rank 64 is incompatible with the current LoRA memory pool")]
+    servers = servers_at(sglang.url, tmp_path)
+    servers.check()
+    message = "rank 64 is incompatible .*; SGLang needs --enable-lora, a --max-lora-rank"
+    with pytest.raises(UsageError, match=message):
+        servers.publish(weights("a" * 64))

@@ -267,29 +267,6 @@ def test_buffers_that_are_computed_are_not_loaded_and_named(
 
 
 @pytest.mark.parametrize(
-    # 2 x 24 is the hidden size: a square gate_up.
-    ("width", "stored_by", "square"),
-    [(24, "hub", "gate_up_proj"), (48, "hub", "down_proj"), (24, "transformers", None)],
-)
-def test_square_experts_are_loaded_where_their_layout_is_known_and_else_refused(
-    tmp_path: Path, width: int, stored_by: str, square: str | None
-) -> None:
-    folder = checkpoint(tmp_path, "qwen3_vl_moe")
-    change_text(folder, moe_intermediate_size=width)
-    weights = hub_weights(folder, "qwen3_vl_moe")
-    if stored_by == "transformers":
-        weights = {
-            key: one.transpose(1, 2) if ".experts." in key else one for key, one in weights.items()
-        }
-    write_shards(folder, weights)
-    if square is not None:
-        assert f"{square} is square" in refusal(folder)
-        return
-    loaded = open_base(str(folder)).network.state_dict()
-    assert all(torch.equal(loaded[key], one) for key, one in weights.items())
-
-
-@pytest.mark.parametrize(
     ("of", "file", "changes", "expected"),
     [
         *[

@@ -1,6 +1,5 @@
 """Best-of-N and pass@N: by hand, and against every subset."""
 
-import xml.etree.ElementTree as ET
 from itertools import combinations
 from math import prod
 from statistics import mean
@@ -20,7 +19,6 @@ from producer.process_rewards.best_of_n import (
     pass_at_k,
     ranked,
 )
-from producer.process_rewards.best_of_n_plot import best_of_n_svg
 
 SCORES = (0.5, 0.9, 0.8)
 
@@ -66,8 +64,6 @@ def test_wrong_arguments_are_refused() -> None:
         best_of_n([[Candidate((1.0,), is_right=True)]], 2)
     with pytest.raises(ValueError, match="and n of at least 1"):
         best_of_n([], 1)
-    with pytest.raises(ValueError, match="at least one N"):
-        best_of_n_svg([])
 
 
 @pytest.mark.parametrize(
@@ -120,31 +116,3 @@ def test_figures_are_means_over_questions_for_powers_of_two_and_all() -> None:
     assert found[-1] == BestOfN(6, dict.fromkeys(STRATEGIES, 0.5), 0.5)
     # One question is never right; the other with the share of subsets that have the first.
     assert [item.pass_at_n for item in found] == pytest.approx([1 / 12, 2 / 12, 4 / 12, 0.5])
-
-
-def test_a_plot_has_a_line_for_each_strategy_and_pass_at_n() -> None:
-    results = [
-        BestOfN(1, dict.fromkeys(STRATEGIES, 0.25), 0.25),
-        BestOfN(8, {**dict.fromkeys(STRATEGIES, 0.5), "min": 0.75}, 1.0),
-    ]
-    drawing = ET.fromstring(best_of_n_svg(results, "a < b"))
-    space = "{http://www.w3.org/2000/svg}"
-    texts = [text.text for text in drawing.iter(f"{space}text")]
-    assert texts[0] == "a < b"
-    assert {"1", "8", "product", "min", "last", "average", "pass@N"} <= set(texts)
-    lines = [line.attrib["points"].split() for line in drawing.iter(f"{space}polyline")]
-    assert len(lines) == 5
-    # From 0.25 at the bottom (372) to 1 at the top (40); N from 1 on the left to 8 on the right.
-    assert lines[1] == ["56.0,372.0", "570.0,150.7"]
-    assert lines[4] == ["56.0,372.0", "570.0,40.0"]
-    dashed = [
-        line for line in drawing.iter(f"{space}polyline") if "stroke-dasharray" in line.attrib
-    ]
-    assert len(dashed) == 1
-
-
-@pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
-def test_equal_figures_and_one_size_can_be_drawn(value: float) -> None:
-    drawing = best_of_n_svg([BestOfN(4, dict.fromkeys(STRATEGIES, value), value)])
-    ET.fromstring(drawing)
-    assert "nan" not in drawing

@@ -85,8 +85,11 @@ def test_without_a_key_it_may_still_run(
     assert isinstance(ended(installation, "gbox", "box-1"), EnvironmentLeaked)
 
 
-def test_a_phone_of_an_adb_server_is_free(installation: Installation) -> None:
-    assert isinstance(ended(installation, "adb", "serial"), EnvironmentTerminated)
+@pytest.mark.parametrize("env_type", ["adb", "desktop", "openenv"])
+def test_a_device_that_a_process_holds_ends_with_it(
+    installation: Installation, env_type: str
+) -> None:
+    assert isinstance(ended(installation, env_type, "name"), EnvironmentTerminated)
 
 
 def test_a_device_that_no_agent_knows_may_still_run(installation: Installation) -> None:

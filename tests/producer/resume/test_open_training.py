@@ -20,7 +20,6 @@ from schemas import ids
 from schemas.evaluation import EvaluationCreated
 from schemas.group import GroupCreated, GroupFailed
 from schemas.installation import Installation
-from schemas.training import TrainingCreated
 from tests.support.invariants import accepted
 from tests.support.small_run import small, watching
 
@@ -67,6 +66,17 @@ def test_a_training_goes_on_from_its_newest_state_in_the_same_generation(
     assert (plan.generation, plan.begins_generation, plan.manifest.step) == (0, False, 2)
     assert plan.state_folder is not None
     assert plan.state_folder.name == "step-000002"
+
+
+def test_an_unfinished_training_cannot_end_before_the_steps_that_it_has_completed(
+    installation: Installation,
+) -> None:
+    run(small(num_steps=2), installation=installation)
+    claim_and_die(installation, overwrite=False, num_steps=5)
+    with pytest.raises(UsageError, match="num_steps: 1 is less than the 2 steps"):
+        plan_of(installation, num_steps=1)
+    assert plan_of(installation, num_steps=2).manifest.step == 2
+    assert plan_of(installation, overwrite=True, num_steps=1).manifest.step == 0
 
 
 def test_planning_emits_nothing(installation: Installation, read_log: ReadLog) -> None:
@@ -176,43 +186,6 @@ def test_a_file_in_place_of_the_run_s_folder_is_a_usage_error(installation: Inst
 
 SEED_0_ALONE = "test -e /sdcard/DCIM/Camera/IMG_002.jpg"
 """Works on the phone on which tasks are checked, and on none of the two that the run opens."""
-
-
-FIRST_FIELDS = frozenset(
-    {"training_name", "model_name", "num_steps", "max_turns", "group_size", "tasks"}
-)
-"""What the oldest writer of this test recorded."""
-
-
-def test_the_explicit_default_of_a_field_that_an_older_writer_did_not_have_is_no_difference(
-    installation: Installation,
-) -> None:
-    run(small(num_steps=1), installation=installation)
-    folder = installation.runs_dir / "small"
-    with Emitter.open(installation) as emitter:
-        recorded = read_recorded_training(emitter, "small", folder)
-    created = recorded.stream.events[0].payload
-    assert isinstance(created, TrainingCreated)
-    for name in created.config.keys() - FIRST_FIELDS:
-        del created.config[name]
-
-    def plan(**given: object) -> "Plan[RunConfig]":
-        asked = read_config({"training_name": "small", "num_steps": 3, **given})
-        found = plan_training(recorded, asked, folder, overwrite=False)
-        assert isinstance(found, Plan)
-        return found
-
-    defaults = read_config({"model_name": "oracle", "num_steps": 3}).recorded()
-    given = {name: value for name, value in defaults.items() if value is not None}
-    del given["max_recent_turns"]
-    assert len(given.keys() - FIRST_FIELDS) > 30
-    for name, value in (given | {"tasks": small().tasks, "group_size": 3}).items():
-        assert plan(**{name: value}).config.recorded()[name] == value, name
-    # Before there was such a field a policy saw every turn.
-    assert plan(max_recent_turns=None).config.max_recent_turns is None
-    for name, other in (("max_recent_turns", 5), ("num_substeps", 3), ("group_size", 4)):
-        with pytest.raises(UsageError, match=f"{name}: .* -> {other}"):
-            plan(**{name: other})
 
 
 @pytest.mark.parametrize("skip_baseline", [True, False])

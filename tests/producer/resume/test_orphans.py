@@ -13,10 +13,8 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -34,9 +32,8 @@ from schemas.rollout import RolloutCreated
 from schemas.training import TrainingCreated
 from tests.producer.resume.test_given_up import dropped, give_up, rest
 from tests.support.invariants import accepted
-from tests.support.kafka import KafkaService
 from tests.support.ports import free_port
-from tests.support.reading import installation_at, installation_on
+from tests.support.reading import installation_at
 
 ReadLog = Callable[[], list[dict[str, Any]]]
 SUBJECT = stream("training", ids.training_id("marked"))
@@ -277,22 +274,6 @@ def test_an_evaluation_whose_creation_was_given_up_has_nothing_to_end(
 def copy_of(installation: Installation, home: Path) -> Installation:
     shutil.copytree(installation.home, home)
     return replace(installation, home=home)
-
-
-@pytest.mark.services
-def test_a_copied_home_ends_nothing_that_the_original_may_still_write(
-    tmp_path: Path, kafka: KafkaService
-) -> None:
-    original = installation_on(kafka.bootstrap_servers, tmp_path / "original", f"t{uuid4().hex}.")
-    killed_evaluation(original)
-    copied = copy_of(original, tmp_path / "copied")
-    with Emitter.open(copied) as emitter:
-        assert end_abandoned(copied, emitter, utc_now) == 0
-        assert list(copied.open_dir.glob("*.open"))
-        assert end_abandoned(copied, emitter, lambda: utc_now() + timedelta(minutes=61)) == 1
-    with Emitter.open(original) as emitter:
-        assert end_abandoned(original, emitter, utc_now) == 0
-    assert list(original.open_dir.iterdir()) == []
 
 
 def test_the_copy_of_a_home_with_its_log_ends_what_was_open_when_it_was_copied(

@@ -20,7 +20,6 @@ from producer.environments.environment import (
 from producer.policy.policy import Completion, SampleRequest, context_full
 from producer.resume.recorded_rollouts import recorded_turns
 from producer.rollouts.engine import RolloutEngine
-from producer.rollouts.past_sessions import WithPastSessions
 from producer.rollouts.plan import RolloutPlan, RolloutResult
 from producer.sql_execution import Cell, DatabaseFailedError, Rows
 from producer.task import Task
@@ -312,7 +311,7 @@ def failed_session(emitter: Emitter, table: str, *turns: tuple[Action, ...]) -> 
         emitter,
         Scripted(*turns),
         replace(asked, stated=replace(asked.stated, task=task, row_id=row, entry_row_id=stated.id)),
-        lambda: WithPastSessions(DbBenchEnvironment(Dying), ("one",)),
+        lambda: DbBenchEnvironment(Dying),
     )
     assert not result.is_scored
     return payloads
@@ -340,32 +339,8 @@ def test_a_session_whose_database_fails_ends_by_its_environment_and_comes_to_not
     payloads = failed_session(emitter, table, *turns)
     (ended,) = of_type(payloads, SessionEnded)
     assert (ended.session_status, ended.outcome) == ("task_environment_error", "unknown")
-    assert (ended.num_operations, ended.num_replayed) == (num_operations, 1)
+    assert ended.num_operations == num_operations
     assert reason in str(ended.error_message)
     assert isinstance(payloads[-1], RolloutFailed)
     assert payloads[-1].error_type == "environment"
     assert not of_type(payloads, ValidationRecorded)
-
-
-def test_past_sessions_follow_the_question_and_are_counted(emitter: Emitter) -> None:
-    asked, policy = asked_plan(seed=8), Scripted(DONE)
-    engine = RolloutEngine(
-        policy=policy,
-        make_environment=lambda _plan: WithPastSessions(Words(), ("Question: one", "Question: 2")),
-        settings=SETTINGS,
-        max_concurrent=1,
-        emitter=emitter,
-        clock=lambda: datetime.now(UTC),
-        on_begin=lambda _plan: None,
-        check_stop=lambda: None,
-    )
-    engine.submit(asked)
-    list(engine.run())
-    payloads = payloads_of(emitter, ROLLOUT)
-    assert of_type(payloads, SessionEnded)[0].num_replayed == 2
-    expected = (
-        "How many?\n\nTable 8.\n\nRight sessions of the past, as examples:\n\n"
-        "Session 1\nQuestion: one\n\nSession 2\nQuestion: 2"
-    )
-    assert of_type(payloads, TurnTaken)[0].text == expected
-    assert expected.endswith(policy.requests[0].text or "?")

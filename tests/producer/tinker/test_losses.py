@@ -91,6 +91,6 @@ def test_a_loss_that_is_no_number_and_an_answer_without_log_probs_raise(
     with pytest.raises(CuaTrainError, match="has elementwise_loss but no logprobs; use"):
         logprobs_N(part, elementwise)
     monkeypatch.setattr(update, "policy_loss", lambda *_: math.inf)
-    with pytest.raises(CuaTrainError, match=r"the update's loss is inf, no finite number"):
+    with pytest.raises(CuaTrainError, match=r"the update's loss is inf, which is not finite"):
         policy.update([one], SETTINGS)
     assert policy.version == 0

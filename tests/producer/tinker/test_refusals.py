@@ -25,22 +25,29 @@ ASKED = {"provider": "tinker", "model_name": "some/policy", "tasks": TASKS}
     [
         ({"model_name": "demo"}, "model_name: give the name of a base model that Tinker trains"),
         ({"model_name": "oracle"}, "model_name: give the name of a base model that Tinker trains"),
-        ({"base_url": "http://localhost:1/v1"}, "base_url: is of OpenAI-compatible servers"),
-        ({"load_checkpoint_path": "/adapter"}, "load_checkpoint_path: Tinker begins from weights"),
+        ({"base_url": "http://localhost:1/v1"}, "base_url: is for OpenAI-compatible servers"),
+        ({"load_checkpoint_path": "/adapter"}, "load_checkpoint_path: Tinker cannot load a folder"),
         ({"train_type": "full"}, "train_type: Tinker trains adapters only"),
         ({"lora_alpha": 4.0}, "lora_alpha: Tinker scales its adapters itself"),
         ({"lora_dropout": 0.1}, "lora_dropout: Tinker has no dropout"),
-        ({"target_modules": ["q_proj"]}, "target_modules: Tinker adapts all, attention or mlp"),
+        (
+            {"target_modules": ["q_proj"]},
+            "target_modules: Tinker adapts only all, attention or mlp",
+        ),
         ({"loss_fn": "gspo"}, "loss_fn: Tinker does not compute gspo as this process does"),
         ({"loss_fn": "reinforce"}, "loss_fn: Tinker does not compute reinforce"),
-        ({"loss_fn": "ppo", "dual_clip": 3.0}, "dual_clip: Tinker's ppo has no second bound"),
+        ({"loss_fn": "ppo", "dual_clip": 3.0}, "dual_clip: Tinker's ppo has no dual clip"),
+        (
+            {"importance_cap": 2.0, "max_steps_off_policy": 1},
+            "importance_cap: Tinker's losses have no truncated importance weights",
+        ),
         ({"loss_aggregation": "token_mean"}, "loss_aggregation: Tinker's losses are sums"),
         ({"entropy_coef": 0.1}, "entropy_coef: Tinker's losses have no entropy bonus"),
         ({"kl_penalty_coef": 0.1}, "kl_penalty_coef: Tinker's losses have no KL penalty"),
         ({"compute_post_kl": True}, "compute_post_kl: is not measured with Tinker"),
         ({"advantage": "gae"}, "advantage: Tinker trains no value head"),
-        ({"temperature": 0.7}, "temperature: Tinker trains with the log-probs of temperature 1"),
-        ({"top_p": 0.9}, "top_p: Tinker's log-probs may be those of the tokens"),
+        ({"temperature": 0.7}, "temperature: Tinker computes log-probs at temperature 1 only"),
+        ({"top_p": 0.9}, "top_p: with nucleus sampling Tinker's log-probs"),
         ({"device": "cpu"}, "device: Tinker computes the policy; omit it"),
         ({"kv_cache_bytes": 1}, "kv_cache_bytes: Tinker computes the policy; omit it"),
     ],
@@ -64,7 +71,7 @@ def test_only_tinker_loads_its_paths() -> None:
 def test_weights_for_sampling_alone_are_no_folder(provider: str) -> None:
     """The CUA recipe's own example."""
     given = {**ASKED, "provider": provider}
-    with pytest.raises(UsageError, match=r"sampler_weights/000080' is no path of weights to train"):
+    with pytest.raises(UsageError, match=r"sampler_weights/000080.* is not a path"):
         read_config({**given, "load_checkpoint_path": "tinker://run/sampler_weights/000080"})
 
 
@@ -87,9 +94,9 @@ def run_words(small_policy: Path) -> list[str]:
     ("environment", "words", "code", "message"),
     [
         ({"TINKER_API_KEY": ""}, [], 2, "TINKER_API_KEY is not set"),
-        ({"TINKER_API_KEY": "sk-1"}, [], 2, "TINKER_API_KEY is no key of Tinker's"),
+        ({"TINKER_API_KEY": "sk-1"}, [], 2, "TINKER_API_KEY is not a key of Tinker"),
         ({"TINKER_API_KEY": WRONG_KEY}, [], 2, "TINKER_API_KEY: Tinker refuses the key (HTTP 401"),
-        ({"TINKER_BASE_URL": "localhost"}, [], 2, "TINKER_BASE_URL: 'localhost' is no URL"),
+        ({"TINKER_BASE_URL": "localhost"}, [], 2, "TINKER_BASE_URL: 'localhost' is not a URL"),
         ({"TINKER_BASE_URL": "http://u:p@h"}, [], 2, "TINKER_BASE_URL must not hold a user"),
         ({"TINKER_BASE_URL": "http://127.0.0.1:9"}, [], 5, "Tinker cannot be reached at http://12"),
         ({}, ["--model-name", "some/policy"], 3, "model_name: Tinker trains no 'some/policy'"),

@@ -1,6 +1,5 @@
 """What people say of a training goes to the log beside it, whoever trains it meanwhile."""
 
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 
 from producer.emit import Emitter
-from producer.errors import NotFoundError
+from producer.errors import CuaTrainError, NotFoundError
 from producer.log.local import LocalLog
 from producer.log.writer import Record
 from producer.training.kept_trainings import annotate, list_kept, read_annotations
@@ -77,20 +76,18 @@ def test_a_training_is_renamed_while_it_trains(
     assert len(annotations(read_log)) == 1
 
 
-def test_two_people_at_once_are_both_heard(installation: Installation) -> None:
+def test_of_two_people_at_once_the_second_is_asked_to_say_it_again(
+    installation: Installation,
+) -> None:
     run(small(num_steps=0), installation=installation)
-    ready = threading.Barrier(4)
 
-    def say(tag: str) -> None:
-        ready.wait(30)
-        annotate(installation, "small", tagged(tag))
+    def too_late(old: TrainingAnnotated) -> TrainingAnnotated:
+        annotate(installation, "small", tagged("first"))
+        return tagged("second")(old)
 
-    threads = [threading.Thread(target=say, args=(tag,)) for tag in "abcd"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert sorted(read_annotations(installation, ["small"])["small"].tags) == list("abcd")
+    with pytest.raises(CuaTrainError, match="another process annotated training 'small' meanwhile"):
+        annotate(installation, "small", too_late)
+    assert read_annotations(installation, ["small"])["small"].tags == ("first",)
 
 
 def test_an_unknown_training_is_not_found_and_nothing_is_made(

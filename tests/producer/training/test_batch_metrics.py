@@ -15,6 +15,7 @@ from producer.policy.policy import Completion, SampledTokens, Turn
 from producer.rollouts.plan import GroupOutcome, RolloutResult
 from producer.training.batch_metrics import (
     completion_metrics,
+    num_retokenised,
     quantile,
     ratio_metrics,
     signal_metrics,
@@ -91,15 +92,42 @@ def test_ratios_that_were_not_measured_are_left_out() -> None:
         update,
         sampler_gap=SamplerGap(0.1, 0.2, 0.75),
         clip_fraction=0.25,
+        capped_share=0.125,
         largest_ratio=1.5,
         clipped_gradient_norm=1.0,
     )
     assert ratio_metrics(measured) == {
         "optim/clip_fraction": 0.25,
+        "optim/importance_capped_share": 0.125,
         "optim/ratio_max": 1.5,
         "optim/effective_sample_share": 0.75,
         "optim/gradient_norm_clipped": 1.0,
     }
+
+
+@pytest.mark.parametrize(
+    ("turns", "expected"),
+    [
+        ([(None, 1), (1, 2), (2, 3)], 0),
+        ([(None, 1), (None, 2), (None, 3)], 2),
+        # The oldest turn is no longer shown.
+        ([(None, 1), (1, 2), (None, 2), (3, 3), (None, 2)], 0),
+        ([(None, 1), (1, 2), (None, 2), (None, 3)], 1),
+        # Without screens nothing is left out.
+        ([(None, 0), (1, 0), (None, 0)], 1),
+        ([], 0),
+    ],
+)
+def test_prompts_that_a_server_tokenised_otherwise_are_counted(
+    turns: list[tuple[int | None, int]], expected: int
+) -> None:
+    made = []
+    for extends, num_images in turns:
+        whole = turn(1)
+        tokens = replace(whole.tokens, prompt_extends=extends, num_prompt_images=num_images)
+        made.append(replace(whole, completion=replace(whole.completion, tokens=tokens)))
+    alone = with_turns(1.0, made[0]) if made else with_turns(1.0)
+    assert num_retokenised([group(with_turns(1.0, *made)), group(alone)]) == expected
 
 
 def test_rollouts_with_a_cut_completion_are_left_out_and_still_compared() -> None:

@@ -262,7 +262,7 @@ def test_what_cannot_be_compared_is_refused_by_name(record: Record, cua_train: C
     record("sampled", "222222", step=10, temperature=1.0)
     record("held-out", "222222", step=10, split="held_out")
     record("others", {name: TaskCount(1, 2) for name in "uvwxyz"}, step=10)
-    record("older", {}, step=10)
+    record("bare", {}, step=10)
 
     def refused(*names: str, expected: int = 4) -> str:
         return cua_train("compare", *names, expected=expected).stderr
@@ -270,7 +270,7 @@ def test_what_cannot_be_compared_is_refused_by_name(record: Record, cua_train: C
     assert "a is evaluated greedy, sampled sampled at temperature 1" in refused("a", "sampled")
     assert "eval-10 of held-out on held-out tasks: different splits" in refused("a", "held-out")
     assert "eval-10 of others (six) share no task" in refused("a", "others")
-    assert "eval-10 of older was recorded by an older release" in refused("a", "older")
+    assert "eval-10 of bare was recorded without its tasks' episodes" in refused("a", "bare")
     assert "'a' has no evaluations before the first step and after" in refused("a")
 
 

@@ -10,7 +10,6 @@ from producer.agents.dbbench.data.generate import generate
 from producer.agents.dbbench.data.layout import write_entries
 from producer.config import RunConfig, read_config
 from producer.errors import StopRequestedError
-from producer.training.manual_evaluation import evaluate
 from producer.training.run import run
 from schemas.installation import Installation, read_installation
 from schemas.session import SessionEnded
@@ -42,7 +41,6 @@ def config(data: Path, **changes: object) -> RunConfig:
             "skill_sequence": SKILLS,
             "steps_per_skill": 2,
             "replay_share": 0.3,
-            "replay_sessions": 4,
             "eval_every": 0,
             "eval_episodes": 9,
             **changes,
@@ -91,15 +89,3 @@ def test_a_stopped_training_measures_and_replays_what_an_undisturbed_one_does(
         name: expected[name] for name in expected.keys() & sessions.keys()
     }
     assert sorted(map(repr, sessions.values())) == sorted(map(repr, expected.values()))
-
-
-def test_an_evaluation_by_hand_shows_the_sessions_of_the_newest_state(
-    data: Path, tmp_path: Path
-) -> None:
-    installation = home(tmp_path)
-    run(config(data), installation=installation)
-    before = set(facts(installation)[1])
-    summary = evaluate({"eval_episodes": 5}, training_name="turns", installation=installation)
-    new = [one for name, one in facts(installation)[1].items() if name not in before]
-    assert {item["num_replayed"] for item in new} == {4}
-    assert summary.by_skill["all"][0] == 5

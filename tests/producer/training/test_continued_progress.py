@@ -1,4 +1,4 @@
-"""No figure of progress falls when a training is continued, and all end at 100 %."""
+"""No percentage of progress falls when a training is continued, and all end at 100 %."""
 
 import threading
 from collections import defaultdict
@@ -13,22 +13,19 @@ from tests.support.reading import ReadLog
 from tests.support.small_run import small
 
 
-def figures(events: list[dict[str, Any]]) -> dict[tuple[str, str], list[float]]:
-    """(what, figure) -> its values in order."""
-    series: dict[tuple[str, str], list[float]] = defaultdict(list)
+def percentages(events: list[dict[str, Any]]) -> dict[str, list[float]]:
+    """What -> its percentages in order."""
+    series: dict[str, list[float]] = defaultdict(list)
     for event in events:
         data, what = event["data"], event["subject"]
         what = data.get("step_id") or data.get("group_id") or what
-        for name in ("rollout_progress", "training_progress", "completed_tasks"):
-            if name in data and event["type"] != "cua.evaluation.finished":
-                series[what, name].append(data[name])
         if isinstance(data.get("progress"), dict):
-            series[what, "percent"].append(data["progress"]["percent"])
+            series[what].append(data["progress"]["percent"])
     return series
 
 
 @pytest.mark.parametrize("stop_after", [5, 12, 25, 40, 60, 80, 100, 120])
-def test_no_figure_falls_when_a_training_is_continued(
+def test_no_percentage_falls_when_a_training_is_continued(
     installation: Installation,
     read_log: ReadLog,
     monkeypatch: pytest.MonkeyPatch,
@@ -54,9 +51,9 @@ def test_no_figure_falls_when_a_training_is_continued(
     run(config, installation=installation)
     events = read_log()
     assert len(events) > num_before
-    series = figures(events)
+    series = percentages(events)
     assert len(series) > 10
     for name, values in series.items():
         assert values == sorted(values), name
     (completed,) = [event for event in events if event["type"] == "cua.training.completed"]
-    assert series[completed["subject"], "percent"][-1] == 100.0
+    assert series[completed["subject"]][-1] == 100.0

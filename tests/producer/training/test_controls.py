@@ -158,13 +158,16 @@ def test_a_control_is_recorded_kept_when_the_training_continues_and_said_at_its_
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"advantage": "gae"}, "control: replaces rewards of rollouts"),
-        ({"advantage": "remax"}, "control: replaces rewards of rollouts"),
+        ({"advantage": "gae"}, "control: works only if advantages depend"),
+        ({"advantage": "remax"}, "control: works only if advantages depend"),
         (
             {"advantage": "rejection"},
             "control: wrong_sign has no effect with the advantage rejection",
         ),
-        ({"advantage": "reinforce", "baseline": "moving"}, "control: replaces rewards of rollouts"),
+        (
+            {"advantage": "reinforce", "baseline": "moving"},
+            "control: works only if advantages depend",
+        ),
     ],
 )
 def test_a_control_is_refused_where_it_does_not_decide_the_advantages(
@@ -196,7 +199,7 @@ def test_reinforce_is_refused_off_policy_unless_it_fits_right_samples() -> None:
     for given in ({"num_substeps": 2}, {"ppo_epochs": 2}, {"max_steps_off_policy": 1}):
         fields = {"model_name": "some/policy", "tasks": {"source_type": "demo_training"}, **given}
         config = read_config({**fields, "loss_fn": "reinforce"})
-        with pytest.raises(UsageError, match="the loss reinforce takes every token for sampled"):
+        with pytest.raises(UsageError, match="the loss reinforce assumes that the weights"):
             check_effects(config, config.explicit)
         fitted = read_config({**fields, "loss_fn": "reinforce", "advantage": "rejection"})
         check_effects(fitted, fitted.explicit)

@@ -151,13 +151,13 @@ def test_requests_carry_the_name_that_the_server_lists(
     [
         ({"base_url": "localhost:8000"}, "base_url: 'localhost:8000' is no URL"),
         ({"base_url": "http://u:p@host/v1"}, "base_url: the URL must not hold a user"),
-        ({"model_name": "demo"}, "model_name: give the name that the server"),
+        ({"model_name": "demo"}, "model_name: give the policy's name on the server"),
         ({"base_url": "http://a,http://b"}, "base_url: an evaluation takes one server"),
-        ({"model_name": "oracle"}, "base_url: the policy `oracle` is sampled by no server"),
+        ({"model_name": "oracle"}, "base_url: no server can sample the policy `oracle`"),
         ({"train_type": "full"}, "train_type: the servers of base_url take new weights as LoRA"),
-        ({"adapters_dir": "/a"}, "adapters_dir: the policy is computed by the server"),
+        ({"adapters_dir": "/a"}, "adapters_dir: the server at base_url computes the policy"),
         ({"base_url": None, "adapters_dir": "/a"}, "adapters_dir: only with a base_url"),
-        ({"device": "cuda"}, "device: the policy is computed by the server"),
+        ({"device": "cuda"}, "device: the server at base_url computes the policy"),
         ({"base_url": None, "renderer_name": "openai"}, "renderer_name: openai needs a base_url"),
     ],
 )

@@ -15,16 +15,26 @@ from producer.training.run import run
 from schemas.installation import Installation, read_installation
 from tests.support.chat_server import ChatServer, chat_server
 from tests.support.checkpoints import write_checkpoint
+from tests.support.faulty_proxy import faulty_proxy
 from tests.support.forked_command import run_command
 from tests.support.killed_run import run_until_killed
 from tests.support.policy_server import PolicyServer, policy_server
 from tests.support.reading import read_all
+from tests.support.replayed import assert_sampled_as_here, replay_first_step
+from tests.support.sglang_front import sglang_front
 from tests.support.small_run import one_step, watching
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.slow
 EXACT = 1e-5
 """Largest difference of a log-prob, nats, between the server's batches and the learner's."""
+
+BY_TOKENS: dict[str, Any] = {
+    "advantage": "reinforce",
+    "reward": "tests.support.token_reward:by_tokens",
+    "entropy_coef": 0.0,
+}
+"""Random answers have rewards too, although within a group they may be equal."""
 
 
 @pytest.fixture(scope="module")
@@ -60,12 +70,45 @@ def models(url: str) -> list[str]:
     return [row["id"] for row in httpx.get(f"{url}/models").json()["data"]]
 
 
-def test_log_probs_of_a_server_are_those_of_the_learner(
-    folder: Path, server: PolicyServer, installation: Installation, tmp_path: Path
+def test_log_probs_of_two_servers_that_fail_now_and_then_are_those_of_the_learner(
+    folder: Path,
+    server: PolicyServer,
+    installation: Installation,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    run(served(folder, server.url, adapters_dir=tmp_path / "adapters"), installation=installation)
+    """One has the interface of vLLM, the other that of SGLang."""
+    with (
+        policy_server(folder) as other,
+        sglang_front(other.url) as front,
+        faulty_proxy(server.url) as one_proxy,
+        faulty_proxy(front.url) as other_proxy,
+    ):
+
+        def watch(logged: str) -> None:
+            if logged.startswith("step 1/3"):
+                # Single faults are retried on the same server, a series on the other one.
+                one_proxy.faults = [429, "drop", "slow", 500, "cut"]
+                other_proxy.faults = [500] * 8
+
+        config = served(
+            folder,
+            f"{one_proxy.url},{other_proxy.url}",
+            adapters_dir=tmp_path / "adapters",
+            **BY_TOKENS,
+        )
+        with watching(watch):
+            run(config, installation=installation)
+        names = models(front.url)
+    assert (one_proxy.faults, other_proxy.faults) == ([], [])
+    assert min(one_proxy.num_answered, other_proxy.num_answered) > 3
+    assert f"{other_proxy.url}: it answered HTTP 500" in caplog.text
+    assert events(installation, "rollout.failed") == []
 
     steps = events(installation, "step.finished")
+    replay = replay_first_step(installation, "first", folder)
+    assert replay.recorded.loss == pytest.approx(steps[0]["loss"], rel=1e-5, abs=1e-4)
+    assert_sampled_as_here(replay)
     assert len(steps) == 3
     for step in steps:
         assert 0 <= step["metrics"]["sampling/logprob_gap_mean"] <= EXACT
@@ -77,6 +120,31 @@ def test_log_probs_of_a_server_are_those_of_the_learner(
     assert {turn["policy_version"] for turn in turns} == {0, 1, 2, 3}
     (newest,) = (tmp_path / "adapters").iterdir()
     assert models(server.url) == [str(folder), newest.name], "older adapters are unloaded"
+    assert names == [str(folder), newest.name]
+
+
+def test_prompts_that_the_server_tokenises_otherwise_are_trained_on_and_counted(
+    folder: Path, installation: Installation, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It has the policy's weights and another chat template."""
+    write_checkpoint(tmp_path / "other", "qwen3_vl")
+    for name in ("tokenizer_config.json", "chat_template.json"):
+        file = tmp_path / "other" / name
+        written = json.loads(file.read_text())
+        template = written["chat_template"].replace("<|im_end|>\n", "<|im_end|>\n\n")
+        assert template != written["chat_template"]
+        file.write_text(json.dumps(written | {"chat_template": template}))
+    with policy_server(tmp_path / "other", name=str(folder)) as other:
+        config = served(folder, other.url, **BY_TOKENS, num_steps=1, importance_cap=2.0)
+        run(config, installation=installation)
+    (step,) = events(installation, "step.finished")
+    # Two rollouts of three turns; what a first turn is compared with is not in the log.
+    assert step["metrics"]["sampling/retokenised_turns"] == 2 * 2
+    assert caplog.text.count("the server tokenises a first prompt otherwise") == 1
+    assert step["metrics"]["sampling/logprob_gap_max"] <= EXACT
+    assert step["metrics"]["optim/importance_capped_share"] == 0
+    turns = events(installation, "rollout.turn_taken")
+    assert {turn["tokens"]["prompt_extends"] for turn in turns} == {None}
 
 
 def test_a_prompt_without_screens_is_sent_as_tokens(

@@ -98,13 +98,13 @@ def test_devices_are_blanked_where_it_is_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
-        ({"box_type": "linux"}, "box_type: only of environment gbox"),
+        ({"box_type": "linux"}, "box_type: only for environment gbox"),
         (
             {"environment": "windows"},
             '"windows" is not one of android, dbbench, text_to_sql, adb, gbox',
         ),
         ({"wandb_name": "x"}, "wandb_name: needs a wandb_project"),
-        ({"dbbench_database": "mysql://me@h:1"}, "dbbench_database: only of environment dbbench"),
+        ({"dbbench_database": "mysql://me@h:1"}, "dbbench_database: only for environment dbbench"),
         (
             {"environment": "dbbench", "dbbench_database": "mysql://me:secret@h:1"},
             "dbbench_database: .*must not contain a password",

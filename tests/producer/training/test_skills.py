@@ -7,7 +7,6 @@ import pytest
 
 from producer.config import RunConfig, read_config
 from producer.errors import UsageError
-from producer.rollouts.past_sessions import kept_sessions
 from producer.rollouts.plan import GroupOutcome, GroupPlan, RolloutResult, StatedTask
 from producer.task import Task
 from producer.training.batches import (
@@ -77,7 +76,6 @@ def test_the_steps_follow_from_the_sequence_and_more_of_them_are_refused() -> No
         ({"skill_sequence": '["a",'}, "not a JSON list"),
         ({"skill_sequence": None}, "steps_per_skill: only with a skill_sequence"),
         ({"environment": "android"}, "skill_sequence: only with environment dbbench"),
-        ({"replay_sessions": 3, "max_steps_off_policy": 1}, "replay_sessions: a step that is"),
     ],
 )
 def test_what_the_fields_cannot_mean_is_refused_by_name(
@@ -135,15 +133,3 @@ def test_a_session_counts_once_for_every_skill_that_its_entry_needs() -> None:
     ]
     assert success_by_skill(outcomes) == {"all": (5, 3), "insert": (2, 1), "select": (5, 3)}
     assert success_by_skill([outcome(WIFI, True)]) == {}
-
-
-def test_the_newest_right_sessions_are_kept_as_text() -> None:
-    results = outcome(task("a", "select"), True, False, True).results
-    kept = kept_sessions(("older", "old"), results, 3)
-    session = "\n".join(
-        ["Question: Do a.", "You: Action: Operation", "Database: [(3,)]", "You: Action: Answer"]
-    )
-    assert kept == ("old", session, session)
-    assert kept_sessions(("older",), results, 0) == ()
-    long = replace(results[0], responses=("x" * 5000, ""))
-    assert kept_sessions((), [long], 2) == ()

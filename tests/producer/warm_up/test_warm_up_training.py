@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +17,6 @@ from producer.emit import Emitter
 from producer.emit.emitter import now_utc
 from producer.emit.stream import StreamWriter
 from producer.errors import StopRequestedError
-from producer.warm_up.ensure import MakingProgress, making_turn
 from producer.warm_up.training import WarmUpTraining
 from schemas import ids
 from schemas.catalogue import stream
@@ -137,46 +135,13 @@ def test_a_run_that_waits_for_another_process_says_so_and_can_be_stopped(
         with WarmUpTraining(
             emitter, now_utc, installation.open_dir, stop, plan=warm_up_plan(), waiting=waiting
         ) as warm_up:
-            for done in (100, 101, 200):
-                warm_up.on_wait("process 7", done, 400, 1.5)
+            for _ in range(3):
+                warm_up.on_wait("process 7")
             stop.set()
             with pytest.raises(StopRequestedError):
-                warm_up.on_wait("process 7", 300, 400, 1.5)
+                warm_up.on_wait("process 7")
     events = read_log()
     assert {event["subject"] for event in events} == {waiting.subject}
     assert [event["data"]["status_message"] for event in events[2:]] == [
-        "waiting for process 7, which warms up the default policy: 25 %, loss 1.500",
-        "waiting for process 7, which warms up the default policy: 50 %, loss 1.500",
+        "waiting for process 7, which warms up the default policy"
     ]
-
-
-def test_who_waits_for_a_maker_reads_how_far_it_is(tmp_path: Path) -> None:
-    lock, shared = tmp_path / ".policy.lock", MakingProgress(tmp_path / ".policy.progress")
-    over = threading.Event()
-    seen: list[object] = []
-
-    def wait(_holder: str) -> None:
-        seen.append(shared.read())
-        over.set()
-
-    def make() -> None:
-        with making_turn(lock, lambda: False):
-            shared.write(3, 4, None)
-            over.wait(30)
-            shared.clear()
-
-    maker = threading.Thread(target=make)
-    maker.start()
-    while shared.read() is None:
-        over.wait(0.01)
-    with making_turn(lock, lambda: False, on_wait=wait) as turn:
-        assert turn.is_alone
-    maker.join()
-    assert seen[0] == (3, 4, None)
-    assert shared.read() is None
-
-
-@pytest.mark.parametrize("text", ["", "{", "[1]", '["a", 2, 3]', "[1, 2, [3]]", "null"])
-def test_a_progress_file_that_is_none_is_nothing_seen(tmp_path: Path, text: str) -> None:
-    (tmp_path / "p").write_text(text)
-    assert MakingProgress(tmp_path / "p").read() is None

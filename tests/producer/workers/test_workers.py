@@ -192,34 +192,60 @@ def test_a_killed_worker_loses_doubles_and_scores_no_rollout(
     assert verified.returncode == 0, verified.stdout
 
 
-def test_a_worker_that_is_stopped_finishes_its_rollouts_and_exits_with_0(
+def has_rollout(installation: Installation, pid: int) -> bool:
+    """Whether the process has taken a turn of a rollout that it has not ended."""
+    begun, ended = (
+        {event["subject"] for event in found if event["source"].split("/")[3] == str(pid)}
+        for found in (
+            events(installation, "rollout.turn_taken"),
+            events(installation, "rollout.finished"),
+        )
+    )
+    return bool(begun - ended)
+
+
+def test_workers_restarted_in_turn_finish_their_rollouts_and_exit_with_0(
     kafka: KafkaService,
     installation: Installation,
     environ: Callable[[str], dict[str, str]],
     tmp_path: Path,
 ) -> None:
     """Also while Kafka is slow, so that their events are not sent yet when they end."""
+    codes: list[int] = []
     with ExitStack() as stack:
-        stopped = stack.enter_context(process(environ("stopped"), 0.3, tmp_path / "stopped.log"))
+        # The second still has a rollout once the first is replaced.
+        running = [
+            stack.enter_context(process(environ(f"old-{at}"), act_s, tmp_path / f"old-{at}.log"))
+            for at, act_s in enumerate((0.3, 2.0))
+        ]
 
-        def stop_in_a_rollout() -> None:
-            """Then another one comes."""
-            while not events(installation, "rollout.turn_taken"):
-                time.sleep(0.05)
-            stopped.terminate()
-            kafka.send_signal(signal.SIGSTOP)
-            time.sleep(3)  # less than a heartbeat of the consumers' group
-            kafka.send_signal(signal.SIGCONT)
-            stack.enter_context(process(environ("next"), 0.0, tmp_path / "next.log"))
+        def restart_in_turn() -> None:
+            until_s = time.monotonic() + 120
+            for at, old in enumerate(running):
+                while not has_rollout(installation, old.pid) and time.monotonic() < until_s:
+                    time.sleep(0.05)
+                old.terminate()
+                if at == 0:
+                    kafka.send_signal(signal.SIGSTOP)
+                    time.sleep(3)  # less than a heartbeat of the consumers' group
+                    kafka.send_signal(signal.SIGCONT)
+                new = process(environ(f"new-{at}"), 0.0, tmp_path / f"new-{at}.log")
+                stack.enter_context(new)
+                codes.append(old.wait(60))
 
-        stopper = threading.Thread(target=stop_in_a_rollout)
-        stopper.start()
+        restarter = threading.Thread(target=restart_in_turn, daemon=True)
+        restarter.start()
         summary = run(small(rollouts_by="workers", **ONE_STEP), installation=installation)
-        stopper.join()
-        assert stopped.wait(60) == 0, (tmp_path / "stopped.log").read_text()
+        restarter.join(60)
+    assert codes == [0, 0], [path.read_text() for path in tmp_path.glob("old-*.log")]
     assert (summary.status, summary.steps) == ("completed", 1)
     assert events(installation, "rollout.cancelled") == []
-    assert len(events(installation, "rollout.created")) == len(rewards(installation)) == 2 * 3 + 1
+    assert events(installation, "rollout.failed") == []
+    finished = events(installation, "rollout.finished")
+    assert len(events(installation, "rollout.created")) == len(finished) == 2 * 3 + 1
+    assert len(rewards(installation)) == 2 * 3 + 1
+    pids = {event["source"].split("/")[3] for event in finished}
+    assert {str(old.pid) for old in running} <= pids, "each ended the rollout that it had"
 
 
 def test_a_step_that_begins_while_kafka_does_not_answer_waits_for_it(

@@ -52,6 +52,8 @@ class Question:
     """The complete prompt; None if it is built from the schema and the question."""
 
 
+OF_A_FILE = ("correct the data",)
+"""What to do about a file that cannot be read: no question of it can be left out."""
 DataSplit = Literal["train", "dev", "test"]
 DATA_SPLITS: Final[tuple[DataSplit, ...]] = ("train", "dev", "test")
 SPIDER_FILES: Final[dict[DataSplit, tuple[str, ...]]] = {
@@ -82,7 +84,7 @@ def read_questions(
     for file in files:
         is_verl = file.suffix == ENDING
         records: Sequence[object] = prompt_rows(file) if is_verl else _records(file)
-        gold = BIRD_GOLD if is_verl else _gold_field(file, records)
+        gold = BIRD_GOLD if is_verl or not records else _gold_field(file, records)
         for index, record in enumerate(records):
             try:
                 found = _question(Place(file, index), record, gold, split, num_records)
@@ -93,6 +95,9 @@ def read_questions(
                     raise
                 left_out.append(error.message)
             num_records += 1
+    if not num_records:
+        message = f"{' and '.join(map(str, files))}: no questions"
+        raise UsageError(message, ways=OF_A_FILE)
     return questions
 
 
@@ -155,10 +160,10 @@ def _records(file: Path) -> list[object]:
         content = read_strict_file(file)
     except ValueError as error:
         message = f"{file}: cannot be read as JSON: {error}"
-        raise UsageError(message) from error
-    if not isinstance(content, list) or not content:
+        raise UsageError(message, ways=OF_A_FILE) from error
+    if not isinstance(content, list):
         message = f"{file}: expected a JSON array of questions; found {_shown(content)}"
-        raise UsageError(message)
+        raise UsageError(message, ways=OF_A_FILE)
     return cast("list[object]", content)
 
 
@@ -170,12 +175,12 @@ def _gold_field(file: Path, records: Sequence[object]) -> str:
     for index, record in enumerate(records):
         if not isinstance(record, dict):
             message = f"{file}[{index}]: expected an object; found {_shown(record)}"
-            raise UsageError(message)
+            raise UsageError(message, ways=OF_A_FILE)
     message = (
         f"{file}[0]: has no gold: expected {BIRD_GOLD} (BIRD) or {SPIDER_GOLD} (Spider) among its"
         f" fields {', '.join(sorted(objects[0]))}"
     )
-    raise UsageError(message)
+    raise UsageError(message, ways=OF_A_FILE)
 
 
 def _question(

@@ -59,7 +59,9 @@ def sound_questions(
         questions = read_questions(folder, split, left_out if skip_invalid else None)
         statements, unreadable = _statements(questions, skip_invalid=skip_invalid)
     except UsageError as error:
-        raise UsageError(error.message, ways=() if skip_invalid else OTHERWISE) from error
+        raise UsageError(
+            error.message, ways=error.ways or (() if skip_invalid else OTHERWISE)
+        ) from error
     sound = []
     for question in questions:
         problem = unreadable.get(question.database)

@@ -106,7 +106,7 @@ def test_a_server_that_does_not_answer_is_named_and_none_is_started() -> None:
         ({"adb_serials": "one,,two"}, "names no phone"),
         ({"adb_serials": "one,one"}, "one given twice"),
         ({"adb_server": "localhost"}, "adb_server"),
-        ({"environment": "android"}, "adb_serials: only of environment adb"),
+        ({"environment": "android"}, "adb_serials: only for environment adb"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(given: dict[str, object], message: str) -> None:

@@ -1,27 +1,23 @@
 """Tasks of the desktop: sources, what seeds make of them, and that their oracles solve them."""
 
-import json
-from pathlib import Path
 from uuid import UUID
 
 import pytest
 from pydantic import JsonValue
 
 from producer.agents import AGENTS
-from producer.agents.desktop.environment import DesktopEnvironment
-from producer.agents.desktop.oracle_policy import DesktopOracle
 from producer.agents.desktop.tasks import DRAWS, HELD_OUT, desktop_task, goal_of
+from producer.config import RunConfig
 from producer.environments.environment import Screenshot
 from producer.errors import UsageError
+from producer.policy.learner import Learner
 from producer.policy.policy import SampleRequest
 from producer.tasks.sources import load_tasks
 from producer.validators.verdict import NO_EVIDENCE
 from schemas.actions import Action, Terminate
-from tests.support.cua_train import CuaTrain, cua_train
 from tests.support.desktop import needs_desktop
 from tests.support.scripted import picture
 
-__all__ = ["cua_train"]
 EPISODE = UUID(int=1)
 SEEDS = range(50)
 
@@ -58,7 +54,7 @@ def test_a_seed_varies_what_a_task_asks_for_and_the_same_seed_does_not(name: str
     assert len({*asked}) >= (2 if name.startswith("set-") else 20 if name != "delete-file" else 5)
 
 
-def next_action(oracle: DesktopOracle, name: str, seed: int) -> Action:
+def next_action(oracle: Learner, name: str, seed: int) -> Action:
     shown = Screenshot(picture(0).png, 800, 600)
     request = SampleRequest(EPISODE, desktop_task(name), (), shown, 0.0, 10, seed)
     (completion,) = oracle.sample([request])
@@ -73,8 +69,9 @@ def test_the_oracle_solves_the_task_with_mouse_and_keys_and_doing_nothing_does_n
     name: str,
 ) -> None:
     task = desktop_task(name)
-    oracle, desktop = DesktopOracle(noise=0, seed=0), DesktopEnvironment()
-    oracle.attach(EPISODE, desktop)
+    settings = RunConfig(environment="desktop", oracle_noise=0)
+    oracle, make_environment = AGENTS["desktop"].open_oracle(settings)
+    desktop = make_environment(EPISODE)
     try:
         assert desktop.open(task, 2).text == goal_of(name, 2).instruction
         assert not desktop.judge(task, NO_EVIDENCE).success
@@ -87,18 +84,3 @@ def test_the_oracle_solves_the_task_with_mouse_and_keys_and_doing_nothing_does_n
         assert verdict.success, verdict
     finally:
         desktop.close()
-
-
-@needs_desktop
-def test_a_run_with_the_oracle_solves_the_tasks(
-    cua_train: CuaTrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CUA_HOME", str(tmp_path))
-    tasks = {"source_type": "desktop", "names": ["write-note", "make-folder"]}
-    size = {"--num-steps": 1, "--group-size": 2, "--groups-per-batch": 1, "--eval-episodes": 1}
-    done = cua_train(
-        *("run", "--environment", "desktop", "--model-name", "oracle", "--oracle-noise", "0"),
-        *(word for name, value in size.items() for word in (name, str(value))),
-        *("--no-monitor", "--tasks", json.dumps(tasks)),
-    )
-    assert "step 1/1: reward 1.000, success 1.000" in done.stderr

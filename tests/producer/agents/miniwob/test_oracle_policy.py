@@ -1,8 +1,6 @@
-"""The scripted policy of the pages: its noise, what it gives up on, and a run with it."""
+"""The scripted policy of the pages: its noise, what it gives up on, and a page that it solves."""
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -13,15 +11,15 @@ from producer.agents.miniwob.environment import MiniWobEnvironment
 from producer.agents.miniwob.oracle_policy import PageOracle
 from producer.agents.miniwob.pages import web_pages
 from producer.agents.miniwob.tasks import page_task
+from producer.config import RunConfig
 from producer.environments.environment import Screenshot
 from producer.policy.policy import Completion, SampleRequest, Turn
+from producer.validators.verdict import NO_EVIDENCE
 from schemas.actions import Action, Click, Terminate
 from schemas.turn import TakenAction
 from tests.support.chromium import needs_chromium
-from tests.support.cua_train import CuaTrain, cua_train
 from tests.support.scripted import picture
 
-__all__ = ["cua_train"]
 EPISODE = UUID(int=1)
 TASK = page_task(web_pages()["click-test"])
 SCREEN = Screenshot(picture(0).png, 160, 210)
@@ -71,15 +69,17 @@ def test_a_page_without_an_oracle_has_no_next_action() -> None:
 
 
 @needs_chromium
-def test_a_run_with_the_oracle_solves_the_pages(
-    cua_train: CuaTrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CUA_HOME", str(tmp_path))
-    tasks = {"source_type": "miniwob", "names": ["click-test-2", "click-button-sequence"]}
-    size = {"--num-steps": 1, "--group-size": 2, "--groups-per-batch": 2, "--eval-episodes": 2}
-    done = cua_train(
-        *("run", "--environment", AGENTS["miniwob"].name, "--model-name", "oracle"),
-        *(word for name, value in size.items() for word in (name, str(value))),
-        *("--no-monitor", "--tasks", json.dumps(tasks)),
-    )
-    assert "step 1/1: reward 1.000, success 1.000" in done.stderr
+def test_it_solves_the_page_that_it_is_attached_to() -> None:
+    settings = RunConfig(environment="miniwob", oracle_noise=0)
+    oracle, make_environment = AGENTS["miniwob"].open_oracle(settings)
+    page = make_environment(EPISODE)
+    try:
+        shown = page.open(TASK, 0)
+        assert isinstance(shown, Screenshot)
+        (completion,) = oracle.sample([SampleRequest(EPISODE, TASK, (), shown, 0.0, 10, 0)])
+        (call,) = completion.actions
+        assert call.action is not None
+        assert page.act(call.action).is_over
+        assert page.judge(TASK, NO_EVIDENCE).success
+    finally:
+        page.close()

@@ -4,7 +4,6 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
@@ -38,25 +37,6 @@ def talking(answer: str) -> Iterator[str]:
         server.shutdown()
 
 
-@pytest.mark.parametrize(
-    ("words", "expected", "said"),
-    [
-        ((), 2, "env_url: name the server"),
-        (("--env-url", "nonsense"), 2, "env_url: this is no URL"),
-        (("--env-url", "ws://me:secret@h:1"), 2, "CUA_OPENENV_TOKEN"),
-        (("--env-url", "ws://127.0.0.1:9"), 5, "env_url: ws://127.0.0.1:9 cannot be reached"),
-        (("--env-url", "ws://h:1", "--env-screen", "big"), 2, "env_screen: 'big' is no size"),
-    ],
-)
-def test_a_wrong_url_is_said(
-    cua_train: CuaTrain, read_log: ReadLog, words: tuple[str, ...], expected: int, said: str
-) -> None:
-    stderr = cua_train(*RUN, *words, expected=expected).stderr
-    assert said in stderr
-    assert "secret" not in stderr
-    assert read_log() == []
-
-
 def test_what_is_wrong_with_a_server_is_said_before_anything_is_recorded(
     cua_train: CuaTrain, read_log: ReadLog
 ) -> None:
@@ -88,28 +68,11 @@ def test_a_server_gets_the_token_and_no_message_does(
     assert TOKENS == ["Bearer very-secret"]
 
 
-def test_a_server_of_plain_http_is_no_server(cua_train: CuaTrain) -> None:
-    class Page(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(404)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Page) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_port}"
-        stderr = cua_train(*RUN, "--env-url", url, expected=5).stderr
-        assert f"{url.replace('http', 'ws')} cannot be reached" in stderr
-        server.shutdown()
-
-
 def test_a_missing_package_is_said(cua_train: CuaTrain, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment_server, "find_spec", lambda _name: None)
-    stderr = cua_train(*RUN, "--env-url", "ws://127.0.0.1:9", expected=3).stderr
+    stderr = cua_train(*RUN, "--env-url", "ws://127.0.0.1:9", expected=2).stderr
     assert "'.[openenv]'" in stderr
-    assert "'.[openenv]'" in cua_train("env", "serve", expected=3).stderr
+    assert "'.[openenv]'" in cua_train("env", "serve", expected=2).stderr
 
 
 def test_a_task_of_the_phone_is_no_servers(cua_train: CuaTrain) -> None:
@@ -119,7 +82,7 @@ def test_a_task_of_the_phone_is_no_servers(cua_train: CuaTrain) -> None:
 
 def test_the_settings_are_of_no_other_environment(cua_train: CuaTrain) -> None:
     stderr = cua_train("run", "--env-url", "ws://127.0.0.1:9", expected=2).stderr
-    assert "env_url: only of environment openenv; omit it" in stderr
+    assert "env_url: only for environment openenv; omit it" in stderr
 
 
 def test_the_scripted_policy_does_not_know_a_servers_tasks(cua_train: CuaTrain) -> None:

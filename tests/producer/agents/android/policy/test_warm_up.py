@@ -115,13 +115,6 @@ def test_an_aborted_warm_up_leaves_no_policy_and_the_next_starts_over(tmp_path: 
     with pytest.raises(StopRequestedError):
         ensure_demo_policy(tmp_path, stop_at_the_second_step, TINY)
     assert [path for path in tmp_path.iterdir() if path.is_dir()] == []
-    abandoned = (
-        next(tmp_path.glob(".demo-*.lock"))
-        .name.removesuffix(".lock")
-        .replace(".demo", ".making-demo")
-        + "-left"
-    )
-    (tmp_path / abandoned).mkdir()
     progress: list[tuple[int, int, bool]] = []
     folder = ensure_demo_policy(
         tmp_path,

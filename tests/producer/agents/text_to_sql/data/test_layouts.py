@@ -137,7 +137,8 @@ def test_a_broken_record_is_named_by_file_and_field(
     ("records", "message"),
     [
         ([{"db_id": "california_schools"}, "x"], "dev.json[1]: expected an object"),
-        ([], "dev.json: expected a JSON array of questions; found []"),
+        ({}, "dev.json: expected a JSON array of questions; found {}; correct the data"),
+        ([], "dev.json: no questions; correct the data"),
         (
             [{"db_id": "california_schools", "question": "q"}],
             "dev.json[0]: has no gold: expected SQL (BIRD) or query (Spider)",

@@ -77,6 +77,15 @@ def test_without_the_setting_it_is_refused_with_the_way_out(
     assert '"skip_invalid": true in the task source' in str(refused.value)
 
 
+@pytest.mark.parametrize("content", ["{}", "[]", "[", "[1]"])
+def test_what_is_wrong_with_a_whole_file_cannot_be_left_out(bird: Path, content: str) -> None:
+    (bird / "dev.json").write_text(content)
+    for skip_invalid in (False, True):
+        with pytest.raises(UsageError) as refused:
+            load_tasks(source(bird, skip_invalid=skip_invalid))
+        assert str(refused.value).endswith("; correct the data")
+
+
 def test_a_data_set_without_a_sound_question_is_refused(bird: Path) -> None:
     path = bird / "dev.json"
     path.write_text(json.dumps([{"db_id": "gone", "question": "?", "SQL": "SELECT 1"}]))
@@ -97,3 +106,14 @@ def test_imitation_leaves_the_same_questions_out(bird: Path) -> None:
     (train / "train.json").write_text(json.dumps([*records, bad]))
     assert len(read_answered(train, None, skip_invalid=True)) == 3
     assert len(read_answered(train, None)) == 4
+
+
+def test_questions_with_one_prompt_are_in_one_group(bird: Path) -> None:
+    train = bird.parent / "train"
+    shutil.copytree(bird / "dev_databases", train / "train_databases")
+    records = json.loads((bird / "dev.json").read_text())
+    again: Record = {**records[0], "question_id": 9}
+    (train / "train.json").write_text(json.dumps([*records, again]))
+    groups = [asked.group for asked in read_answered(train, None)]
+    assert groups[-1] == groups[0]
+    assert len(set(groups)) == len(records)
