@@ -103,6 +103,7 @@ class RunConfig(ConfigFields):
         if explicit.get("tasks") is not None:
             # Without a held-out split they are evaluated on themselves.
             of_agent["eval_tasks"] = held_out_source(explicit["tasks"])
+            defaults.pop("eval_tasks", None)
         given = {**of_agent, **defaults, **_defaults_of(explicit), **explicit}
         if explicit.get("skill_sequence") is not None and "num_steps" not in explicit:
             given = {**given, "num_steps": 0}

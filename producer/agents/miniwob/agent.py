@@ -1,11 +1,14 @@
 """The agent `miniwob`: small web pages seen in screenshots and operated by mouse and keyboard."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from pydantic import JsonValue
 
 from producer.agents.agent import Agent, AgentSettings, MakeEnvironment
+from producer.agents.built_policy import BuiltPolicy, OnProgress, OnWait
+from producer.agents.miniwob.policy.recipe import RECIPE, TRAINED_PAGES, policy_name, warm_up_plan
 from producer.agents.miniwob.tasks import Pages
 from producer.agents.task_source import by_type
 from producer.task import Task
@@ -15,6 +18,45 @@ if TYPE_CHECKING:
 
     from producer.environments.environment import Environment
     from producer.policy.learner import Learner
+
+DEMO_PRESET: Final[dict[str, JsonValue]] = {
+    "lora_rank": 16,
+    "max_turns": 1,
+    "max_recent_turns": None,
+    "group_size": 8,
+    "groups_per_batch": 16,
+    "num_steps": 24,
+    "learning_rate": 1.5e-3,
+    "max_tokens": 14,
+    "num_substeps": 2,
+    "parse_error_cost": 0.1,
+    "max_concurrent_rollouts": 16,
+    "eval_every": 0,
+    "eval_episodes": 192,
+    "save_every": 8,
+    "tasks": {"source_type": "miniwob", "names": list(TRAINED_PAGES)},
+    "eval_tasks": None,
+}
+"""One click on pages that it solves; evaluated on the same pages with other seeds. Sixteen windows
+fill one browser."""
+
+
+def _ensure(policies_dir: Path, on_progress: OnProgress, on_wait: OnWait) -> Path:
+    from producer.agents.miniwob.chromium import check_browser
+    from producer.agents.miniwob.policy.warm_up import ensure_pages_policy
+
+    check_browser()
+    return ensure_pages_policy(policies_dir, on_progress, on_wait=on_wait)
+
+
+def _build_shape(folder: Path) -> None:
+    from producer.agents.miniwob.pages import web_pages
+    from producer.agents.miniwob.policy.warm_up import build_unwarmed
+    from producer.agents.miniwob.tasks import page_task
+
+    # Words outside these texts become the tokenizer's unknown token.
+    texts = [page_task(web_pages()[name]).description for name in RECIPE.task_ids]
+    build_unwarmed(folder, texts, seed=0)
 
 
 class MiniWobAgent(Agent):
@@ -26,6 +68,8 @@ class MiniWobAgent(Agent):
     screen_px = (160, 210)
     seeds_matter = True
     defaults: ClassVar[Mapping[str, JsonValue]] = {"max_turns": 30}
+    demo_preset = DEMO_PRESET
+    built_policy = BuiltPolicy(policy_name(RECIPE), warm_up_plan, _ensure, _build_shape)
     task_sources = by_type(Pages)
 
     def default_tasks(self, seed: int) -> dict[str, JsonValue]:  # noqa: ARG002  # no tasks are generated

@@ -62,12 +62,17 @@ class EpisodePage:
             page = await context.new_page()
             await page.goto(url)
             await context.clock.pause_at(START_MS)
-            await page.evaluate(START, [str(seed), EPISODE_MAX_MS])
-            await context.clock.run_for(SETTLE_MS)
+            opened = cls(browsers, context, page)
+            await opened.start(seed)
         except BaseException:
             await browsers.close_context(context)
             raise
-        return cls(browsers, context, page)
+        return opened
+
+    async def start(self, seed: int) -> None:
+        """Start an episode. It replaces the one before."""
+        await self.evaluate(START, [str(seed), EPISODE_MAX_MS])
+        await self._pass(SETTLE_MS)
 
     async def close(self) -> None:
         """Close the page and its profile. Idempotent."""

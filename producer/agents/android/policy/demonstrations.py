@@ -61,7 +61,7 @@ def demonstrate(task: Task, seed: int, *, noise: float, max_turns: int) -> Demon
         action = random_action(random, sim) if is_noise else oracle_action(task, sim, codec)[1]
         text = codec.encode(action, WIDTH_PX, HEIGHT_PX)
         turns.append(
-            DemonstratedTurn(elements, _with_element_names(text, action, elements), is_noise)
+            DemonstratedTurn(elements, with_element_names(text, action, elements), is_noise)
         )
         if action.type == "terminate":
             break
@@ -78,7 +78,7 @@ def task_seed_pairs(tasks: Sequence[Task], num: int) -> list[tuple[Task, int]]:
     return [(tasks[index % len(tasks)], index // len(tasks)) for index in range(num)]
 
 
-def _with_element_names(text: str, action: Action, elements: Sequence[Element]) -> str:
+def with_element_names(text: str, action: Action, elements: Sequence[Element]) -> str:
     """The call with the clicked element's name before each coordinate.
 
     For example `click(chrome 31,chrome 52)`. With the name before x only, y has to recall it from

@@ -21,7 +21,7 @@ from producer.agents.android.policy.vocabulary import (
     element_name,
     split_words,
 )
-from producer.agents.android.sim.screens.widget import HEIGHT_PX, WIDTH_PX, Element
+from producer.agents.android.sim.screens.widget import Element
 from producer.policy.torch_policy.render import Grid, Positions, Renderer, rope_positions
 
 MAX_LABEL_WORDS = 5
@@ -41,30 +41,33 @@ class PatchLabels:
     """The element's center (x, y) in hundredths of the screen, or NO_LABEL."""
 
 
-def element_center(element: Element) -> tuple[int, int]:
-    """(x, y) in hundredths of the screen, 0 to 99."""
+def element_center(element: Element, screen_px: tuple[int, int]) -> tuple[int, int]:
+    """(x, y) in hundredths of the screen, which has this width and height; 0 to 99."""
     left, top, right, bottom = element.box
     last = NUM_COORDINATES - 1
     return (
-        min(last, (left + right) // 2 * NUM_COORDINATES // WIDTH_PX),
-        min(last, (top + bottom) // 2 * NUM_COORDINATES // HEIGHT_PX),
+        min(last, (left + right) // 2 * NUM_COORDINATES // screen_px[0]),
+        min(last, (top + bottom) // 2 * NUM_COORDINATES // screen_px[1]),
     )
 
 
 def label_patches(
-    elements: Sequence[Element], grid: Grid, vocabulary: Mapping[str, int]
+    elements: Sequence[Element],
+    grid: Grid,
+    vocabulary: Mapping[str, int],
+    screen_px: tuple[int, int],
 ) -> PatchLabels:
     """Label every patch with the element that covers most of it."""
     names_NK = np.full((grid.num_tokens, MAX_LABEL_WORDS), NO_LABEL, dtype=np.int64)
     centers_N2 = np.full((grid.num_tokens, 2), NO_LABEL, dtype=np.int64)
-    width, height = WIDTH_PX / grid.columns, HEIGHT_PX / grid.rows
+    width, height = screen_px[0] / grid.columns, screen_px[1] / grid.rows
     covered = np.zeros((grid.rows, grid.columns))
     for element in elements:
         left, top, right, bottom = element.box
         words = _label_tokens(element, vocabulary)
         # A list row is recognised by its icon and the beginning of its text; the rest of it is
         # empty or holds a switch.
-        end_column = 2 if right - left > WIDTH_PX // 2 else grid.columns
+        end_column = 2 if right - left > screen_px[0] // 2 else grid.columns
         for row in range(max(0, int(top // height)), min(grid.rows, int(-(-bottom // height)))):
             high = min(bottom, (row + 1) * height) - max(top, row * height)
             for column in range(
@@ -76,7 +79,7 @@ def label_patches(
                     patch = row * grid.columns + column
                     names_NK[patch] = NO_LABEL
                     names_NK[patch, : len(words)] = words
-                    centers_N2[patch] = element_center(element)
+                    centers_N2[patch] = element_center(element, screen_px)
     return PatchLabels(names_NK, centers_N2)
 
 
@@ -111,6 +114,8 @@ class EncodedEpisode:
     turns: tuple[DemonstratedTurn, ...]
     patches_INC: Tensor
     """uint8: the image processor's output scaled from [-1, 1] to 0-255."""
+    screen_px: tuple[int, int]
+    """Width and height of its screens."""
     grid: Grid
 
 
@@ -153,7 +158,9 @@ def encode_demonstrations(
         )
         own_patches = patches_INC.split([len(item.turns) for item in chunk])
         for one, own_INC in zip(chunk, own_patches, strict=True):
-            episodes.append(EncodedEpisode(one.task.description, one.turns, own_INC.clone(), grid))
+            encoded = own_INC.clone()
+            size = one.screens[0].size
+            episodes.append(EncodedEpisode(one.task.description, one.turns, encoded, size, grid))
     return episodes
 
 
@@ -170,7 +177,7 @@ def build_examples(
 def _build_example(
     episode: EncodedEpisode, renderer: Renderer, tokenizer: Any, image_token: int
 ) -> Example:
-    grid = episode.grid
+    grid, screen_px = episode.grid, episode.screen_px
     vocabulary = tokenizer.get_vocab()
     tokens: list[int] = []
     loss_mask: list[bool] = []
@@ -185,7 +192,7 @@ def _build_example(
         loss_mask += [False] * len(prompt) + [not turn.is_noise] * len(completion)
     grids = [grid] * len(episode.turns)
     positions_3T, _ = rope_positions(tokens, image_token=image_token, grids=grids)
-    labels = [label_patches(turn.elements, grid, vocabulary) for turn in episode.turns]
+    labels = [label_patches(turn.elements, grid, vocabulary, screen_px) for turn in episode.turns]
     return Example(
         tokens=tuple(tokens),
         loss_mask=tuple(loss_mask),
@@ -194,17 +201,19 @@ def _build_example(
         names_INK=torch.from_numpy(np.stack([label.names_NK for label in labels])),
         centers_IN2=torch.from_numpy(np.stack([label.centers_N2 for label in labels])),
         grounding_targets=tuple(
-            _grounding_targets(turn.elements, tokenizer) for turn in episode.turns
+            _grounding_targets(turn.elements, tokenizer, screen_px) for turn in episode.turns
         ),
         grid=grid,
     )
 
 
-def _grounding_targets(elements: Sequence[Element], tokenizer: Any) -> tuple[GroundingTarget, ...]:
+def _grounding_targets(
+    elements: Sequence[Element], tokenizer: Any, screen_px: tuple[int, int]
+) -> tuple[GroundingTarget, ...]:
     """The elements with a name that no other element of the screen has."""
     names = [element_name(element) for element in elements]
     return tuple(
-        GroundingTarget(tuple(_tokenize(tokenizer, name)), *element_center(element))
+        GroundingTarget(tuple(_tokenize(tokenizer, name)), *element_center(element, screen_px))
         for name, element in zip(names, elements, strict=True)
         if name and names.count(name) == 1
     )

@@ -159,6 +159,9 @@ class _BatchSampler:
         self._grounding = grounding
         self._rng = random.Random(seed)  # noqa: S311  # variety, not secrets
         self._epoch: list[int] = []
+        self._groundable = [
+            index for index, example in enumerate(examples) if any(example.grounding_targets)
+        ]
 
     def sample(self, phase: ImitationPhase) -> list[list[TrainingSequence]]:
         """One batch of the phase."""
@@ -166,7 +169,7 @@ class _BatchSampler:
         if len(self._epoch) < phase.episodes_per_batch:
             self._epoch = rng.sample(range(num_examples), num_examples)
         episodes = [self._episode(self._epoch.pop()) for _ in range(phase.episodes_per_batch)]
-        indices = [rng.randrange(num_examples) for _ in range(phase.grounding_per_batch)]
+        indices = [rng.choice(self._groundable) for _ in range(phase.grounding_per_batch)]
         grounding = [
             self._grounding.sample(self._examples[index], self._features[index], rng)
             for index in indices

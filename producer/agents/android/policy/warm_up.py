@@ -52,11 +52,28 @@ def _make(folder: Path, recipe: WarmUpRecipe, on_step: OnStep) -> None:
         on_step(0, None)
         episodes += chunk
     build_policy(folder, _texts(episodes, tasks), recipe.seed)
+    train(folder, episodes, recipe, on_step)
+
+
+def train(
+    folder: Path,
+    episodes: Sequence[EncodedEpisode],
+    recipe: WarmUpRecipe,
+    on_step: OnStep,
+    *,
+    seen: Sequence[EncodedEpisode] = (),
+) -> None:
+    """Train the policy that was built in the folder on the demonstrations.
+
+    `seen` are more of them, for the alignment alone. `on_step` gets (steps done, loss).
+    """
     network, processor = load_base(str(folder))
-    examples = build_examples(episodes, processor, int(network.config.image_token_id))
+    image_token = int(network.config.image_token_id)
+    examples = build_examples(episodes, processor, image_token)
+    screens = [*examples, *build_examples(seen, processor, image_token)]
     with torch.random.fork_rng():
         torch.manual_seed(recipe.seed)
-        train_alignment(network, processor, examples, recipe, on_step)
+        train_alignment(network, processor, screens, recipe, on_step)
         num_aligned = recipe.alignment_steps
         train_imitation(
             network,
