@@ -41,7 +41,7 @@ RECIPE: Final = WarmUpRecipe(
     alignment_steps=300,
     imitation_phases=(
         ImitationPhase(num_steps=100, episodes_per_batch=0, grounding_per_batch=24),
-        ImitationPhase(num_steps=100, episodes_per_batch=24, grounding_per_batch=6),
+        ImitationPhase(num_steps=500, episodes_per_batch=24, grounding_per_batch=6),
     ),
 )
 
