@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -118,7 +119,7 @@ def policy_gradient(
         ]
     trained = [sequence for sequence in sequences if sequence.is_trained]
     if settings.importance_cap is not None and trained:
-        own = _joined(ranks, passes.logprobs, trained)
+        own = _joined(ranks, partial(passes.logprobs, lend=lend), trained)
         trained = [
             replace(current, learner_logprobs_N=own_N)
             for current, own_N in zip(trained, own, strict=True)
