@@ -22,7 +22,7 @@ from producer.config import (
     check_served,
     differences,
     read_config,
-    refuse_recorded_elsewhere,
+    recorded_fields,
     without_unset,
 )
 from producer.emit import Emitter
@@ -153,7 +153,7 @@ def _policy_of_training(
         way = USES[str(stored["objective"])].format(result=result)
         message = f"training {training_name!r} is supervised and plays no episodes; {way}"
         raise UsageError(message)
-    refuse_recorded_elsewhere(stored)
+    stored = recorded_fields(stored)
     config = read_config({**stored, **without_unset(given)})
     if others := differences(
         {name: stored.get(name) for name in OF_THE_WEIGHTS & given.keys()},
