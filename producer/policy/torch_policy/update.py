@@ -49,6 +49,14 @@ class Measured:
     largest_log_ratio: float = -math.inf
     """Maximum over trained tokens and all passes."""
 
+    def on_cpu(self) -> "Measured":
+        """With its tensors in host memory, for other processes."""
+        return replace(
+            self,
+            logprobs=[part.cpu() for part in self.logprobs],
+            first_logprobs=[part.cpu() for part in self.first_logprobs],
+        )
+
     def measure(self, logprobs: list[Tensor]) -> None:
         """Add log-probs of micro-batches."""
         self.logprobs += logprobs
@@ -135,7 +143,7 @@ def policy_gradient(
         if substep.trained:
             _take_step(passes, learned, optimizer, substep, done, may_lend, ranks)
     if ranks is not None:
-        done = _total(ranks.gather(done))
+        done = _total(ranks.gather(done.on_cpu()))
     num_tokens = sum(len(item.advantages_N) for item in trained)
     result = _result(passes, sequences, done, num_tokens=num_tokens, began_s=began)
     result = replace(result, capped_share=_capped_share(trained, settings.importance_cap))
@@ -255,7 +263,11 @@ def _joined(
     sequences: Sequence[TrainingSequence],
 ) -> list[Tensor]:
     """Apply `compute` to all sequences, divided among the ranks."""
-    return compute(sequences) if ranks is None else ranks.joined(compute, sequences)
+    if ranks is None:
+        return compute(sequences)
+    # A tensor of another rank's GPU would stay on that GPU.
+    parts = ranks.joined(lambda share: [part.cpu() for part in compute(share)], sequences)
+    return [part.to(sequences[0].advantages_N.device) for part in parts]
 
 
 def _total(parts: Sequence[Measured]) -> Measured:
