@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from consumers.database.connection import Connection, Cursor, connected, schema_engine
 from consumers.database.dependants import drop_schema, quoted
 from consumers.database.repeatable import write_repeatable
-from consumers.errors import CuaProjectError, UsageError
+from consumers.errors import CuaProjectError, SchemaBusyError, UsageError
 from consumers.tables import ROW_TABLES, STATE_TABLES
 from consumers.tables.base import NAMING
 
@@ -84,13 +84,16 @@ def drop_unfinished(url: str, schema: str) -> None:
 
 
 def drop_side_schema(cursor: Cursor, schema: str) -> None:
-    """Drop one in the cursor's transaction. CuaProjectError when others use it."""
+    """Drop one in the cursor's transaction. CuaProjectError when others' objects use it.
+
+    SchemaBusyError while a session reads it, as that of a killed rebuild does for a while.
+    """
     cursor.execute(f"SET LOCAL lock_timeout = {DROP_TIMEOUT_MS}")
     try:
         drop_schema(cursor, schema)
     except psycopg2.errors.LockNotAvailable:
         message = f"another session uses the schema {schema}; retry when it is done"
-        raise CuaProjectError(message) from None
+        raise SchemaBusyError(message) from None
 
 
 def make_tables(url: str, schema: str) -> None:
