@@ -42,4 +42,7 @@ def forbidden(error: BaseException) -> str | None:
     if advice is None:
         return None
     reason = str(original).strip().splitlines()[0]
+    # Only the server knows that it is row-level security which keeps an owner out.
+    if hint := getattr(getattr(original, "diag", None), "message_hint", None):
+        reason = f"{reason}. {hint.removesuffix('.')}"
     return f"the database refuses this: {reason}; {advice}"

@@ -19,11 +19,8 @@ from consumers.tables import OPS_SCHEMA, SCHEMA, Base
 LISTED = 5
 """Problems that a message names."""
 REBUILD = "`cua-project rebuild` repairs the tables from the log"
-ALTERED = (
-    "change it back, or drop it with what depends on it: `cua-project rebuild` makes what is"
-    " missing again from the log"
-)
-"""What helps where something else stands in the place of ours."""
+BY_HAND = "change it back, or drop it with what depends on it"
+"""What a user does first about a column that was altered: a rebuild refuses it."""
 
 
 class Kind(Enum):
@@ -41,8 +38,6 @@ class Kind(Enum):
     PRIMARY_KEY = auto()
     CONSTRAINT = auto()
     INDEX = auto()
-    REVISION = auto()
-    """What `alembic_version` says."""
 
 
 class Problem(NamedTuple):
@@ -103,11 +98,9 @@ def require_operations(cursor: Cursor) -> None:
 def describe(problems: Iterable[Problem]) -> str:
     """One sentence: what is missing, and the commands that make it again."""
     problems = list(problems)
-    texts = [problem.text for problem in problems]
-    if any(problem.schema == OPS_SCHEMA for problem in problems):
-        return describe_texts(texts, make_again())
-    is_altered = any(problem.is_altered for problem in problems)
-    return describe_texts(texts, ALTERED if is_altered else REBUILD)
+    is_of_operations = any(problem.schema == OPS_SCHEMA for problem in problems)
+    helps = make_again() if is_of_operations else REBUILD
+    return describe_texts([problem.text for problem in problems], helps)
 
 
 def describe_texts(texts: Sequence[str], helps: str = REBUILD) -> str:
@@ -142,11 +135,12 @@ def _problems(
         if name not in live:
             found.append(problem(Kind.COLUMN, f"the column {at}.{name} is missing", name))
         elif live[name].kind != kind:
-            text = f"the column {at}.{name} has the type {live[name].kind} instead of {kind}"
+            has = f"has the type {live[name].kind} instead of {kind}"
+            text = f"the column {at}.{name} {has} ({BY_HAND})"
             found.append(problem(Kind.TYPE, text, name))
         elif live[name].is_required == bool(column.nullable):
             text = (
-                f"the column {at}.{name} is NOT NULL but must allow NULL"
+                f"the column {at}.{name} is NOT NULL but must allow NULL ({BY_HAND})"
                 if column.nullable
                 else f"the column {at}.{name} allows NULL but must be NOT NULL"
             )
@@ -158,7 +152,7 @@ def _problems(
         problem(
             Kind.REQUIRED,
             f"the column {at}.{name}, which a user added, is NOT NULL without a default, so that no"
-            " row can be inserted",
+            " row can be inserted (give it a default, or drop it)",
             name,
         )
         for name, column in sorted(live.items())

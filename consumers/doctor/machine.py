@@ -137,12 +137,10 @@ def look_at_gpu() -> Iterator[Finding]:
         yield ok("gpu", line)
 
 
-def look_at_stopped_holders(
-    installation: Installation, locks: Path = Path("/proc/locks")
-) -> Iterator[Finding]:
+def look_at_stopped_holders(installation: Installation) -> Iterator[Finding]:
     """Locks of this home whose holder is stopped (Ctrl-Z, SIGSTOP): others wait for it."""
     try:
-        lines = locks.read_text(encoding="utf-8").splitlines()
+        lines = Path("/proc/locks").read_text(encoding="utf-8").splitlines()
     except OSError:
         return  # not Linux
     files = _lock_files(installation)

@@ -38,8 +38,6 @@ class UnnamedBlobs:
     positions: dict[TopicPartition, int]
     position: int
     """In the local file."""
-    num_kept: int = 0
-    """Blobs that are named or too young."""
 
     @property
     def count(self) -> int:
@@ -54,8 +52,7 @@ class UnnamedBlobs:
     def keep(self, digest: bytes) -> None:
         """Something names it."""
         for sizes in self.sizes:
-            if sizes.pop(digest, None) is not None:
-                self.num_kept += 1
+            sizes.pop(digest, None)
 
 
 def find_unnamed(
@@ -72,12 +69,7 @@ def find_unnamed(
         older_than = min(older_than, started)
     found = UnnamedBlobs(_stores(installation), [], older_than, {}, 1)
     for store in found.stores:
-        sizes = {}
-        for blob in store.blobs():
-            if blob.changed_at < older_than:
-                sizes[blob.digest] = blob.size
-            else:
-                found.num_kept += 1
+        sizes = {blob.digest: blob.size for blob in store.blobs() if blob.changed_at < older_than}
         found.sizes.append(sizes)
     if found.count:
         if reader.kind != "local" and not reader.partitions():

@@ -37,11 +37,6 @@ def sql_block(text: str) -> Html:
     return tag("pre", *_spans(text), class_="sql")
 
 
-def sql_line(text: str) -> Html:
-    """SQL within a sentence or a cell of a table."""
-    return tag("code", *_spans(text), class_="sql")
-
-
 def _spans(text: str) -> list[Node]:
     shown, rest = text[:LONGEST], len(text) - LONGEST
     nodes: list[Node] = []

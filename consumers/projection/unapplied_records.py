@@ -90,15 +90,13 @@ def count_unapplied(
     schema: str,
     wanted: UnappliedFilter,
     condition: str = "true",
-    streams: Sequence[str] | None = None,
 ) -> UnappliedCount:
-    """How many are meant. `streams`: only of these."""
+    """How many are meant."""
     where, values = wanted.condition()
-    of = "true" if streams is None else "stream = ANY(%(only)s)"
     cursor.execute(
         f'SELECT count(*), count(DISTINCT stream) FROM "{schema}".unapplied_record WHERE'
-        f" {condition} AND {where} AND {of}",
-        values | {"only": None if streams is None else list(streams)},
+        f" {condition} AND {where}",
+        values,
     )
     return UnappliedCount(*(cursor.fetchone() or (0, 0)))
 

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from consumers.database.connection import Connection, Cursor, connected, schema_engine
 from consumers.database.dependants import drop_schema, quoted
 from consumers.database.repeatable import write_repeatable
-from consumers.errors import CuaProjectError, UsageError
+from consumers.errors import CuaProjectError, SchemaBusyError, UsageError
 from consumers.tables import ROW_TABLES, STATE_TABLES
 from consumers.tables.base import NAMING
 
@@ -50,9 +50,9 @@ def side_schema(url: str, schema: str) -> Iterator[None]:
     The caller holds the schema lock. UsageError when there is a schema of that name, other than
     what a killed process left.
     """
-    with connected(url, "rebuild") as connection, connection, connection.cursor() as cursor:
-        _refuse_existing(cursor, schema)
     drop_unfinished(url, schema)
+    with connected(url, "rebuild") as connection, connection.cursor() as cursor:
+        _refuse_existing(cursor, schema)
     make_tables(url, schema)
     try:
         yield
@@ -64,17 +64,15 @@ def side_schema(url: str, schema: str) -> Iterator[None]:
 
 
 def _refuse_existing(cursor: Cursor, schema: str) -> None:
-    cursor.execute("SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = %s)", (schema,))
-    row = cursor.fetchone()
-    is_finished = our_schemas(cursor).get(schema)
-    if row is None or not row[0] or is_finished is False:
+    cursor.execute("SELECT FROM pg_namespace WHERE nspname = %s", (schema,))
+    if cursor.fetchone() is None:
         return
     advice = (
-        f"`cua-project rebuild --drop {schema}` removes it"
-        if is_finished
+        f"`cua-project rebuild --drop {schema}` removes it, and --into names another one"
+        if schema in our_schemas(cursor)
         else "it was not built by `cua-project rebuild`: rename it"
     )
-    message = f"the schema {schema} exists ({advice}); name another one with --into"
+    message = f"the schema {schema} exists; {advice}"
     raise UsageError(message)
 
 
@@ -86,13 +84,16 @@ def drop_unfinished(url: str, schema: str) -> None:
 
 
 def drop_side_schema(cursor: Cursor, schema: str) -> None:
-    """Drop one in the cursor's transaction. CuaProjectError when others use it."""
+    """Drop one in the cursor's transaction. CuaProjectError when others' objects use it.
+
+    SchemaBusyError while a session reads it, as that of a killed rebuild does for a while.
+    """
     cursor.execute(f"SET LOCAL lock_timeout = {DROP_TIMEOUT_MS}")
     try:
         drop_schema(cursor, schema)
     except psycopg2.errors.LockNotAvailable:
         message = f"another session uses the schema {schema}; retry when it is done"
-        raise CuaProjectError(message) from None
+        raise SchemaBusyError(message) from None
 
 
 def make_tables(url: str, schema: str) -> None:

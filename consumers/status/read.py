@@ -65,7 +65,6 @@ class ProjectionStatus(NamedTuple):
 def read_status(
     reader: LogReader,
     url: str,
-    now: datetime | None = None,
     *,
     installation: Installation | None = None,
     is_brief: bool = False,
@@ -76,7 +75,7 @@ def read_status(
     MismatchError when the tables were made from another log, or have records that it has not;
     UnreachableError.
     """
-    now = now or datetime.now(UTC)
+    now = datetime.now(UTC)
     with connected(url, "status") as connection, connection, connection.cursor() as cursor:
         state = read_state(cursor, SCHEMA)
         check_log(state, reader)

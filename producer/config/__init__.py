@@ -10,7 +10,7 @@ from producer.config.run_config import (
     read_config,
     read_continued,
     read_fields,
-    refuse_recorded_elsewhere,
+    recorded_fields,
     without_unset,
 )
 
@@ -30,6 +30,6 @@ __all__ = [
     "read_config",
     "read_continued",
     "read_fields",
-    "refuse_recorded_elsewhere",
+    "recorded_fields",
     "without_unset",
 ]

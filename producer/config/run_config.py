@@ -277,7 +277,7 @@ def read_continued(
     UsageError as `read_config`, and for a field that cannot change, unless `overwrite` begins a new
     generation.
     """
-    refuse_recorded_elsewhere(recorded)
+    recorded = recorded_fields(recorded)
     fields = read_fields(given)
     if not overwrite:
         # The schedule ends at the last step.
@@ -288,11 +288,25 @@ def read_continued(
     return config
 
 
-def refuse_recorded_elsewhere(recorded: Mapping[str, JsonValue]) -> None:
-    """Raise UsageError for the settings of a training that another trainer runs."""
+def recorded_fields(recorded: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """The settings of a training that `cua-train run` recorded, without those of other releases.
+
+    UsageError if another trainer runs the training, or if it uses a setting that this release does
+    not have.
+    """
     if RECORDED_BY in recorded:
         message = (
             "another trainer runs this training and has its weights; only its record is here"
             " (`record.open`)"
         )
         raise UsageError(message)
+    unknown = {
+        name: value for name, value in recorded.items() if name not in RunConfig.model_fields
+    }
+    if used := [f"{name} {value!r}" for name, value in unknown.items() if value]:
+        message = (
+            "another release of cua-train recorded this training, with a setting that this one does"
+            f" not have: {', '.join(used)}"
+        )
+        raise UsageError(message, ways=("use that release for it", "begin another training"))
+    return {name: value for name, value in recorded.items() if name not in unknown}

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 PROMPTS: Final = ("prompt", "query", "instruction", "question")
 ANSWERS: Final = ("completion", "response", "output", "answer")
-ROLES: Final = frozenset({"system", "user", "assistant"})
+ROLES: Final = ("system", "user", "assistant")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +108,11 @@ def load_examples(config: FineTuningConfig) -> Examples:
             "%d of %d examples have no field with their prompt (%s, question_id): examples of one"
             " prompt may be both trained on and held out",
             *(num_without_prompt, len(examples), ", ".join(PROMPTS)),
+        )
+    if config.held_out_ratio and not held_out:
+        logger.warning(
+            "nothing is held out to evaluate on: all %d examples have the same prompt",
+            len(examples),
         )
     return Examples(
         training=tuple(one for index, one in enumerate(examples) if index not in held_out),
@@ -194,8 +199,9 @@ def _object(row: object) -> dict[str, Any]:
 def _group(row: dict[str, Any], config: FineTuningConfig) -> str | None:
     """A key that rows with the same prompt share. None: what the prompt is cannot be told."""
     for name in ("messages", "conversations", config.chosen_key):
-        if isinstance(messages := row.get(name), list):
-            return json.dumps(list(takewhile(_is_before_the_answer, messages)))
+        messages = row.get(name)
+        if isinstance(messages, list) and (asked := [*takewhile(_is_of_prompt, messages)]):
+            return json.dumps(asked)
     for name in (*PROMPTS, "question_id"):
         if name in row:
             # alpaca: the text that the instruction refers to
@@ -204,8 +210,8 @@ def _group(row: dict[str, Any], config: FineTuningConfig) -> str | None:
     return None
 
 
-def _is_before_the_answer(message: dict[str, Any]) -> bool:
-    return message.get("role") != "assistant"
+def _is_of_prompt(message: object) -> bool:
+    return isinstance(message, dict) and message.get("role") != "assistant"
 
 
 def _conversation(row: dict[str, Any], config: FineTuningConfig) -> Conversation:
@@ -227,6 +233,15 @@ def _conversation(row: dict[str, Any], config: FineTuningConfig) -> Conversation
 
 def read_messages(given: object, name: str) -> tuple[Message, ...]:
     """Parse messages, the last of which must be the assistant's. Raises ValueError."""
+    messages = _messages(given, name)
+    if messages[-1].role != "assistant":
+        message = f"{name}: ends with {messages[-1].role}; the answer to learn is missing"
+        raise ValueError(message)
+    return messages
+
+
+def _messages(given: object, name: str) -> tuple[Message, ...]:
+    """At least one message. Raises ValueError."""
     if not isinstance(given, list) or not given:
         message = f"{name}: is not a list of messages"
         raise ValueError(message)
@@ -236,9 +251,6 @@ def read_messages(given: object, name: str) -> tuple[Message, ...]:
             message = f"{name}.{index}: has no role that is system, user or assistant"
             raise ValueError(message)
         messages.append(Message(one["role"], _text(one, "content", f"{name}.{index}.")))
-    if messages[-1].role != "assistant":
-        message = f"{name}: ends with {messages[-1].role}; the answer to learn is missing"
-        raise ValueError(message)
     return tuple(messages)
 
 
@@ -293,7 +305,7 @@ def _labelled_steps(row: dict[str, Any], config: FineTuningConfig) -> LabelledSt
 
 def _label(given: object, name: str, config: FineTuningConfig) -> float:
     right, wrong = config.reward_tokens
-    if given in {right, wrong} and isinstance(given, str):
+    if given in (right, wrong):
         return 1.0 if given == right else 0.0
     if isinstance(given, int | float) and 0 <= given <= 1:
         return float(given > 0.5) if config.labels == "hard" else float(given)  # noqa: PLR2004  # more right than not
@@ -311,15 +323,26 @@ def _pair(row: dict[str, Any], config: FineTuningConfig) -> Pair:
 def _answer(row: dict[str, Any], name: str, config: FineTuningConfig) -> Conversation | str:
     if isinstance(row.get(name), list):
         messages = read_messages(row[name], name)
+        if messages[0].role == "assistant":
+            messages = (*_prompt(row), *messages)
     else:
-        answer = _text(row, name)
-        prompt = next((prompt for prompt in PROMPTS if prompt in row), None)
-        if prompt is None:
+        answer, asked = _text(row, name), _prompt(row)
+        if not asked:
             return answer
-        messages = (Message("user", _text(row, prompt)), Message("assistant", answer))
+        messages = (*asked, Message("assistant", answer))
     if config.system is not None and messages[0].role != "system":
         messages = (Message("system", config.system), *messages)
     return Conversation(messages)
+
+
+def _prompt(row: dict[str, Any]) -> tuple[Message, ...]:
+    """The prompt beside the answers; empty if there is none."""
+    name = next((name for name in PROMPTS if name in row), None)
+    if name is None:
+        return ()
+    if isinstance(row[name], list):
+        return _messages(row[name], name)
+    return (Message("user", _text(row, name)),)
 
 
 _READERS: Final[dict[str, Callable[[dict[str, Any], FineTuningConfig], Example]]] = {

@@ -41,7 +41,7 @@ LABELLED: Final = "steps.json"
 PROCESS, OUTCOME = "compute_grpo_process_advantage_avg_unique", "compute_grpo_outcome_advantage"
 LABEL_TOKENS = ("+", "-")
 """Label tokens of the process reward model that is made from the network."""
-VERSION: Final = 5
+VERSION: Final = 6
 """Increment when a change of the code changes the figures of a recipe."""
 
 

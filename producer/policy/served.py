@@ -39,7 +39,7 @@ FORMATS: Final[dict[str, Format]] = {
     "openai": Format(OpenAICodec(), OPENAI_PROMPT),
     "compact": Format(CompactCodec(), None),
 }
-"""`renderer_name` -> format; `auto` is qwen_mobile."""
+"""`renderer_name` -> format."""
 
 
 class ServedPolicy:

@@ -22,7 +22,7 @@ from producer.config import (
     check_served,
     differences,
     read_config,
-    refuse_recorded_elsewhere,
+    recorded_fields,
     without_unset,
 )
 from producer.emit import Emitter
@@ -63,6 +63,14 @@ OF_THE_WEIGHTS = frozenset({"lora_rank", "lora_alpha", "target_modules", "load_c
 """Fields determined by a training's state."""
 WITH_DEFAULT_TASKS = (None, DEMO_POLICY, ORACLE_POLICY)
 """Policies for which the environments have default tasks; None: the default policy."""
+USES = {
+    "sft": "evaluate its result: `cua-train sql eval --model-name {result} --data-path FOLDER`",
+    "process_reward": (
+        "its result scores steps: `cua-train sql best-of-n --reward-model {result} ...`"
+    ),
+    "pairwise_reward": "its result {result} scores answers; load it with transformers",
+}
+"""What to do with the result of a supervised training, by its objective."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +150,10 @@ def _policy_of_training(
     stored = resume_state.read_run_config(run_folder)
     if "objective" in stored:
         result = stored.get("output_dir") or run_folder / "model"
-        way = (
-            f"evaluate its result: `cua-train sql eval --model-name {result} --data-path FOLDER`"
-            if stored["objective"] == "sft"
-            else f"its result scores answers: `cua-train sql best-of-n --reward-model {result} ...`"
-        )
+        way = USES[str(stored["objective"])].format(result=result)
         message = f"training {training_name!r} is supervised and plays no episodes; {way}"
         raise UsageError(message)
-    refuse_recorded_elsewhere(stored)
+    stored = recorded_fields(stored)
     config = read_config({**stored, **without_unset(given)})
     if others := differences(
         {name: stored.get(name) for name in OF_THE_WEIGHTS & given.keys()},

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from producer.algorithms.names import ControlName
 from producer.blobs import open_blobs
-from producer.config import RunConfig, read_config, refuse_recorded_elsewhere
+from producer.config import RunConfig, read_config, recorded_fields
 from producer.emit import Emitter
 from producer.errors import MismatchError, NotFoundError, StopRequestedError, UsageError
 from producer.policy.learner import Learner
@@ -246,8 +246,7 @@ def redo(
         begins_at = 0 if before is None else before.manifest.step
         whole = recorded.read_whole(emitter.log)
     settings = recorded.history.newest_configuration.config
-    refuse_recorded_elsewhere(settings)
-    config = read_config(settings)
+    config = read_config(recorded_fields(settings))
     if config.provider == "tinker":
         message = f"training {training_name!r} is trained by Tinker, whose bits do not repeat"
         raise UsageError(

@@ -69,7 +69,7 @@ class Cost(NamedTuple):
 def measure(installation: Installation, bench: BenchServer, num_events: int) -> list[Cost]:
     """Every figure at one length of the log, which is made when it is not there."""
     if not installation.local_log_path.exists():
-        make_long_log(installation, num_events, NUM_TRAININGS)
+        make_long_log(installation, num_events)
     # Once: a log made by an older version is indexed now.
     Emitter.open(installation).close()
     costs = _producing(installation)

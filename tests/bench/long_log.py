@@ -1,15 +1,13 @@
-"""Makes a local log of any length in minutes: recorded events of many trainings, inserted in bulk.
+"""Makes a local log of any length in minutes: generated histories of trainings, inserted in bulk.
 
-Every value is an event as a trainer writes it; only the ids of trainings and streams differ from
-those of the one recording. One training, `TRAINING`, is a whole history that can be continued: its
-first half lies at the beginning of the log and its second half at the end.
+One training, `TRAINING`, is a whole history that can be continued: its first half lies at the
+beginning of the log and its second half at the end.
 """
 
 import sqlite3
-import uuid
 from collections.abc import Iterator
 from contextlib import closing
-from itertools import count
+from itertools import count, zip_longest
 
 from producer.log.local import INSERT, LocalLog
 from schemas.catalogue import NUM_PARTITIONS, TOPIC_NAMES, topic_of
@@ -35,16 +33,16 @@ APPENDED_EVERY_US = 200
 BEGAN_US = 1_780_000_000_000_000
 
 
-def long_history(num_events: int, num_trainings: int = 300) -> Iterator[LoggedEvent]:
+def long_history(num_events: int) -> Iterator[LoggedEvent]:
     """The events of such a log, in order."""
     own = history(TRAINING, 1, SHAPE)
     half = len(own) // 2
     yield from own[:half]
-    yield from _others(max(0, num_events - len(own)), num_trainings)
+    yield from _others(max(0, num_events - len(own)))
     yield from own[half:]
 
 
-def make_long_log(installation: Installation, num_events: int, num_trainings: int = 300) -> int:
+def make_long_log(installation: Installation, num_events: int) -> int:
     """Fill a new local log with at least `num_events` of other trainings; how many it has then."""
     topics = [installation.topic_prefix + name for name in TOPIC_NAMES]
     path = installation.local_log_path
@@ -59,40 +57,21 @@ def make_long_log(installation: Installation, num_events: int, num_trainings: in
             )
         }
         insert = _Insert(connection, places, installation.topic_prefix)
-        insert.all(long_history(num_events, num_trainings))
+        insert.all(long_history(num_events))
     return insert.next_position - 1
 
 
-def _others(num_events: int, num_trainings: int) -> Iterator[LoggedEvent]:
-    """Events of other trainings, a few at a time, one round of trainings after another."""
-    recorded = history("recorded", 2, SHAPE)
+def _others(num_events: int) -> Iterator[LoggedEvent]:
+    """Events of other trainings, a few at a time."""
     given = 0
-    for number in count(0, AT_ONCE):
-        names = [f"other-{(number + index) % num_trainings}" for index in range(AT_ONCE)]
-        copies = [_copy(recorded, name, number) for name in names]
-        for events in zip(*copies, strict=True):
-            yield from events
-            given += AT_ONCE
+    for first in count(0, AT_ONCE):
+        numbers = range(first, first + AT_ONCE)
+        for events in zip_longest(*(history(f"other-{each}", each, SHAPE) for each in numbers)):
+            present = [event for event in events if event is not None]
+            yield from present
+            given += len(present)
             if given >= num_events:
                 return
-
-
-def _copy(recorded: list[LoggedEvent], name: str, turn: int) -> Iterator[LoggedEvent]:
-    """The same events with the ids of another training, and streams of their own."""
-    training = str(uuid.uuid5(uuid.NAMESPACE_URL, name)).encode()
-    old = recorded[0].subject.partition("/")[2].encode()
-    owners: dict[str, bytes] = {}
-    for subject, value in recorded:
-        kind, _, owner = subject.partition("/")
-        if kind == "training":
-            yield LoggedEvent(f"training/{training.decode()}", value.replace(old, training))
-            continue
-        if (new := owners.get(owner)) is None:
-            new = owners[owner] = str(
-                uuid.uuid5(uuid.NAMESPACE_URL, f"{owner}{name}{turn}")
-            ).encode()
-        moved = value.replace(owner.encode(), new).replace(old, training)
-        yield LoggedEvent(f"{kind}/{new.decode()}", moved)
 
 
 class _Insert:

@@ -118,7 +118,7 @@ class OpenEnvAgent(Agent):
     def check_task(self, settings: AgentSettings, task: Task) -> None:
         """Begin an episode of the task once on every server.
 
-        Raises NotFoundError without the package.
+        Raises UsageError without the package.
         """
         if task.validation_query is not None or task.entry is not None:
             message = (

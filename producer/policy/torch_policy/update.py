@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -47,6 +48,14 @@ class Measured:
     """Number of trained tokens whose ratio was clipped, over all passes."""
     largest_log_ratio: float = -math.inf
     """Maximum over trained tokens and all passes."""
+
+    def on_cpu(self) -> "Measured":
+        """With its tensors in host memory, for other processes."""
+        return replace(
+            self,
+            logprobs=[part.cpu() for part in self.logprobs],
+            first_logprobs=[part.cpu() for part in self.first_logprobs],
+        )
 
     def measure(self, logprobs: list[Tensor]) -> None:
         """Add log-probs of micro-batches."""
@@ -118,7 +127,7 @@ def policy_gradient(
         ]
     trained = [sequence for sequence in sequences if sequence.is_trained]
     if settings.importance_cap is not None and trained:
-        own = _joined(ranks, passes.logprobs, trained)
+        own = _joined(ranks, partial(passes.logprobs, lend=lend), trained)
         trained = [
             replace(current, learner_logprobs_N=own_N)
             for current, own_N in zip(trained, own, strict=True)
@@ -134,7 +143,7 @@ def policy_gradient(
         if substep.trained:
             _take_step(passes, learned, optimizer, substep, done, may_lend, ranks)
     if ranks is not None:
-        done = _total(ranks.gather(done))
+        done = _total(ranks.gather(done.on_cpu()))
     num_tokens = sum(len(item.advantages_N) for item in trained)
     result = _result(passes, sequences, done, num_tokens=num_tokens, began_s=began)
     result = replace(result, capped_share=_capped_share(trained, settings.importance_cap))
@@ -254,7 +263,11 @@ def _joined(
     sequences: Sequence[TrainingSequence],
 ) -> list[Tensor]:
     """Apply `compute` to all sequences, divided among the ranks."""
-    return compute(sequences) if ranks is None else ranks.joined(compute, sequences)
+    if ranks is None:
+        return compute(sequences)
+    # A tensor of another rank's GPU would stay on that GPU.
+    parts = ranks.joined(lambda share: [part.cpu() for part in compute(share)], sequences)
+    return [part.to(sequences[0].advantages_N.device) for part in parts]
 
 
 def _total(parts: Sequence[Measured]) -> Measured:

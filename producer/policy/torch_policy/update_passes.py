@@ -118,9 +118,11 @@ class UpdatePasses:
             for micro_batch, logprobs_N in zip(batches, measured, strict=True)
         ]
 
-    def logprobs(self, sequences: Sequence[TrainingSequence]) -> list[Tensor]:
+    def logprobs(
+        self, sequences: Sequence[TrainingSequence], lend: Lend | None = None
+    ) -> list[Tensor]:
         """[N] per sequence: log-probs; no gradients."""
-        return self._per_sequence(self._logprobs, sequences, None)
+        return self._per_sequence(self._logprobs, sequences, lend)
 
     def base_logprobs(self, sequences: Sequence[TrainingSequence]) -> list[Tensor]:
         """[N] per sequence: log-probs under the network without its adapter; no gradients."""

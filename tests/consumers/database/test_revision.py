@@ -136,7 +136,7 @@ DEVELOPMENT_VERSIONS = {
     "revision 0005": "UPDATE cua_ops.alembic_version SET version_num = '0005'",
     "revision 0011": "UPDATE cua_ops.alembic_version SET version_num = '0011'",
     "projection version 1": "1",
-    "projection version 8": "8",
+    "projection version 9": "9",
 }
 MAKE_AGAIN = (
     "nothing was changed. Run `{0} psql -c 'DROP SCHEMA IF EXISTS cua, cua_ops CASCADE'`,"
@@ -163,7 +163,7 @@ def of_development(url: str, what: str) -> None:
     )
 
 
-@pytest.mark.parametrize("what", ["revision 0005", "projection version 8"])
+@pytest.mark.parametrize("what", ["revision 0005", "projection version 9"])
 def test_every_command_refuses_a_database_of_a_development_version(
     migrated_url: str, call: Call, own_program: Path, what: str
 ) -> None:

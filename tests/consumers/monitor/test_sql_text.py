@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from consumers.monitor.html import render
 from consumers.monitor.plain_text import LONGEST
-from consumers.monitor.sql_text import sql_block, sql_line
+from consumers.monitor.sql_text import sql_block
 from tests.consumers.monitor.conftest import HOSTILE
 
 
@@ -20,20 +20,20 @@ def shown(markup: str) -> str:
 
 
 def test_keywords_strings_names_numbers_and_comments_have_their_classes() -> None:
-    markup = render(sql_line("select `a`, \"b\" FROM t WHERE x='it''s' AND y<>2.5e3 -- why\n"))
+    markup = render(sql_block("select `a`, \"b\" FROM t WHERE x='it''s' AND y<>2.5e3 -- why\n"))
     assert markup == (
-        '<code class="sql"><b>select</b> <span class="name">`a`</span>,'
+        '<pre class="sql"><b>select</b> <span class="name">`a`</span>,'
         ' <span class="name">&quot;b&quot;</span> <b>FROM</b> t <b>WHERE</b> x='
         '<span class="string">&#x27;it&#x27;&#x27;s&#x27;</span> <b>AND</b> y&lt;&gt;'
-        '<span class="number">2.5e3</span> <span class="comment">-- why</span>\n</code>'
+        '<span class="number">2.5e3</span> <span class="comment">-- why</span>\n</pre>'
     )
 
 
 def test_comments_of_every_kind_hide_no_keyword_and_columns_with_digits_are_no_numbers() -> None:
-    markup = render(sql_line("/* SELECT\n */ # FROM\nt1.c2"))
+    markup = render(sql_block("/* SELECT\n */ # FROM\nt1.c2"))
     assert markup == (
-        '<code class="sql"><span class="comment">/* SELECT\n */</span>'
-        ' <span class="comment"># FROM</span>\nt1.c2</code>'
+        '<pre class="sql"><span class="comment">/* SELECT\n */</span>'
+        ' <span class="comment"># FROM</span>\nt1.c2</pre>'
     )
 
 
@@ -52,8 +52,8 @@ def test_every_text_is_shown_whole_and_makes_no_markup_of_its_own(text: str) -> 
 
 
 def test_text_that_turns_the_line_around_is_named_instead() -> None:
-    assert "U+202E" in shown(render(sql_line("SELECT '\u202etxt'")))
-    assert "\u202e" not in render(sql_line("SELECT '\u202etxt'"))
+    assert "U+202E" in shown(render(sql_block("SELECT '\u202etxt'")))
+    assert "\u202e" not in render(sql_block("SELECT '\u202etxt'"))
 
 
 def test_ten_megabytes_of_sql_are_cut_and_cost_no_time() -> None:

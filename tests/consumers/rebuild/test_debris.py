@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from consumers.database.connection import connected
-from consumers.errors import CuaProjectError, NotFoundError, UsageError
+from consumers.errors import CuaProjectError, NotFoundError, SchemaBusyError, UsageError
 from consumers.projection.loop import ProjectionLoop
 from consumers.rebuild.built import STAGING, drop_built
 from consumers.rebuild.preparation import schema_lock
@@ -67,9 +67,24 @@ def test_a_rebuild_clears_away_what_a_killed_one_left_and_refuses_a_schema_of_it
     assert schemas(migrated_url) == ["cua_copy"]
 
     execute(migrated_url, f"ALTER SCHEMA cua_copy RENAME TO {STAGING}")
-    with pytest.raises(UsageError, match=f"the schema {STAGING} exists .*: rename it"):
+    with pytest.raises(UsageError, match=f"the schema {STAGING} exists; .*: rename it") as foreign:
         rebuild(MemoryReader(log), migrated_url)
+    assert "--into" not in str(foreign.value)
     assert schemas(migrated_url) == [STAGING]
+
+
+def test_a_session_of_a_killed_rebuild_that_goes_on_counts_as_a_rebuild_that_is_running(
+    migrated_url: str, log: MemoryLog
+) -> None:
+    """`cua-project up` then tries again. The server finishes a statement whose client is gone."""
+    make_tables(migrated_url, STAGING)
+    with connected(migrated_url, "left") as left, left.cursor() as cursor:
+        cursor.execute(f"SELECT FROM {STAGING}.turn")
+        with pytest.raises(SchemaBusyError, match=f"another session uses the schema {STAGING};"):
+            rebuild(MemoryReader(log), migrated_url)
+
+    rebuild(MemoryReader(log), migrated_url)
+    assert schemas(migrated_url) == []
 
 
 def test_the_lock_of_a_rebuild_is_free_as_soon_as_it_has_ended(migrated_url: str) -> None:

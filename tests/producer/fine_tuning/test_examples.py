@@ -81,6 +81,20 @@ def test_pairs_are_texts_or_messages_under_their_keys(tmp_path: Path) -> None:
     assert found[1].chosen == Conversation((ASKED, ANSWERED))
 
 
+@pytest.mark.parametrize("prompt", [ASKED.content, [ASKED._asdict()]])
+def test_a_pair_of_answers_is_read_with_the_prompt_beside_them(
+    tmp_path: Path, prompt: object
+) -> None:
+    answers = {"chosen": [ANSWERED._asdict()], "rejected": "b"}
+    (pair,) = read(tmp_path, "pairwise_reward", [{"prompt": prompt, **answers}])
+    rejected = Conversation((ASKED, Message("assistant", "b")))
+    assert pair == Pair(Conversation((ASKED, ANSWERED)), rejected)
+    whole = [item._asdict() for item in (ASKED, ANSWERED)]
+    row = {"prompt": "another", "chosen": whole, "rejected": "b"}
+    (pair,) = read(tmp_path, "pairwise_reward", [row])
+    assert pair.chosen == Conversation((ASKED, ANSWERED))
+
+
 def test_json_lines_hold_one_example_a_line(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text('{"prompt": "a", "completion": "b"}\n\n{"prompt": "c", "completion": "d"}\n')
@@ -116,6 +130,17 @@ def test_json_lines_hold_one_example_a_line(tmp_path: Path) -> None:
         ),
         ("process_reward", [{"input": "a и", "label": ["*"]}], r"label.0: \"\*\" is neither"),
         ("process_reward", [{"input": "a и", "label": [1.5]}], r"label.0: 1.5 is neither"),
+        (
+            "process_reward",
+            [{"input": "a и", "label": [["+"]]}],
+            r"label\.0: \[\"\+\"\] is neither",
+        ),
+        ("sft", [{"messages": [{"role": ["user"]}]}], r"example 1: messages\.0: has no role"),
+        (
+            "pairwise_reward",
+            [{"prompt": [{"role": "user"}], "chosen": "a", "rejected": "b"}],
+            r"example 1: prompt\.0\.content: is missing",
+        ),
         ("pairwise_reward", [{"chosen": "a"}], r"example 1: rejected: is missing"),
     ],
 )
@@ -199,6 +224,18 @@ ROWS: dict[str, tuple[Objective, Callable[[int, int], dict[str, object]]]] = {
         "pairwise_reward",
         lambda at, n: {"prompt": f"question {at}", "chosen": f"good {n}", "rejected": f"bad {n}"},
     ),
+    "pairs of messages with a prompt": (
+        "pairwise_reward",
+        lambda at, n: {
+            "prompt": [{"role": "user", "content": f"question {at}"}],
+            "chosen": [{"role": "assistant", "content": f"good {n}"}],
+            "rejected": [{"role": "assistant", "content": f"bad {n}"}],
+        },
+    ),
+    "steps with a list of another kind": (
+        "process_reward",
+        lambda at, n: steps_row(at, n, prompt=f"question {at}", messages=["a", "b"]),
+    ),
 }
 
 
@@ -227,6 +264,20 @@ def test_rows_whose_prompt_cannot_be_told_are_counted_in_a_warning(
     assert load_examples(config_of("process_reward", path, held_out_ratio=0.2)).held_out
     (message,) = caplog.messages
     assert message.startswith("4 of 4 examples have no field with their prompt (prompt, query, ")
+    caplog.clear()
+    load_examples(config_of("process_reward", path))
+    assert not caplog.messages
+
+
+def test_a_file_of_one_prompt_says_that_nothing_is_held_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps([steps_row(0, n, instruction="Answer.") for n in range(4)]))
+    examples = load_examples(config_of("process_reward", path, held_out_ratio=0.2))
+    assert (len(examples.training), len(examples.held_out)) == (4, 0)
+    (message,) = caplog.messages
+    assert message == "nothing is held out to evaluate on: all 4 examples have the same prompt"
     caplog.clear()
     load_examples(config_of("process_reward", path))
     assert not caplog.messages

@@ -67,6 +67,21 @@ def test_sampling_between_the_parts_of_an_update_changes_neither(
     assert lent == expected * (len(lent) // 2)
 
 
+def test_the_pass_that_importance_weights_take_is_interrupted_as_often_as_the_update_s_own(
+    network: Network, batch: list[Trajectory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(update_passes, "micro_batches", partial(micro_batches, max_tokens=1))
+    policy = InProcessPolicy(network, ClickOnly())
+
+    def num_lent(importance_cap: float | None) -> int:
+        lent: list[None] = []
+        settings = changed(SETTINGS, learning_rate=0.0, importance_cap=importance_cap)
+        policy.update_in_parts(batch, settings, lambda: lent.append(None))
+        return len(lent)
+
+    assert num_lent(2.0) == 2 * num_lent(None) > 0
+
+
 class Recorder:
     """Counts who is inside, and writes down in which order."""
 

@@ -16,6 +16,7 @@ from schemas.catalogue import stream
 from schemas.installation import Installation, read_installation
 from schemas.training import TrainingCreated
 from tests.support.begun_configs import BEGUN, SHA256
+from tests.support.small_run import small
 
 ELSEWHERE = {"training_name", "log_path", "log_dir", "baseline_only", "behavior_if_log_dir_exists"}
 """Fields that name a training, or say what becomes of it."""
@@ -229,6 +230,23 @@ def test_a_new_generation_may_have_other_values(begun: Begun, installation: Inst
     assert read_asked(given, installation).replay_share == 0.25
     with pytest.raises(UsageError, match=r"^reward_sha256: has no effect on the reward dbbench"):
         read_asked({**given, "reward_sha256": SHA256}, installation)
+
+
+@pytest.mark.parametrize("value", [None, False, 0, 0.0, "", [], {}])
+def test_a_setting_of_another_release_that_is_off_is_passed_over(value: JsonValue) -> None:
+    recorded = small().recorded()
+    config = read_continued({}, {**recorded, "replay_sessions": value}, overwrite=False)
+    assert config.recorded() == recorded
+
+
+def test_a_setting_of_another_release_that_is_used_is_named() -> None:
+    recorded = {**small().recorded(), "replay_sessions": 3}
+    with pytest.raises(UsageError) as caught:
+        read_continued({}, recorded, overwrite=False)
+    assert str(caught.value) == (
+        "another release of cua-train recorded this training, with a setting that this one does"
+        " not have: replay_sessions 3; use that release for it, or begin another training"
+    )
 
 
 @pytest.mark.parametrize("changes", [{"run_name": "u"}, {"kind": "sft"}])

@@ -1,5 +1,6 @@
 """`cua-train evaluate`: an evaluation by hand, whose facts are in the log too."""
 
+import re
 import signal
 import threading
 from collections import Counter
@@ -9,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from producer.cli import cli
-from producer.errors import NotFoundError, StopRequestedError
+from producer.errors import NotFoundError, StopRequestedError, UsageError
+from producer.resume.resume_state import Manifest, begin_state, commit_state, write_config
 from producer.training.manual_evaluation import evaluate
 from producer.training.run import run
 from schemas.installation import Installation
@@ -61,6 +63,25 @@ def test_an_evaluation_that_is_stopped_ends_its_groups_and_leaves_no_mark(
     assert said["cua.group.created"] == said["cua.group.failed"] == 9
     assert said["cua.evaluation.cancelled"] == 1
     assert list(installation.open_dir.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("objective", "use"),
+    [
+        ("sft", "`cua-train sql eval --model-name RESULT --data-path FOLDER`"),
+        ("process_reward", "`cua-train sql best-of-n --reward-model RESULT ...`"),
+        ("pairwise_reward", "its result RESULT scores answers; load it with transformers"),
+    ],
+)
+def test_a_supervised_training_says_what_its_result_is_for(
+    installation: Installation, objective: str, use: str
+) -> None:
+    folder = installation.runs_dir / "supervised"
+    manifest = Manifest("supervised", 0, 1, 1, log_id="", log_start={}, since={})
+    commit_state(begin_state(folder, 0, 1), manifest)
+    write_config(folder, {"objective": objective, "output_dir": "RESULT"})
+    with pytest.raises(UsageError, match=f"supervised and plays no episodes; .*{re.escape(use)}"):
+        evaluate({}, training_name="supervised", installation=installation)
 
 
 def test_a_training_that_was_never_trained_here_is_not_found(installation: Installation) -> None:
