@@ -24,6 +24,7 @@ from producer.agents.miniwob.environment import MiniWobEnvironment
 from producer.agents.miniwob.oracle_policy import oracle_action
 from producer.agents.miniwob.pages import WebPage, web_pages
 from producer.agents.miniwob.tasks import page_task
+from producer.environments.environment import ActionRefusedError
 from producer.validators.verdict import NO_EVIDENCE
 from schemas.actions import Action
 
@@ -63,7 +64,7 @@ class Leaks:
 
 
 def _family() -> list[psutil.Process]:
-    return psutil.Process().children(recursive=True)
+    return [*psutil.Process().children(recursive=True)]
 
 
 def _files() -> set[Path]:
@@ -96,7 +97,10 @@ def run(browsers: Browsers, page: WebPage, seed: int) -> bool:
             if action is None:
                 break
             taken.append(action)
-            shown = environment.act(action)
+            try:
+                shown = environment.act(action)
+            except ActionRefusedError:  # its target is outside the screen
+                break
         return environment.judge(task, NO_EVIDENCE).success
     finally:
         environment.close()
