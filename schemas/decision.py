@@ -29,7 +29,7 @@ LONE: Final = "record/"
 
 
 def lone_stream(topic: str, partition: int, value: bytes) -> str:
-    """The stream of a record that is in none: it is alone in it, with its copies beside it.
+    """The stream of a record that names none. Only its copies in the same partition share it.
 
     `topic`: without its prefix, so that a decision holds after a move to topics of another prefix.
     """

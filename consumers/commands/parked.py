@@ -198,7 +198,7 @@ def retry(streams: tuple[str, ...], *, dry_run: bool, as_json: bool, **options: 
 @unapplied_options
 @click.option("--rest", is_flag=True, help="Give up RECORD and everything after it in its stream.")
 @click.option("--gap", is_flag=True, help="Give up the missing records that STREAM waits for.")
-@click.option("--undo", is_flag=True, help="Take back --rest: try the refused rest again.")
+@click.option("--undo", is_flag=True, help="Undo --rest: try again the records that it gave up.")
 @click.option(
     "--reason",
     metavar="TEXT",
@@ -223,9 +223,9 @@ def drop(
 ) -> None:
     """Give up a parked RECORD (topic/partition@offset) and apply what follows it in its stream.
 
-    With --gap: give up the gap of a STREAM (rollout/<uuid>). With a filter instead of either: every
-    parked record that it means, but for those that are only behind a parked one. Asks first. A
-    dropped record or gap cannot be taken back, only --rest can: --undo takes a STREAM or a filter.
+    With --gap: give up the gap of a STREAM (rollout/<uuid>). With a filter instead of either: give
+    up every record that it matches, except those that only wait behind a parked one. Asks first.
+    Only --rest can be undone: --undo takes a STREAM or a filter.
 
     The decision is an event in the log, in the stream that it concerns. Projectors apply it when
     they read it, and so do rebuilds and trainers.
@@ -255,7 +255,7 @@ def drop(
             wanted = operator.resolve(wanted)
             if undo:
                 found = operator.count_unapplied(decisions.dropped_rests(wanted))
-                question = f"Try the refused rest of {found.streams:,} streams again?"
+                question = f"Try again what `drop --rest` gave up of {found.streams:,} streams?"
             else:
                 parked = wanted._replace(state="parked")
                 found = operator.count_unapplied(parked, decisions.CULPRITS)
@@ -316,7 +316,7 @@ def _check_drop(
         message = "--gap is for one STREAM; name it"
         raise UsageError(message)
     if undo and wanted.kind is not None:
-        message = "--undo means what `drop --rest` gave up, whatever its kind was; leave --kind out"
+        message = "--undo is about all that `drop --rest` gave up, of any kind; leave --kind out"
         raise UsageError(message)
     if what is None and not (dry_run or yes) and not sys.stdin.isatty():
         message = "drop with a filter asks first, and there is no terminal; give --yes or --dry-run"

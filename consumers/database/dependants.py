@@ -43,8 +43,8 @@ def drop_schema(cursor: Cursor, schema: str) -> None:
     except DependentObjectsStillExist as error:
         detail = str(error.diag.message_detail or error).replace("\n", "; ")
         message = (
-            f"the schema {schema} is still used by what is not ours: {detail}; drop it or move it"
-            " elsewhere, then run the same command again"
+            f"other objects still depend on the schema {schema}: {detail}; drop or move"
+            " those objects, then run the same command again"
         )
         raise CuaProjectError(message) from None
 

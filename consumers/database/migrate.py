@@ -213,8 +213,8 @@ def _has_search_path(cursor: Cursor) -> bool:
 def schema_differences(url: str) -> list[str]:
     """What differs from the tables' definition and from our views, in words; empty: nothing.
 
-    What users added is no difference, unless no row can be inserted beside it; nor is a comment of
-    other words, which `migrate` writes. Reads without a lock. UnreachableError.
+    Ignores what users added, unless it lets no row be inserted, and comments of other words, which
+    `migrate` writes. Reads without a lock. UnreachableError.
     """
     try:
         with schema_engine(url).begin() as connection:

@@ -1,4 +1,4 @@
-"""What of a user's has the name of a view or function of ours, in a schema of ours.
+"""Finds users' objects in our schemas that have the name of one of our views or functions.
 
 We write a comment on every view and function that we make; one without a comment is a user's, and
 neither replaced nor dropped.

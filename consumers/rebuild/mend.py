@@ -26,8 +26,8 @@ LOCK_TIMEOUT_MS = 1_000
 def make_missing(cursor: Cursor, problems: Iterable[Problem]) -> None:
     """Schemas, tables and columns that are missing; columns may be NULL until `require`.
 
-    Where `require` will need a table to itself, it is locked here, so that a long reader costs one
-    second of the merge and not the whole of it again and again.
+    Tables that `require` will need exclusively are locked here: if a long reader holds one, the
+    attempt fails after a second, and not at the end of the merge.
     """
     for problem in problems:
         for statement in _creation(problem):

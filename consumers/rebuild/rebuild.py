@@ -89,7 +89,7 @@ def rebuild(
 ) -> RebuildReport:
     """Give the live tables the rows that the log gives, up to where they have read it.
 
-    Tables that were never filled, or filled from another log, get what the whole log gives. Makes
+    Tables that were never filled, or filled from another log, are filled from the whole log. Makes
     again whatever is missing of them. `from_shorter_log`: also from a log that lacks records that
     the tables have read. `adopt_log`: also from another log than the one that the tables were made
     from. Otherwise raises what `compare` raises; CuaProjectError, naming it, for an object of a

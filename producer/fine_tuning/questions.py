@@ -27,7 +27,7 @@ class AnsweredQuestion(NamedTuple):
 
     messages: tuple[Message, ...]
     group: str
-    """Of the questions with this prompt: database and number of the first."""
+    """Database and number of the first question with the same prompt."""
     identity: str
     """Hash of the whole question, including its database's content."""
 

@@ -1,4 +1,4 @@
-"""How makes of sampling servers differ in the adapters of requests; all else is read alike.
+"""How vLLM and SGLang differ in loading and naming adapters; all else is handled alike.
 
 From the documentation and sources of vLLM 0.32 and SGLang 0.5.23. `cua-train serve` does as vLLM.
 """

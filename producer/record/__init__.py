@@ -12,6 +12,7 @@ See `docs/recording.md` for a guide. The names below are the public API, which f
 versioning; `VERSION` is its version.
 """
 
+from producer.errors import CuaTrainError
 from producer.record.evaluation import Evaluation
 from producer.record.group import Group
 from producer.record.opening import open_training as open  # noqa: A004  # `record.open`
@@ -24,6 +25,7 @@ from producer.tasks.custom import CustomTask as Task
 
 __all__ = [
     "VERSION",
+    "CuaTrainError",
     "Evaluation",
     "Group",
     "OrderError",

@@ -189,6 +189,9 @@ class Group(Part):
                 )
                 raise OrderError(message)
             return index, 0
+        if not isinstance(retry_of, Rollout):
+            message = f"retry_of must be a rollout, not {retry_of!r}"
+            raise TypeError(message)
         if retry_of not in self._places:
             message = f"{retry_of.title} is no last attempt of {self.title}"
             raise OrderError(message)

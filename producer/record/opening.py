@@ -78,13 +78,14 @@ def open_training(
     another process still seems to record the training.
 
     At the end of the block the training is complete, or cancelled if fewer steps were made; after
-    an exception it has failed, after Ctrl-C it is cancelled. Raises UsageError for a training that
-    is complete or belongs to another command, and LogBrokenError if the log cannot be written.
+    an exception it has failed, after Ctrl-C it is cancelled. Raises OrderError for a training that
+    is complete, and another CuaTrainError for one of another process or command, or if the log
+    cannot be written.
     """
     settings = RecordedSettings(
         policy=_name_of(policy),
         num_steps=count("num_steps", num_steps, 1),
-        config=redacted(config or {}),
+        config=redacted(_mapping(config)),
         learning_rate=finite("learning_rate", learning_rate),
         group_size=count("group_size", group_size, 1),
         groups_per_step=count("groups_per_step", groups_per_step, 1),
@@ -154,6 +155,15 @@ def _without_flags() -> Iterator[None]:
         raise
 
 
+def _mapping(config: object) -> Mapping[str, object]:
+    if config is None:
+        return {}
+    if not isinstance(config, Mapping):
+        message = f"config must be a mapping of names to values, not a {type(config).__name__}"
+        raise TypeError(message)
+    return config
+
+
 def _name_of(policy: object) -> str:
     found = text("policy", policy)
     if not found.strip():
@@ -168,8 +178,8 @@ def _place_state(emitter: Emitter, name: str, folder: Path, after_step: int | No
     The other trainer keeps the weights and may resume from a checkpoint older than the newest step.
     States here hold no weights, so one can be made from the log alone.
 
-    For a step that was not recorded, uses the newest one before it. Does nothing for a new
-    training. The caller holds the folder's lock. Raises OrderError for a step before the newest
+    For a step that was not recorded, uses the newest one before it; a new training begins with its
+    first step. The caller holds the folder's lock. Raises OrderError for a step before the newest
     generation.
     """
     states = resume_state.find_states(folder)
@@ -184,7 +194,7 @@ def _place_state(emitter: Emitter, name: str, folder: Path, after_step: int | No
     steps = recorded_lineage(payloads).steps
     wanted = max(steps, default=0) if after_step is None else after_step
     step = max((number for number in steps if number <= wanted), default=0)
-    if step != wanted and payloads:
+    if step != wanted:
         logger.warning(
             "training %r has no step %d in the log; it goes on after step %d", name, wanted, step
         )

@@ -189,7 +189,8 @@ class Rollout(Part):
                 stop_reason=choice("stop_reason", stop_reason, StopReason),
             )
             taken = read_actions(actions)
-            is_over = bool(done) or number >= self.max_turns
+            is_last = values.flag("done", done)
+            is_over = is_last or number >= self.max_turns
             payload = TurnTaken(
                 turn=number,
                 started_at=self._turn_began_at,
@@ -212,7 +213,7 @@ class Rollout(Part):
                 if image is not None:
                     self._recording.emitter.put_blob(image.png, image.ref)
             self._emit(payload)
-            self._num_turns, self._turn_began_at, self._is_done = number, now, bool(done)
+            self._num_turns, self._turn_began_at, self._is_done = number, now, is_last
             self._actions.extend(taken)
             if tokens is not None:
                 self._prompt = tokens.after
@@ -229,7 +230,7 @@ class Rollout(Part):
         """End the episode with a reward. `success` None: a reward above 0 counts as solved."""
         with self._changing():
             value = values.reward("reward", reward)
-            is_solved = value > 0 if success is None else bool(success)
+            is_solved = value > 0 if success is None else values.flag("success", success)
             self._emit(self._finished(value, metrics or {}, success=is_solved))
             self.finished = FinishedRollout(
                 self.id,

@@ -71,15 +71,24 @@ def at_least(name: str, value: object, minimum: float) -> float:
 
 def count(name: str, value: object, minimum: int = 0, maximum: int = MAX_INT) -> int:
     """A whole number from `minimum` to `maximum`."""
-    try:
-        found = operator.index(_plain(value))  # type: ignore[arg-type]  # a TypeError is expected
-    except TypeError:
+    plain = _plain(value)
+    if isinstance(plain, bool) or not hasattr(plain, "__index__"):
         message = f"{name} must be a whole number, not {_shown(value)}"
-        raise TypeError(message) from None
+        raise TypeError(message)
+    found = operator.index(plain)
     if not minimum <= found <= maximum:
         message = f"{name} must be from {minimum} to {maximum}, not {_shown(found)}"
         raise ValueError(message)
     return found
+
+
+def flag(name: str, value: object) -> bool:
+    """True or False: other values, such as "no", would count as True."""
+    plain = _plain(value)
+    if not isinstance(plain, bool):
+        message = f"{name} must be True or False, not {_shown(value)}"
+        raise TypeError(message)
+    return plain
 
 
 def text(name: str, value: object) -> str:

@@ -203,7 +203,7 @@ def plan_training(
     if config.num_steps < newest_done and not (overwrite or config.baseline_only):
         message = (
             f"num_steps: {config.num_steps} is less than the {newest_done} steps that the training"
-            f" has completed; give {newest_done}, and it ends there, or more"
+            f" has completed; give {newest_done} to end it there, or more to continue it"
         )
         raise UsageError(message)
     has_failed = recorded.history.has_failed_parts(generation)

@@ -21,7 +21,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from producer.durable import sync_file
-from producer.errors import CuaTrainError, TakenOverError, UsageError
+from producer.errors import CuaTrainError, LogBrokenError, TakenOverError, UsageError
 from producer.log.stream_history import StreamHistory
 from schemas.lock_holders import is_held_by_stopped
 
@@ -92,7 +92,11 @@ def training_lock(folder: Path, name: str, *, takeover: bool = False) -> Iterato
         raise UsageError(message) from None
     try:
         holder = json.dumps({"pid": os.getpid(), "host": socket.gethostname()})
-        path.write_text(holder, encoding="utf-8")
+        try:
+            path.write_text(holder, encoding="utf-8")
+        except OSError as error:
+            message = f"the lock {path} of training {name!r} cannot be written: {error.strerror}"
+            raise LogBrokenError(message) from None
         yield TrainingLock(path, name)
     finally:
         # A refused run leaves nothing behind. Unlink before releasing: a process that has opened

@@ -37,9 +37,10 @@ def completion_metrics(outcomes: Sequence[GroupOutcome]) -> dict[str, JsonValue]
 
 
 def num_retokenised(outcomes: Sequence[GroupOutcome]) -> int:
-    """Number of turns whose prompt a server tokenised otherwise than its earlier turns were.
+    """Number of turns whose prompt does not extend the last turn's tokens.
 
-    Such a prompt shows what one that extends the last turn would show, and is recorded whole.
+    A server tokenised the earlier turns differently. The content is the same, and the prompt is
+    recorded whole.
     """
     turns = [
         [turn.completion.tokens for turn in result.turns]

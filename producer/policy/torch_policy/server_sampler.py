@@ -122,9 +122,9 @@ class ServerSampler:
         if not is_same and not request.history and not self._has_warned:
             self._has_warned = True
             logger.warning(
-                "base_url: the server tokenises a first prompt otherwise than this process (%d"
-                " tokens, not %d): it may have another chat template or tokenizer; its tokens are"
-                " recorded and trained on",
+                "base_url: the server tokenised an episode's first prompt as %d tokens, this"
+                " process as %d: check that both have the same chat template and tokenizer; the"
+                " server's tokens are recorded and trained on",
                 *(len(theirs), len(ours)),
             )
         ended = answer.tokens[-1] in self._network.end_tokens

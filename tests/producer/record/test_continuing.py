@@ -107,6 +107,14 @@ def test_a_loop_goes_on_after_the_step_that_it_names_or_the_newest(
     assert problems(folded()) == []
 
 
+def test_a_checkpoint_of_a_training_that_the_log_does_not_know_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with start_small(name="new", num_steps=9, after_step=7) as training:
+        assert training.last_step == 0
+    assert "training 'new' has no step 7 in the log; it goes on after step 0" in caplog.text
+
+
 def test_a_step_before_the_newest_generation_is_refused() -> None:
     with start_small() as training:
         steps(training, 2)

@@ -1,12 +1,16 @@
 """A wrong call is refused in a sentence, and leaves nothing in the log."""
 
+import errno
 import math
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from producer import record
+from schemas.rollout import RolloutFinished
 from schemas.turn import TurnTaken
 from tests.support.recorded import (
     folded,
@@ -34,6 +38,11 @@ WRONG_TURNS: dict[str, tuple[dict[str, Any], str]] = {
         {"prompt_tokens": [-1], "completion_tokens": [2]},
         r"prompt_tokens\[0\] must be from 0",
     ),
+    "a token that is True": (
+        {"prompt_tokens": [True], "completion_tokens": [2]},
+        r"prompt_tokens\[0\] must be a whole number, not True",
+    ),
+    "a last turn by text": ({"done": "no"}, "done must be True or False, not 'no'"),
     "a screenshot that is no PNG": ({"screenshot": b"JFIF"}, "screenshot is no PNG"),
     "an unknown action": (
         {"actions": [{"type": "jump"}]},
@@ -132,6 +141,46 @@ def test_a_block_that_leaves_a_rollout_open_is_told_so_and_everything_ends() -> 
     }
 
 
+@pytest.mark.parametrize("success", ["no", 0, 5])
+def test_success_that_is_no_truth_value_is_refused_and_the_rollout_goes_on(success: Any) -> None:
+    with one_rollout() as rollout:
+        rollout.turn(completion="x")
+        with pytest.raises(TypeError, match=f"success must be True or False, not {success!r}"):
+            rollout.finish(reward=0, success=success)
+        rollout.finish(reward=0, success=False)
+
+    assert [one.task_success for one in of_type(RolloutFinished)] == [False]
+
+
+def test_an_attempt_can_only_replace_a_rollout() -> None:
+    with (
+        start_small() as training,
+        training.step() as step,
+        step.group("x", num_rollouts=1) as group,
+    ):
+        with pytest.raises(TypeError, match="retry_of must be a rollout, not 'first'"):
+            group.rollout(retry_of="first")
+        with group.rollout() as rollout:
+            rollout.turn(completion="x")
+            rollout.finish(reward=0)
+
+
+def test_a_full_disk_is_named_before_anything_is_recorded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with (
+        pytest.raises(
+            record.CuaTrainError, match=r"the lock .* cannot be written: No space left on device"
+        ),
+        start_small(),
+    ):
+        pass
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -140,6 +189,8 @@ def test_a_block_that_leaves_a_rollout_open_is_told_so_and_everything_ends() -> 
         ({"temperature": -1}, "temperature must be at least 0"),
         ({"name": "a/b"}, "contains '/'"),
         ({"group_size": 1.5}, "group_size must be a whole number"),
+        ({"num_steps": True}, "num_steps must be a whole number, not True"),
+        ({"config": [1]}, "config must be a mapping of names to values, not a list"),
     ],
 )
 def test_wrong_settings_are_refused_before_anything_is_made(

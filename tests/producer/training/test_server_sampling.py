@@ -140,7 +140,7 @@ def test_prompts_that_the_server_tokenises_otherwise_are_trained_on_and_counted(
     (step,) = events(installation, "step.finished")
     # Two rollouts of three turns; what a first turn is compared with is not in the log.
     assert step["metrics"]["sampling/retokenised_turns"] == 2 * 2
-    assert caplog.text.count("the server tokenises a first prompt otherwise") == 1
+    assert caplog.text.count("the server tokenised an episode's first prompt as") == 1
     assert step["metrics"]["sampling/logprob_gap_max"] <= EXACT
     assert step["metrics"]["optim/importance_capped_share"] == 0
     turns = events(installation, "rollout.turn_taken")
