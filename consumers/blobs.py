@@ -2,8 +2,6 @@
 
 import os
 from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from consumers.errors import CuaProjectError, NotFoundError, UnreachableError
 from schemas.blobs import blob_path, blob_ref
@@ -18,7 +16,7 @@ def read_blob(installation: Installation, ref: str) -> bytes:
     """
     url = installation.blobs_url
     named = without_secrets(url)
-    folder = local_folder(url)
+    folder = installation.blobs_folder
     content = _from_store(url, ref) if folder is None else _from_folder(folder, ref)
     if content is None:
         message = f"no blob {ref} in {named}; set CUA_BLOBS to the store it was written to"
@@ -30,14 +28,6 @@ def read_blob(installation: Installation, ref: str) -> bytes:
         )
         raise CuaProjectError(message)
     return content
-
-
-def local_folder(url: str) -> Path | None:
-    """The folder that CUA_BLOBS names; None when it names a remote store."""
-    if "://" not in url:
-        return Path(url).expanduser().absolute()
-    parts = urlsplit(url)
-    return Path(url2pathname(parts.path)) if parts.scheme in {"file", "local"} else None
 
 
 def _from_folder(folder: Path, ref: str) -> bytes | None:

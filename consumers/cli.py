@@ -19,10 +19,10 @@ from consumers.database.lost_session import lost_session
 from consumers.database.silence import WATCH
 from consumers.diagnostics import configure_logging
 from consumers.embedded_postgres.libpq_variables import forget_libpq_variables
-from consumers.errors import OUT_OF_SPACE, CuaProjectError, UnreachableError, UsageError
+from consumers.errors import CuaProjectError, UnreachableError, UsageError
 from schemas.distribution import DISTRIBUTION
 from schemas.installation import names_database
-from schemas.path_errors import path_problem
+from schemas.path_errors import full_disk, path_problem
 from schemas.standard_streams import (
     exit_as_asked,
     flush_or_discard,
@@ -288,10 +288,7 @@ def _is_argument(text: str) -> bool:
 
 
 def _unexpected(error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno in OUT_OF_SPACE:
-        where = f" ({error.filename})" if error.filename else ""
-        return f"the disk is full{where}; free some space, then run the same command again"
-    if message := forbidden(error):
+    if message := full_disk(error) or forbidden(error):
         return message
     # On one line: a parent process shows the last line as the reason.
     text = " ".join(str(error).split())

@@ -3,15 +3,10 @@
 Their text names what is wrong first, then what to do.
 """
 
-import difflib
-import errno
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from schemas.advice import AdvisedError
-
-OUT_OF_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
-"""Error numbers of the operating system for a full disk or quota."""
 
 
 class CuaProjectError(AdvisedError):
@@ -25,7 +20,7 @@ class SchemaBusyError(CuaProjectError):
 
 
 class UsageError(CuaProjectError):
-    """The command or its configuration is wrong: exit 2."""
+    """The command or its configuration is wrong, or a package is missing: exit 2."""
 
     exit_code: ClassVar[int] = 2
 
@@ -57,15 +52,3 @@ class LimitExceededError(CuaProjectError):
     """A time limit was exceeded, or a check for alerts found a reason: exit 6."""
 
     exit_code: ClassVar[int] = 6
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The sentence ` Did you mean 'x'?` for the closest known name, or an empty string."""
-    by_folded = {item.casefold(): item for item in known}
-    folded = name.casefold()
-    close = difflib.get_close_matches(folded, by_folded, n=1) or [
-        item
-        for item in by_folded
-        if len(folded) > 2 and folded in item  # noqa: PLR2004
-    ]
-    return f" Did you mean {by_folded[close[0]]!r}?" if close else ""

@@ -5,6 +5,7 @@ the other.
 """
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -12,10 +13,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from consumers.blobs import local_folder
-from consumers.diagnostics import log_flags
 from consumers.errors import CuaProjectError, MismatchError, UnreachableError
 from schemas.installation import Installation
+from schemas.log_lines import log_flags
 
 if TYPE_CHECKING:
     from consumers.projection.decisions import Decision
@@ -28,12 +28,13 @@ END_S = 10.0
 def is_sent(installation: Installation) -> bool:
     """Whether records of this home are sent anywhere: to Kafka, or their blobs to a store."""
     is_remote = installation.kafka_bootstrap_servers is not None
-    return is_remote or local_folder(installation.blobs_url) is None
+    return is_remote or installation.blobs_folder is None
 
 
 def ship_command(*words: str, quiet: bool = False) -> list[str]:
     """The command that sends; `quiet`: with warnings and errors alone."""
-    return [sys.executable, "-P", "-m", "producer", *log_flags(quiet=quiet), "ship", *words]
+    level = logging.WARNING if quiet else logging.getLogger().level
+    return [sys.executable, "-P", "-m", "producer", *log_flags(level), "ship", *words]
 
 
 @contextmanager

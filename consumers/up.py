@@ -27,8 +27,8 @@ from consumers.projection.activity import Activity
 from consumers.projection.loop import OutdatedTablesError, ProjectionLoop
 from consumers.rebuild.rebuild import rebuild
 from consumers.shipping import shipping
-from consumers.shutdown import Shutdown
 from schemas.installation import Installation
+from schemas.shutdown import Shutdown
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,6 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from producer.durable import sync_folder
 from producer.errors import NotFoundError, UnreachableError
@@ -129,23 +127,15 @@ class RemoteBlobs:
         return _checked(ref, content)
 
 
-def local_folder(url: str) -> Path | None:
-    """The folder CUA_BLOBS names; None for a remote store."""
-    if "://" not in url:
-        return Path(url).expanduser().absolute()
-    parts = urlsplit(url)
-    return Path(url2pathname(parts.path)) if parts.scheme in {"file", "local"} else None
-
-
-def open_blobs(url: str) -> FolderBlobs | RemoteBlobs:
+def open_blobs(installation: Installation) -> FolderBlobs | RemoteBlobs:
     """The store CUA_BLOBS names."""
-    folder = local_folder(url)
-    return RemoteBlobs(url) if folder is None else FolderBlobs(folder)
+    folder = installation.blobs_folder
+    return RemoteBlobs(installation.blobs_url) if folder is None else FolderBlobs(folder)
 
 
 def staging_blobs(installation: Installation) -> FolderBlobs:
     """Where the emitter writes blobs: the store itself, or the folder they are uploaded from."""
-    return FolderBlobs(local_folder(installation.blobs_url) or installation.home / "blobs")
+    return FolderBlobs(installation.blobs_folder or installation.home / "blobs")
 
 
 def _checked(ref: str, content: bytes) -> bytes:

@@ -15,10 +15,10 @@ import click
 from click.exceptions import NoSuchCommand, NoSuchOption
 from rich_click import RichGroup, RichOption, group
 
-from producer.errors import OUT_OF_SPACE, CuaTrainError, UsageError
+from producer.errors import CuaTrainError, UsageError
 from producer.log_lines import configure_logging
 from schemas.distribution import DISTRIBUTION
-from schemas.path_errors import path_problem
+from schemas.path_errors import full_disk, path_problem
 from schemas.standard_streams import (
     exit_as_asked,
     flush_or_discard,
@@ -270,9 +270,8 @@ def _fail(message: str, exit_code: int) -> NoReturn:
 
 
 def _unexpected(error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno in OUT_OF_SPACE:
-        where = f" ({error.filename})" if error.filename else ""
-        return f"the disk is full{where}; free some space, then run the same command again"
+    if message := full_disk(error):
+        return message
     return (
         f"internal error: {type(error).__name__}: {error}; please report it. CUA_TRACEBACK=1 shows"
         " the traceback"

@@ -3,15 +3,9 @@
 Their messages name what is wrong, then what to do.
 """
 
-import difflib
-import errno
-from collections.abc import Iterable
 from typing import ClassVar
 
 from schemas.advice import AdvisedError
-
-OUT_OF_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
-"""Error numbers of the operating system for a full disk or quota."""
 
 
 class CuaTrainError(AdvisedError):
@@ -21,7 +15,7 @@ class CuaTrainError(AdvisedError):
 
 
 class UsageError(CuaTrainError):
-    """The command line or the configuration is wrong. Exit 2."""
+    """The command line or the configuration is wrong, or a package is missing. Exit 2."""
 
     exit_code: ClassVar[int] = 2
 
@@ -58,15 +52,3 @@ class EventTooLargeError(CuaTrainError):
 
 class StopRequestedError(Exception):
     """Stop requested (Ctrl-C, SIGTERM), or another process took the training over. Exit 130."""
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The sentence ` Did you mean 'x'?` for the closest known name, or an empty string."""
-    by_folded = {item.casefold(): item for item in known}
-    folded = name.casefold()
-    close = difflib.get_close_matches(folded, by_folded, n=1) or [
-        item
-        for item in by_folded
-        if len(folded) > 2 and folded in item  # noqa: PLR2004
-    ]
-    return f" Did you mean {by_folded[close[0]]!r}?" if close else ""

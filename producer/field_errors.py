@@ -9,7 +9,8 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from producer.errors import UsageError, did_you_mean
+from producer.errors import UsageError
+from schemas.advice import did_you_mean
 
 TYPES = {
     "bool": "true or false",

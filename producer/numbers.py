@@ -1,8 +1,10 @@
 """Types of fields: numbers, and lists of names."""
 
-from typing import Annotated
+from typing import Annotated, Any, get_args
 
-from pydantic import Field
+from pydantic import BaseModel, Field, ValidationInfo, field_validator
+from pydantic_core import PydanticKnownError
+from pydantic_core.core_schema import ErrorType
 
 from producer.json_text import read_json
 
@@ -47,3 +49,26 @@ def read_names(given: object, separator: str | None = None) -> object:
     except ValueError as error:
         message = f"{given!r} is not a JSON list of names ({error})"
         raise ValueError(message) from error
+
+
+class UserFields(BaseModel):
+    """Base class of what users write: true and false are no numbers.
+
+    pydantic reads them as 1 and 0 wherever a field is a number.
+    """
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_bool_as_number(cls, value: Any, info: ValidationInfo) -> Any:  # noqa: ANN401  # of any field
+        if not isinstance(value, bool) or info.field_name is None:
+            return value
+        kinds = _types_in(cls.model_fields[info.field_name].annotation)
+        if bool in kinds or kinds.isdisjoint({int, float}):
+            return value
+        mistake: ErrorType = "int_type" if int in kinds else "float_type"
+        raise PydanticKnownError(mistake)
+
+
+def _types_in(annotation: object) -> set[type]:
+    found: set[type] = {annotation} if isinstance(annotation, type) else set()
+    return found.union(*map(_types_in, get_args(annotation)))

@@ -4,5 +4,6 @@ An event is an envelope (`event`) around a payload, one class per event type (`t
 `group`, `rollout`, `turn` ...). `catalogue` lists the payloads; `wire` converts events to bytes and
 back; `local_log` defines the log's file format. Nothing here reads the environment, and
 little does I/O: `readable_log` opens that file to read it; `lock_holders` looks
-at others. `interrupts` starts both command lines.
+at others. What both command lines do alike is here too: `interrupts`, `shutdown`, `log_lines`,
+`standard_streams`, `advice` and `path_errors`.
 """

@@ -1,10 +1,11 @@
-"""An error with advice, as far as the failing command can follow it.
+"""What an error advises: steps that the failing command can take, and the name that was meant.
 
-Both sides' errors are such; what is wrong comes first.
+Both sides' errors are `AdvisedError`s; what is wrong comes first.
 """
 
+import difflib
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 COMMAND = re.compile(r"`?cua-(?:train|project) [^`,;]*`?")
@@ -36,3 +37,15 @@ class AdvisedError(Exception):
     def for_command(self, flags: Collection[str]) -> None:
         """Leave out ways that name other flags than these: the command that fails has not them."""
         self.ways = tuple(way for way in self.ways if flags_in(way) <= set(flags))
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The sentence ` Did you mean 'x'?` for the closest known name, or an empty string."""
+    by_folded = {item.casefold(): item for item in known}
+    folded = name.casefold()
+    close = difflib.get_close_matches(folded, by_folded, n=1) or [
+        item
+        for item in by_folded
+        if len(folded) > 2 and folded in item  # noqa: PLR2004
+    ]
+    return f" Did you mean {by_folded[close[0]]!r}?" if close else ""

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 DATABASE_VARIABLES = (
     "DATABASE_URL",
@@ -42,6 +43,14 @@ class Installation:
     blobs_url: str
     """`CUA_BLOBS`, an fsspec URL; by default the folder `blobs` in home. May contain secrets: in
     messages `without_secrets`."""
+
+    @property
+    def blobs_folder(self) -> Path | None:
+        """The folder that `blobs_url` names; None for a remote store."""
+        if "://" not in self.blobs_url:
+            return Path(self.blobs_url).expanduser().absolute()
+        parts = urlsplit(self.blobs_url)
+        return Path(unquote(parts.path)) if parts.scheme in {"file", "local"} else None
 
     @property
     def local_log_path(self) -> Path:

@@ -15,7 +15,7 @@ SQLITE_WRITE_BYTE = 120
 
 def write_lock_holder(database: Path) -> str:
     """Who holds the write lock of a SQLite database in WAL mode."""
-    return _described(_holder(database.with_name(f"{database.name}-shm"), SQLITE_WRITE_BYTE))
+    return _described(_write_lock_holder(database))
 
 
 def file_lock_holder(lock_file: Path) -> str:
@@ -38,8 +38,25 @@ def is_held(lock_file: Path) -> bool:
 
 def is_held_by_stopped(lock_file: Path) -> bool:
     """Whether a lock file is held by a process that is stopped; False where that is unknown."""
-    pid = _holder(lock_file, 0)
-    return pid is not None and _is_stopped(pid)
+    return stopped_holder(lock_file) is not None
+
+
+def stopped_holder(lock_file: Path) -> int | None:
+    """The process that holds a lock file (flock), if it is stopped; None also where unknown."""
+    return _if_stopped(_holder(lock_file, 0))
+
+
+def stopped_writer(database: Path) -> int | None:
+    """The process with the write lock of a SQLite database in WAL mode, if it is stopped."""
+    return _if_stopped(_write_lock_holder(database))
+
+
+def _if_stopped(pid: int | None) -> int | None:
+    return pid if pid is not None and _is_stopped(pid) else None
+
+
+def _write_lock_holder(database: Path) -> int | None:
+    return _holder(database.with_name(f"{database.name}-shm"), SQLITE_WRITE_BYTE)
 
 
 def _holder(path: Path, byte: int) -> int | None:

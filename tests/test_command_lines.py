@@ -10,11 +10,6 @@ from typing import Any
 
 import pytest
 
-import consumers.cli
-import consumers.diagnostics
-import consumers.errors
-import producer.cli
-import producer.errors
 from tests.support.forked_command import Program, run_command
 
 PROGRAMS = ("cua-train", "cua-project")
@@ -121,10 +116,3 @@ def test_help_looks_alike_and_shows_no_ranges() -> None:
         for line in ("-v  --verbose", "-q  --quiet", "--log-format <text|json>"):
             assert line in page
     assert all("-V  --version" in page for page in pages[:2])
-
-
-@pytest.mark.parametrize("name", ["group-size", "Tail", "wifi", "xyzzy", "", "ru"])
-def test_the_nearest_name_is_the_same(name: str) -> None:
-    known = ["group_size", "tail", "train_02_enable_wifi", "run"]
-    expected = producer.errors.did_you_mean(name, known)
-    assert consumers.errors.did_you_mean(name, known) == expected

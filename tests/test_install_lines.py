@@ -192,6 +192,39 @@ def test_every_extra_that_a_message_installs_exists() -> None:
     assert sorted(others) == ["consumers/trackers/open.py", "producer/commands/doctor.py"]
 
 
+def test_a_missing_package_has_one_exit_code() -> None:
+    """A message with `install_command` belongs to no NotFoundError, whose exit code is 3."""
+    raised = {
+        error: place
+        for package in ("producer", "consumers")
+        for file in (ROOT / package).rglob("*.py")
+        for error, place in _errors_of_missing_packages(file)
+    }
+    # The embedded database may be a PostgreSQL of the system; a ValueError of a task's check is
+    # shown as a UsageError; without migrations the installation itself is broken.
+    assert raised.keys() == {"UsageError", "UnreachableError", "ValueError", "CuaProjectError"}, (
+        raised
+    )
+
+
+def _errors_of_missing_packages(file: Path) -> Iterator[tuple[str, str]]:
+    """What is raised in the block of a call of install_command, and the line."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        for block in (getattr(node, name, ()) for name in ("body", "orelse")):
+            statements = block if isinstance(block, list) else ()
+            shown = [one for one in statements if isinstance(one, ast.Assign | ast.Raise)]
+            if not any(_installs(one) for one in shown):
+                continue
+            for one in shown:
+                if isinstance(one, ast.Raise) and isinstance(one.exc, ast.Call):
+                    yield ast.unparse(one.exc.func), f"{file}:{one.lineno}"
+
+
+def _installs(statement: ast.stmt) -> bool:
+    calls = (node.func for node in ast.walk(statement) if isinstance(node, ast.Call))
+    return any(isinstance(func, ast.Name) and func.id == "install_command" for func in calls)
+
+
 def test_a_message_says_what_to_run_and_where() -> None:
     assert (
         install_command("project", "database")

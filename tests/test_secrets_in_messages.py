@@ -34,8 +34,8 @@ def test_no_message_about_a_store_has_its_password() -> None:
     with pytest.raises(UnreachableError, match=r"nosuch://me:\*\*\*@host/x") as read:
         read_blob(installation, ref)
     with pytest.raises(UnreachableError, match=r"nosuch://me:\*\*\*@host/x") as collected:
-        open_store(url)
+        open_store(installation)
     with pytest.raises(CuaTrainError, match=r"nosuch://me:\*\*\*@host/x") as written:
-        open_blobs(url)
+        open_blobs(installation)
     for raised in (read, collected, written):
         assert "s3cret" not in str(raised.value)

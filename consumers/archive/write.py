@@ -1,6 +1,5 @@
 """Copies the log into an archive: everything between the archive's end and the log's end now."""
 
-import logging
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,8 +21,6 @@ from consumers.errors import CuaProjectError, MismatchError, UsageError
 from consumers.log.reader import LogReader, TopicPartition
 from consumers.log.until import read_until
 from schemas.home import describe_growth
-
-logger = logging.getLogger(__name__)
 
 POLL_RECORDS = 2_000
 ROW_GROUP_BYTES = 4 << 20

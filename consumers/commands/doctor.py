@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help='Print {"ok", "checks"}.')
 def command(*, as_json: bool) -> None:
-    """Check disk, ports, clock, packages, GPU, locks, the log, the database and the blobs.
+    """Check disk, packages, GPU, locks, the log, the database and the blobs.
 
     Each line is ok, a warning or failed, with what to do. Exit 1 when something failed. Changes
     nothing, but starts the embedded database if it is not running.
@@ -58,8 +58,6 @@ def _look() -> "Iterator[Finding]":
     looks: dict[str, Callable[[], Iterator[Finding]]] = {
         "home": lambda: machine.look_at_home(installation),
         "disk": lambda: machine.look_at_disk(installation),
-        "port": machine.look_at_ports,
-        "clock": machine.look_at_clock,
         "packages": machine.look_at_packages,
         "gpu": machine.look_at_gpu,
         "locks": lambda: machine.look_at_stopped_holders(installation),

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from consumers.commands.duration import Duration
 from consumers.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,14 +29,6 @@ PARTS = ("blobs", "spool")
     metavar="blobs|spool",
     multiple=True,
     help="Delete only from this part. Repeatable. [default: all]",
-)
-@click.option(
-    "--min-age",
-    type=Duration(),
-    metavar="DURATION",
-    default="1h",
-    show_default=True,
-    help="Keep blobs younger than this; at least 1h.",
 )
 @click.option(
     "--keep-days",
@@ -66,7 +57,6 @@ def command(
     dry_run: bool,
     yes: bool,
     only: tuple[str, ...],
-    min_age: timedelta,
     keep_days: int,
     store_is_ours: bool,
     archive: Path | None,
@@ -75,16 +65,13 @@ def command(
     """Delete what nothing needs: blobs that no event names, and spooled records that Kafka has.
 
     Reads the whole log and this machine's spool to find the blobs that are named. Blobs that a
-    saved state names are kept too. Asks before it deletes. Interrupted, it has deleted a part of
-    that, and nothing else.
+    saved state names are kept too, and so are those of the last hour. Asks before it deletes.
+    Interrupted, it has deleted a part of that, and nothing else.
 
     Examples:
         cua-project gc --dry-run
         cua-project gc --yes --only blobs
     """
-    if min_age < timedelta(hours=1):
-        message = "--min-age is at least 1h: a blob is written before the event that names it"
-        raise UsageError(message)
     if not (dry_run or yes or sys.stdin.isatty()):
         message = "gc needs confirmation, and there is no terminal; give --yes or --dry-run"
         raise UsageError(message)
@@ -96,7 +83,7 @@ def command(
     try:
         if not dry_run:
             collection.require_own_store(is_ours=store_is_ours)
-        found = collection.find(min_age=min_age, keep=timedelta(days=keep_days))
+        found = collection.find(keep=timedelta(days=keep_days))
         if not as_json:
             for line in _lines(found):
                 click.echo(line)

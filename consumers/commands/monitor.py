@@ -17,9 +17,7 @@ logger = logging.getLogger(__name__)
 @click.command()
 @monitor_options
 @click.option("--json", "as_json", is_flag=True, help='Print {"url"} as the first line.')
-def command(
-    *, port: int | None, host: str, refresh_s: int, token_file: Path | None, as_json: bool
-) -> None:
+def command(*, port: int | None, host: str, token_file: Path | None, as_json: bool) -> None:
     """Show trainings, steps and rollouts with their screenshots in a browser.
 
     Shows the tables as they are; `cua-project run` or `cua-project up` keeps them up to date.
@@ -28,7 +26,7 @@ def command(
     Examples:
         cua-project monitor
         cua-project monitor --port 9000
-        cua-project monitor --host 0.0.0.0 --token-file token --refresh 10
+        cua-project monitor --host 0.0.0.0 --token-file token
     """
     from consumers.database.location import resolve_database
     from consumers.database.revision import look
@@ -36,7 +34,7 @@ def command(
     from consumers.home import open_installation
     from consumers.monitor.start import open_monitor
 
-    at = listening(port, host, refresh_s, token_file)
+    at = listening(port, host, token_file)
     installation = open_installation(os.environ)
     try:
         look(resolve_database(os.environ, installation)).refuse()

@@ -11,17 +11,8 @@ if TYPE_CHECKING:
 
 
 def monitor_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --port, --host, --token-file and --refresh."""
+    """Add --port, --host and --token-file."""
     for option in (
-        click.option(
-            "--refresh",
-            "refresh_s",
-            type=click.IntRange(1, 3600),
-            metavar="SECONDS",
-            default=3,
-            show_default=True,
-            help="Seconds between two reloads of a page that is still changing.",
-        ),
         click.option(
             "--token-file",
             type=click.Path(path_type=Path),
@@ -47,10 +38,10 @@ def monitor_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def listening(port: int | None, host: str, refresh_s: int, token_file: Path | None) -> "Listening":
+def listening(port: int | None, host: str, token_file: Path | None) -> "Listening":
     """What the options say. UsageError for the token file."""
     from consumers.monitor.access import read_access
     from consumers.monitor.start import Listening
 
     access = None if token_file is None else read_access(token_file)
-    return Listening(port, host, refresh_s, access)
+    return Listening(port, host, access)

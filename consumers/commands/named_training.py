@@ -2,10 +2,11 @@
 
 from sqlalchemy.orm import Session
 
-from consumers.errors import NotFoundError, did_you_mean
+from consumers.errors import NotFoundError
 from consumers.queries import get_training_by_run_name, list_trainings
 from consumers.tables import Training
 from consumers.tail.trainings import normalize_name
+from schemas.advice import did_you_mean
 
 
 def named_training(session: Session, name: str) -> Training:

@@ -305,8 +305,8 @@ def _check_drop(
         raise UsageError(message)
     if (what is None) == wanted.is_everything:
         message = (
-            "give a RECORD or STREAM, or say which records with --training, --kind, --matching or"
-            " --type; not both"
+            "give a RECORD or STREAM, or say which records with --training, --kind or --type; not"
+            " both"
         )
         raise UsageError(message)
     if what is not None and dry_run:
@@ -316,7 +316,7 @@ def _check_drop(
         message = "--gap is for one STREAM; name it"
         raise UsageError(message)
     if undo and wanted.kind is not None:
-        message = "--undo is about all that `drop --rest` gave up, of any kind; leave --kind out"
+        message = "--undo applies to records of every kind that `drop --rest` gave up; omit --kind"
         raise UsageError(message)
     if what is None and not (dry_run or yes) and not sys.stdin.isatty():
         message = "drop with a filter asks first, and there is no terminal; give --yes or --dry-run"

@@ -9,7 +9,7 @@ import rich_click as click
 
 from consumers.commands.metrics_options import metrics_options
 from consumers.errors import UnreachableError
-from consumers.shutdown import shutdown_on_signals
+from schemas.shutdown import shutdown_on_signals
 
 if TYPE_CHECKING:
     from consumers.log.reader import LogReader

@@ -5,7 +5,8 @@ import json
 import rich_click as click
 
 from consumers.console import Column, print_table
-from consumers.errors import NotFoundError, UsageError, did_you_mean
+from consumers.errors import NotFoundError, UsageError
+from schemas.advice import did_you_mean
 
 TYPE_PREFIX = "cua."
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import rich_click as click
 
-from consumers.errors import NotFoundError, UsageError, did_you_mean
+from consumers.errors import NotFoundError, UsageError
+from schemas.advice import did_you_mean
 from schemas.standard_streams import discard_output
 
 if TYPE_CHECKING:
@@ -170,9 +171,12 @@ def _say_that_nothing_matched(unknown: str | None, names: _Names, cursor: Path |
 @click.option(
     "--num",
     "-n",
-    type=click.IntRange(1, sys.maxsize),
+    type=click.IntRange(0, sys.maxsize),
     metavar="COUNT",
-    help="The last COUNT records; with --offset, --cursor or --follow, the first COUNT.",
+    help=(
+        "The last COUNT records; with --offset, --cursor or --follow, the first COUNT. -n 0"
+        " --follow prints only records appended from now on."
+    ),
 )
 @click.option("--follow", "-f", is_flag=True, help="Wait for new records and print them too.")
 @click.option(
@@ -217,6 +221,14 @@ def command(
     from consumers.tail.trainings import normalize_name
     from schemas.ids import training_id
 
+    if num == 0:
+        if not follow or offset is not None or cursor is not None:
+            message = (
+                "-n 0 prints nothing; give at least 1, or --follow without --offset and --cursor,"
+                " which prints only new records"
+            )
+            raise UsageError(message)
+        num = None
     installation = open_installation(os.environ)
     training = None if training is None else normalize_name(training)
     topics = _topics(topic, installation.topic_prefix)

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import rich_click as click
 
-from consumers.shutdown import shutdown_on_signals
+from schemas.shutdown import shutdown_on_signals
 
 
 @click.command()

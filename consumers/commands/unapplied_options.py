@@ -10,7 +10,7 @@ from consumers.errors import UsageError
 if TYPE_CHECKING:
     from consumers.projection.unapplied_filter import UnappliedFilter
 
-NAMES = ("training", "kind", "reason_text", "type_glob")
+NAMES = ("training", "kind", "type_glob")
 
 
 def unapplied_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -20,12 +20,6 @@ def unapplied_options(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--training", metavar="NAME", help="Only of this training."),
             click.option(
                 "--kind", metavar="KIND", help="Only of this kind, as `list --json` names it."
-            ),
-            click.option(
-                "--matching",
-                "reason_text",
-                metavar="TEXT",
-                help="Only records with this text in the reason.",
             ),
             click.option(
                 "--type",
@@ -45,9 +39,9 @@ def take_filter(options: dict[str, str | None], state: str | None = None) -> "Un
     from consumers.projection.unapplied_filter import UnappliedFilter
     from consumers.tail.trainings import normalize_name
 
-    training, kind, reason, type_ = (options[name] for name in NAMES)
+    training, kind, type_ = (options[name] for name in NAMES)
     if kind is not None and kind not in get_args(Kind):
         message = f"--kind {kind!r} does not exist; use one of {', '.join(get_args(Kind))}"
         raise UsageError(message)
     name = None if training is None else normalize_name(training)
-    return UnappliedFilter(state, name, kind, reason, type_)
+    return UnappliedFilter(state, name, kind, type_)

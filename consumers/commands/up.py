@@ -8,7 +8,7 @@ import rich_click as click
 
 from consumers.commands.metrics_options import metrics_options
 from consumers.commands.monitor_options import listening, monitor_options
-from consumers.shutdown import shutdown_on_signals
+from schemas.shutdown import shutdown_on_signals
 
 
 @click.command()
@@ -30,7 +30,6 @@ def command(
     *,
     port: int | None,
     host: str,
-    refresh_s: int,
     token_file: Path | None,
     metrics_port: int | None,
     metrics_host: str,
@@ -53,7 +52,7 @@ def command(
     from consumers.metrics.serve import serving
     from consumers.up import Addresses, OneMachine
 
-    at = listening(port, host, refresh_s, token_file)
+    at = listening(port, host, token_file)
 
     def announce(addresses: Addresses) -> None:
         if as_json:

@@ -3,7 +3,8 @@
 import os
 from pathlib import Path
 
-from consumers.errors import OUT_OF_SPACE, UsageError
+from consumers.errors import UsageError
+from schemas.path_errors import OUT_OF_SPACE
 
 
 def refuse_existing(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Which session of the database holds what: for messages, and for ending a process's sessions."""
+"""Which session of the database holds what: for messages, and for ending one."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -89,12 +89,6 @@ def advisory_lock_holders(cursor: Cursor, key: int) -> list[Session]:
         {"key": key},
     )
     return [Session(*row) for row in cursor.fetchall()]
-
-
-def group_members(cursor: Cursor, group: int) -> list[int]:
-    """Process ids of a group's sessions (`connection.join_group`)."""
-    cursor.execute(f"SELECT pid FROM pg_locks WHERE {_OF_GROUP} ORDER BY pid", {"group": group})
-    return [row[0] for row in cursor.fetchall()]
 
 
 def end_session(connection: Connection, pid: int) -> str | None:

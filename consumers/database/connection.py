@@ -151,7 +151,7 @@ def session_group(process: str) -> int:
 def join_group(connection: Connection, group: int) -> None:
     """Mark this session as one of the group's: a shared advisory lock, held until it ends.
 
-    `blockers.group_members` finds them, whatever the process that opened them is doing.
+    `blockers.blockers_of_group` finds them, whatever the process that opened them is doing.
     """
     with connection, connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock_shared(%s, %s)", (GROUP_CLASS, group))

@@ -1,12 +1,11 @@
 """Who projects: one process per database holds the lease, others wait.
 
 The lease avoids duplicate work; that nothing is applied twice is ensured by the positions alone.
-A holder that no longer renews its lease may be stopped inside a transaction, with locks that would
-keep its successor waiting: the new holder ends the old one's sessions first.
+A holder that no longer renews its lease may be stopped inside a transaction; its successor's
+`LockWatch` ends the sessions whose locks it waits for.
 """
 
 import contextlib
-import logging
 import os
 import secrets
 import socket
@@ -17,12 +16,9 @@ from typing import NamedTuple, Self
 
 import psycopg2
 
-from consumers.database.blockers import end_session, group_members
-from consumers.database.connection import Connection, Cursor, connected, session_group
+from consumers.database.connection import Connection, Cursor, connected
 from consumers.errors import UnreachableError
 from consumers.tables import OPS_SCHEMA, PROJECTION_VERSION
-
-logger = logging.getLogger(__name__)
 
 NAME = "projector"
 EXPIRES_S = 10
@@ -80,15 +76,12 @@ class ProjectorLease:
         return self
 
     def acquire(self) -> LeaseHolder | None:
-        """Take the lease; the dead holder that it was taken from, its sessions ended."""
+        """Take the lease; the dead holder that it was taken from."""
         with self._connection.cursor() as cursor:
             before = read_lease(cursor)
-        if before is not None and (before.holder == self._holder or not before.is_dead):
-            before = None
-        if before is not None:
-            end_sessions_of(self._connection, before)
         self.renew(at_once=True)
-        return before
+        is_other = before is not None and before.holder != self._holder
+        return before if is_other else None
 
     def renew(self, *, at_once: bool = False) -> None:
         """Keep the lease; asks the server every RENEW_EVERY_S, or `at_once`."""
@@ -159,41 +152,6 @@ def read_lease(cursor: Cursor) -> LeaseHolder | None:
     )
     row = cursor.fetchone()
     return None if row is None else LeaseHolder(*row)
-
-
-def end_sessions_of_dead_holder(connection: Connection) -> bool:
-    """End the sessions of a holder that no longer renews its lease; whether there was one."""
-    with connection, connection.cursor() as cursor:
-        holder = read_lease(cursor)
-    if holder is None or not holder.is_dead:
-        return False
-    return end_sessions_of(connection, holder)
-
-
-def end_sessions_of(connection: Connection, holder: LeaseHolder) -> bool:
-    """End a dead holder's sessions, which may hold locks; whether it had any left.
-
-    What cannot be ended is logged: its locks are then waited for like anybody's.
-    """
-    with connection, connection.cursor() as cursor:
-        members = group_members(cursor, session_group(holder.holder))
-    num_ended = 0
-    for pid in members:
-        if (problem := end_session(connection, pid)) is None:
-            num_ended += 1
-            continue
-        logger.warning(
-            "cannot end session %s of the stopped projector (%s): %s. Until then whatever it has"
-            " locked is waited for",
-            *(pid, holder, problem),
-        )
-    if num_ended:
-        logger.warning(
-            "the projector %s has not renewed its lease for %.0f s: ended %s of its %s database"
-            " sessions",
-            *(holder, holder.silent_s, num_ended, len(members)),
-        )
-    return bool(members)
 
 
 def acquire(cursor: Cursor, holder: str) -> bool:

@@ -183,14 +183,6 @@ def open_watched(url: str, **settings: object) -> psycopg2.extensions.connection
     return connection
 
 
-def connect(url: str) -> psycopg2.extensions.connection:
-    """A psycopg2 connection. UnreachableError."""
-    try:
-        return open_watched(url)
-    except psycopg2.OperationalError as error:
-        raise unreachable(url, error) from None
-
-
 def database_engine(url: str) -> "Engine":
     """SQLAlchemy's engine; it connects on first use and replaces connections that broke.
 

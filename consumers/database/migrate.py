@@ -4,7 +4,6 @@ One advisory lock makes migrations and rebuilds mutually exclusive. The scripts 
 checkout's `alembic` folder or, when installed, in `consumers/migrations`.
 """
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -38,8 +37,6 @@ from consumers.errors import (
     UnreachableError,
 )
 from consumers.tables import OPS_SCHEMA, PROJECTION_VERSION, SCHEMA
-
-logger = logging.getLogger(__name__)
 
 SCHEMA_LOCK = 0x6375612D74726169
 """Advisory lock for changes of the schema; the bytes spell "cua-trai"."""

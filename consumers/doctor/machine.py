@@ -1,29 +1,24 @@
-"""This machine: folder, disk, ports, clock, packages, GPU."""
+"""This machine: folder, disk, packages, GPU, locks."""
 
 import importlib.metadata
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
-from consumers.blobs import local_folder
 from consumers.console import format_bytes
 from consumers.doctor.finding import Finding, failed, ok, warning
-from consumers.monitor.server import ADDRESS, DEFAULT_PORT
 from consumers.status.disk import free_bytes
 from schemas.distribution import DISTRIBUTION, install_command
 from schemas.installation import Installation
+from schemas.lock_holders import stopped_holder, stopped_writer
 
 LITTLE_BYTES, TOO_LITTLE_BYTES = 5_000_000_000, 500_000_000
 """Room for days of screenshots; room for the next hour."""
 GPU_TIMEOUT_S = 20
-OLDEST_NOW = datetime(2026, 1, 1, tzinfo=UTC)
-"""A clock before this code was written is wrong."""
 
 
 def look_at_home(installation: Installation) -> Iterator[Finding]:
@@ -46,7 +41,7 @@ def look_at_disk(
 ) -> Iterator[Finding]:
     """Room where the log, the database and the blobs grow; `room`: bytes free at a folder."""
     folders = {"disk of CUA_HOME": installation.home}
-    blobs = local_folder(installation.blobs_url)
+    blobs = installation.blobs_folder
     if blobs is not None and not blobs.is_relative_to(installation.home):
         folders["disk of the blobs"] = blobs
     for name, folder in folders.items():
@@ -59,32 +54,6 @@ def look_at_disk(
             yield warning(name, f"{format_bytes(free)} free", "make room: `cua-project gc` helps")
         else:
             yield ok(name, f"{format_bytes(free)} free")
-
-
-def look_at_ports() -> Iterator[Finding]:
-    """The monitor's default port."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((ADDRESS, DEFAULT_PORT))
-        except OSError as error:
-            yield ok(
-                "port",
-                f"{DEFAULT_PORT} is taken ({error.strerror}), perhaps by a monitor; the next one"
-                " takes a free port",
-            )
-            return
-    yield ok("port", f"{DEFAULT_PORT} is free for the monitor")
-
-
-def look_at_clock() -> Iterator[Finding]:
-    """The time is plausible; the database check compares it with the database's."""
-    now = datetime.now(UTC)
-    text = f"{now:%Y-%m-%d %H:%M:%S} UTC"
-    if now < OLDEST_NOW:
-        yield failed("clock", f"it is {text} here", "set the clock, and keep it by NTP")
-    else:
-        yield ok("clock", text)
 
 
 def look_at_packages() -> Iterator[Finding]:
@@ -139,20 +108,7 @@ def look_at_gpu() -> Iterator[Finding]:
 
 def look_at_stopped_holders(installation: Installation) -> Iterator[Finding]:
     """Locks of this home whose holder is stopped (Ctrl-Z, SIGSTOP): others wait for it."""
-    try:
-        lines = Path("/proc/locks").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return  # not Linux
-    files = _lock_files(installation)
-    found = {}
-    for line in lines:
-        words = line.split()
-        if "->" in words or len(words) < 6:  # noqa: PLR2004  # a waiting process, not a holder
-            continue
-        pid, inode = words[4], words[5].rpartition(":")[2]
-        path = files.get(int(inode))
-        if path is not None and words[3] == "WRITE" and _is_stopped(pid):
-            found[path] = pid
+    found = {path: pid for path, pid in _holders(installation) if pid is not None}
     for path, pid in found.items():
         yield warning(
             "locks",
@@ -163,21 +119,13 @@ def look_at_stopped_holders(installation: Installation) -> Iterator[Finding]:
         yield ok("locks", "no stopped process holds one")
 
 
-def _lock_files(installation: Installation) -> dict[int, Path]:
-    """Inode -> file."""
+def _holders(installation: Installation) -> Iterator[tuple[Path, int | None]]:
+    """Each lock file of the home, with the stopped process that holds it."""
     log = installation.local_log_path
-    paths = [
-        *(log.with_name(name) for name in ("shipper.lock", "create.lock", log.name)),
-        log.with_name(f"{log.name}-shm"),
+    yield log, stopped_writer(log)
+    for path in (
+        *(log.with_name(name) for name in ("shipper.lock", "create.lock")),
         *installation.runs_dir.glob("*/lock"),
         *installation.database_dir.glob("*.lock"),
-    ]
-    return {path.stat().st_ino: path for path in paths if path.exists()}
-
-
-def _is_stopped(pid: str) -> bool:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] in {"T", "t"}
+    ):
+        yield path, stopped_holder(path)

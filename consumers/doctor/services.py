@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 
-from consumers.blobs import local_folder
 from consumers.console import format_bytes
 from consumers.database.connection import connected
 from consumers.database.location import is_embedded, resolve_database, without_password
@@ -193,10 +192,10 @@ def _look_at_tables(url: str) -> Iterator[Finding]:
 
 def look_at_blobs(installation: Installation) -> Iterator[Finding]:
     """The store can be listed and, where it is a folder, written."""
-    folder = local_folder(installation.blobs_url)
+    folder = installation.blobs_folder
     if folder is not None and folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
         yield failed("blobs", f"{folder} cannot be written", "correct its owner, or CUA_BLOBS")
         return
-    store = open_store(installation.blobs_url)
+    store = open_store(installation)
     has_any = next(iter(store.blobs()), None) is not None
     yield ok("blobs", f"{without_secrets(installation.blobs_url)}{'' if has_any else ': empty'}")

@@ -6,7 +6,6 @@ itself when it is idle.
 """
 
 import contextlib
-import errno
 import json
 import logging
 import os
@@ -24,9 +23,9 @@ import consumers
 from consumers.embedded_postgres import supervisor
 from consumers.embedded_postgres.cluster import Cluster, make_private
 from consumers.embedded_postgres.connection import connect
-from consumers.errors import OUT_OF_SPACE, CuaProjectError, UnreachableError, UsageError
+from consumers.errors import CuaProjectError, UnreachableError, UsageError
 from schemas.lock_holders import file_lock_holder
-from schemas.path_errors import path_problem
+from schemas.path_errors import OUT_OF_SPACE, path_problem, unusable_folder
 
 logger = logging.getLogger(__name__)
 
@@ -60,8 +59,9 @@ def ensure_running(folder: Path, environ: Mapping[str, str]) -> str:
             message = f"the embedded database cannot start: {path_problem(error)}"
             raise UsageError(message) from None
         message = (
-            f"CUA_HOME: the embedded database cannot use {folder}: {_reason(folder, error)}; choose"
-            " a folder that you can write to, or set DATABASE_URL to a PostgreSQL server"
+            f"CUA_HOME: the embedded database cannot use {folder}:"
+            f" {unusable_folder(folder, error)}; choose a folder that you can write to, or set"
+            " DATABASE_URL to a PostgreSQL server"
         )
         raise (UnreachableError if error.errno in OUT_OF_SPACE else UsageError)(message) from None
     if url is None:
@@ -131,15 +131,6 @@ def stop_running(folder: Path) -> bool:
     except OSError as error:
         message = f"cannot stop the embedded database in {folder}: {error.strerror or error}"
         raise CuaProjectError(message) from None
-
-
-def _reason(folder: Path, error: OSError) -> str:
-    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
-        return f"no permission to write in {existing}"
-    if error.errno == errno.ENOENT:
-        return f"no folder can be made in {existing}"
-    return error.strerror or str(error)
 
 
 def running_url(cluster: Cluster) -> str | None:

@@ -8,21 +8,20 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from consumers.fold.ownership import (
-    NO_TABLES,
     Entity,
-    Lookups,
+    FindOwned,
     check_ownership,
     check_restated,
+    no_tables,
     owned_entities,
 )
 from consumers.fold.projectors.projector import EventContext
 from consumers.fold.projectors.registry import HOMES, PROJECTORS
-from consumers.fold.ranges import OutOfRangeError, check_ranges
-from consumers.fold.rows import Operation, UnappliableError, Upsert
+from consumers.fold.rows import Operation, UnappliableError
 from consumers.fold.stream import Stream
 from consumers.fold.transition import StatusTransition, find_transition, history, remember
 from consumers.fold.unapplied import Kind
-from schemas.bounds import OutOfBoundsError, check_key_texts
+from schemas.bounds import OutOfBoundsError, check_key_texts, check_numbers
 from schemas.event import Envelope, Event
 from schemas.status import IllegalTransitionError
 from schemas.wire import InvalidPayloadError, UnknownSchemaError, read_payload
@@ -60,24 +59,20 @@ class Prepared(NamedTuple):
 
 
 def apply_event(
-    stream: Stream, envelope: Envelope, write: Write, lookups: Lookups = NO_TABLES
+    stream: Stream, envelope: Envelope, write: Write, find_owned: FindOwned = no_tables
 ) -> Rejection | None:
     """Write the event's rows and update the stream's statuses; a rejected event changes nothing.
 
-    A reader that keeps a stream from its beginning to its end needs no `lookups`.
+    A reader that keeps a stream from its beginning to its end needs no `find_owned`.
     """
     prepared = prepare(stream, envelope)
     if isinstance(prepared, Rejection):
         return prepared
     try:
-        check_ownership(stream, prepared.owned, lookups.find_owned)
+        check_ownership(stream, prepared.owned, find_owned)
         if prepared.restated is not None:
-            check_restated(stream, *prepared.restated, lookups.find_owned)
-        operations = prepared.operations
-        if stream.subject.startswith("evaluation/") and lookups.is_step(stream.owner):
-            # Tasks, entries and validators belong to no stream; all else would be the step's.
-            operations = [operation for operation in operations if isinstance(operation, Upsert)]
-        write(operations)
+            check_restated(stream, *prepared.restated, find_owned)
+        write(prepared.operations)
     except DatabaseRefusedError as error:
         return Rejection("database", str(error))
     except UnappliableError as error:
@@ -99,14 +94,14 @@ def prepare(stream: Stream, envelope: Envelope) -> Prepared | Rejection:
         event = Event(envelope, read_payload(envelope))
         check_home(event)
         check_key_texts(event.payload)
+        # PostgreSQL refuses these numbers too, but only those that a batch still has: an update
+        # that a later event overwrites would be applied or parked by where batches end.
+        check_numbers(event.payload)
         transition = find_transition(stream, event)
         operations = project(stream.owner, event, transition)
-        check_ranges(operations)
         return Prepared(operations, transition, owned_entities(stream, event.payload))
     except UnknownSchemaError as error:
         return Rejection("unknown_schema", str(error))
-    except OutOfRangeError as error:
-        return Rejection("database", str(error))
     except (InvalidPayloadError, UnappliableError, OutOfBoundsError) as error:
         return Rejection("invalid", str(error))
     except IllegalTransitionError as error:

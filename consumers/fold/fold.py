@@ -10,13 +10,12 @@ The same in the live projection and in a rebuild.
 import gc
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
 
 from consumers.fold.apply import Rejection, Write, apply_event
 from consumers.fold.order import Order, OrderRules, PartitionProgress
-from consumers.fold.ownership import NO_TABLES, IsStep, Lookups
+from consumers.fold.ownership import FindOwned, no_tables
 from consumers.fold.parse import ParsedRecord, parse_record
 from consumers.fold.rows import Rows
 from consumers.fold.stream import Stream
@@ -67,7 +66,7 @@ class Fold:
 
     `streams` must contain every stored stream of the batch's records; those that get a record
     change. With `write` every event's operations go there instead of into `batch.rows`.
-    `lookups` ask the tables; their errors end the batch.
+    `find_owned` asks the tables; its errors end the batch.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class Fold:
         *,
         log_id: str,
         write: Write | None = None,
-        lookups: Lookups = NO_TABLES,
+        find_owned: FindOwned = no_tables,
         replay_filter: ReplayFilter = EVERYTHING,
         memory: dict[str, list[Unapplied]] | None = None,
     ) -> None:
@@ -88,21 +87,10 @@ class Fold:
         # Nothing that `Order` calls refers to this object: in a cycle each batch would stay in
         # memory until the rare garbage collection of a projector.
         rows = Rows()
-        without_rows: set[str] = set()
-        self.without_rows = without_rows
-        """Evaluations whose ids were found to be those of steps."""
         write_event = rows.add if write is None else write
-        is_step = _with_steps_of(rows, lookups.is_step) if write is None else lookups.is_step
-
-        def has_no_rows(evaluation: str) -> bool:
-            if is_step(evaluation):
-                without_rows.add(evaluation)
-            return evaluation in without_rows
-
-        known = Lookups(lookups.find_owned, has_no_rows)
 
         def apply(stream: Stream, envelope: Envelope) -> Rejection | None:
-            return apply_event(stream, envelope, write_event, known)
+            return apply_event(stream, envelope, write_event, find_owned)
 
         rules = OrderRules(log_id, replay_filter.parked, replay_filter.dropped)
         self._order = order = Order(streams, apply, rules, memory=memory)
@@ -148,12 +136,6 @@ class Fold:
             self._order.remove_unapplied(unapplied)
             self._order.take(parse_record(unapplied.record, unapplied.log_id), progress)
         return progress.num_events
-
-
-def _with_steps_of(rows: Rows, is_step: IsStep) -> IsStep:
-    """The steps of a batch, which are not in the tables yet, and theirs, asked once for each id."""
-    asked = cache(is_step)
-    return lambda id_: id_ in rows.inserts.get("step", ()) or asked(id_)
 
 
 def missing_streams(

@@ -6,9 +6,9 @@ stream's statuses, or it ended a moment ago, or its row names its stream. So a f
 parked in whatever order it comes. Ids that only point at another stream's row (a sample's rollout,
 a rollout's group) are references, and keep their own owner.
 
-One id cannot be recomputed: that of an evaluation started by hand; no event has its nonce. Its
-stream may have a step's id, and then its groups would have the ids of the step's. Such a stream has
-no rows, whether the step comes before or after it.
+One id cannot be recomputed: that of an evaluation started by hand; no event has its nonce. A forged
+one may be a step's, and then its groups have the ids of the step's: whichever group comes second is
+parked.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,18 +42,9 @@ FindOwned = Callable[[Stream, Sequence[Entity]], Mapping[Entity, str]]
 status."""
 
 
-IsStep = Callable[[str], bool]
-"""Whether there is a step with this id."""
-
-
-class Lookups(NamedTuple):
-    """Questions to the tables; by default there are none."""
-
-    find_owned: FindOwned = lambda _stream, _entities: {}
-    is_step: IsStep = lambda _id: False
-
-
-NO_TABLES = Lookups()
+def no_tables(_stream: Stream, _entities: Sequence[Entity]) -> Mapping[Entity, str]:
+    """The answer where there are no tables to ask."""
+    return {}
 
 
 def owned_entities(stream: Stream, payload: Payload) -> list[Entity]:  # noqa: PLR0911  # one case per event

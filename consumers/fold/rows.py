@@ -37,17 +37,7 @@ class Upsert(NamedTuple):
     row: Row
 
 
-class RemoveEvaluation(NamedTuple):
-    """Take away every row that the stream `evaluation/<id>` has made: the id is a step's.
-
-    Group ids hash their source's id, so that its groups could have the ids of the step's.
-    """
-
-    id: str
-
-
-RowOperation = Insert | Update | Upsert
-Operation = RowOperation | RemoveEvaluation
+Operation = Insert | Update | Upsert
 
 
 class UnappliableError(Exception):
@@ -68,12 +58,6 @@ class Rows:
         """Table -> id -> columns of an older row."""
         self.upserts: dict[str, dict[str, Row]] = {}
         """Table -> id -> content-addressed row."""
-        self.removed: set[str] = set()
-        """Evaluations whose rows of earlier batches go, before anything else is written."""
-        self.displaced: set[str] = set()
-        """Those of them with rows in this batch."""
-        self._made_by: dict[str, list[str]] = {}
-        """Stream of an evaluation -> ids of its new rows of status_history."""
 
     def add(self, operations: Sequence[Operation]) -> None:
         """Merge one event's operations."""
@@ -90,10 +74,8 @@ class Rows:
                 self._insert(*operation)
             elif isinstance(operation, Update):
                 self._update(*operation)
-            elif isinstance(operation, Upsert):
-                self._upsert(*operation)
             else:
-                self._remove(operation.id)
+                self._upsert(*operation)
 
     def _insert(self, table: str, row: Row) -> None:
         key = str(row["id"])
@@ -101,8 +83,6 @@ class Rows:
         if table in self.changes:
             # An update before its row exists changes nothing, whatever the batching.
             self.changes[table].pop(key, None)
-        if table == "status_history" and str(row["stream"]).startswith("evaluation/"):
-            self._made_by.setdefault(str(row["stream"]), []).append(key)
 
     def _update(self, table: str, key: str, values: Row) -> None:
         new = self.inserts.get(table)
@@ -114,17 +94,6 @@ class Rows:
             row.update(values)
         else:
             older[key] = values
-
-    def _remove(self, evaluation: str) -> None:
-        self.removed.add(evaluation)
-        histories = self.inserts.get("status_history", {})
-        # Whatever it has made begins with a status. A scan for it would cost every step a batch.
-        made = self._made_by.pop(f"evaluation/{evaluation}", [])
-        if made:
-            self.displaced.add(evaluation)
-        for key in made:
-            row = histories.pop(key)
-            self.inserts.get(str(row["entity_type"]), {}).pop(str(row["entity_id"]), None)
 
     def _upsert(self, table: str, row: Row) -> None:
         rows = self.upserts.setdefault(table, {})

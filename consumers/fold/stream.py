@@ -48,8 +48,7 @@ class Stream:
     def forgets(self) -> bool:
         """Whether what has ended leaves `statuses`, because its row names its stream.
 
-        A training has too many groups to keep them. An evaluation keeps its own: under a step's id
-        (see `ownership`) it has no rows that could be asked.
+        A training has too many groups to keep them; an evaluation keeps its own.
         """
         return not self.subject.startswith("evaluation/")
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from consumers.blobs import local_folder
 from consumers.errors import CuaProjectError, UsageError
 from consumers.garbage.references import other_targets, read_file, read_log, read_runs
 from consumers.garbage.stores import FolderStore, Store, open_store
@@ -21,7 +20,7 @@ from schemas.installation import Installation, without_secrets
 from schemas.lock_holders import is_held
 
 YOUNGEST = timedelta(hours=1)
-"""A younger blob is kept, whatever the options say."""
+"""A younger blob is kept: it is written before the event that names it."""
 
 UNKNOWN_EMITTER = timedelta(days=1)
 """How long a process that ships this home's events is taken to have run."""
@@ -55,16 +54,14 @@ class UnnamedBlobs:
             sizes.pop(digest, None)
 
 
-def find_unnamed(
-    installation: Installation, reader: LogReader, *, min_age: timedelta
-) -> UnnamedBlobs:
+def find_unnamed(installation: Installation, reader: LogReader) -> UnnamedBlobs:
     """Blobs that no event of the log or of this machine's spool names.
 
     CuaProjectError when events may exist that neither has, and when Kafka has no
     topic of ours; UnreachableError.
     """
     refuse_unseen_events(installation, reader)
-    older_than = time.time() - max(min_age, YOUNGEST).total_seconds()
+    older_than = time.time() - YOUNGEST.total_seconds()
     if started := running_since(installation):
         older_than = min(older_than, started)
     found = UnnamedBlobs(_stores(installation), [], older_than, {}, 1)
@@ -135,7 +132,7 @@ def refuse_unseen_events(installation: Installation, reader: LogReader) -> None:
 
 def require_own_store(installation: Installation, *, is_ours: bool) -> None:
     """UsageError for a store outside of CUA_HOME that other installations may write to."""
-    folder = local_folder(installation.blobs_url)
+    folder = installation.blobs_folder
     if folder is not None and folder.resolve().is_relative_to(installation.home.resolve()):
         return
     if not is_ours:
@@ -171,9 +168,9 @@ def _began(path: Path) -> float:
 
 def _stores(installation: Installation) -> list[Store]:
     """The configured one and, in front of a remote one, this home's folder."""
-    configured = open_store(installation.blobs_url)
+    configured = open_store(installation)
     own = installation.home / "blobs"
-    folder = local_folder(installation.blobs_url)
+    folder = installation.blobs_folder
     if own.is_dir() and (folder is None or folder.resolve() != own.resolve()):
         return [configured, FolderStore(own)]
     return [configured]

@@ -73,11 +73,11 @@ class Collection:
         if "blobs" in self._parts:
             blobs.require_own_store(self._installation, is_ours=is_ours)
 
-    def find(self, *, min_age: timedelta, keep: timedelta) -> Found:
+    def find(self, *, keep: timedelta) -> Found:
         """What can go. Every refusal is raised here."""
         found = Found()
         if "blobs" in self._parts:
-            found.unnamed = blobs.find_unnamed(self._installation, self._log(), min_age=min_age)
+            found.unnamed = blobs.find_unnamed(self._installation, self._log())
             found.parts["blobs"] = Amount(found.unnamed.count, found.unnamed.size)
         if "spool" in self._parts:
             # The local log itself is never pruned.

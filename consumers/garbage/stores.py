@@ -13,10 +13,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from consumers.blobs import local_folder
 from consumers.errors import UnreachableError
 from schemas.http_environment import bypass_for_loopback
-from schemas.installation import without_secrets
+from schemas.installation import Installation, without_secrets
 
 NAME = re.compile(r"[0-9a-f]{62}")
 DOOMED = ".gc"
@@ -45,10 +44,10 @@ class Store(Protocol):
         ...
 
 
-def open_store(url: str) -> Store:
+def open_store(installation: Installation) -> Store:
     """The store that CUA_BLOBS names."""
-    folder = local_folder(url)
-    return RemoteStore(url) if folder is None else FolderStore(folder)
+    folder = installation.blobs_folder
+    return RemoteStore(installation.blobs_url) if folder is None else FolderStore(folder)
 
 
 class FolderStore:

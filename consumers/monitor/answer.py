@@ -5,9 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 API = "/api/"
-"""Paths that are answered with JSON, failures included."""
 JSON = "application/json"
 NO_STORE, FOR_EVER = "no-store", "private, max-age=31536000, immutable"
+
+
+def is_api(path: str) -> bool:
+    """Whether a path is answered with JSON, failures included."""
+    return f"{path}/".startswith(API)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,12 +46,12 @@ def chart(
 
     def up(y: float) -> float:
         clipped = min(max(y, bottom), top)
-        return round(
-            HEIGHT - BOTTOM - (clipped - bottom) / (top - bottom) * (HEIGHT - TOP - BOTTOM), 1
-        )
+        # In halves: the range may be larger than any float.
+        part = (clipped / 2 - bottom / 2) / (top / 2 - bottom / 2)
+        return round(HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM), 1)
 
     parts: list[Node] = []
-    for value in (bottom, (bottom + top) / 2, top):
+    for value in (bottom, bottom / 2 + top / 2, top):
         parts.append(
             tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=up(value), y2=up(value), class_="grid")
         )

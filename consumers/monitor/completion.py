@@ -91,4 +91,4 @@ def _wholes(completion: ScoredCompletion) -> tuple[float, ...]:
 
 def score_cell(score: float) -> Html:
     """A score from 0 to 1 on a background of its shade."""
-    return tag("span", f"{score:.3g}", class_=f"score {shade(score)}")
+    return tag("span", layout.rounded(score), class_=f"score {shade(score)}")

@@ -1,7 +1,7 @@
 """Rollouts as a grid of squares coloured by reward, and the names around it."""
 
 from collections.abc import Iterable, Sequence
-from math import isnan
+from math import isfinite, isnan
 from uuid import UUID
 
 from sqlalchemy import select
@@ -18,7 +18,8 @@ SHADES = 10
 
 def grid(rollouts: Iterable[Rollout], among: Sequence[Rollout]) -> Html:
     """A square per rollout, shaded by its reward relative to the rewards of `among`."""
-    rewards = [rollout.reward for rollout in among if rollout.reward is not None]
+    given = (rollout.reward for rollout in among)
+    rewards = [reward for reward in given if reward is not None and isfinite(reward)]
     low, high = (min(rewards), max(rewards)) if rewards else (0.0, 1.0)
     # 0 and 1, the binary rewards, have the same shade on every page.
     low, high = min(low, 0.0), max(high, 1.0)
@@ -28,10 +29,12 @@ def grid(rollouts: Iterable[Rollout], among: Sequence[Rollout]) -> Html:
             colour = "no-reward" if rollout.status in {"failed", "cancelled"} else "unfinished"
         else:
             colour = shade((rollout.reward - low) / (high - low))
-        reward = "no reward" if rollout.reward is None else f"reward {rollout.reward:.3g}"
+        reward = (
+            "no reward" if rollout.reward is None else f"reward {layout.rounded(rollout.reward)}"
+        )
         turns = "1 turn" if rollout.num_turns == 1 else f"{layout.number(rollout.num_turns)} turns"
         hint = f"{rollout.rollout_id}: {rollout.status}, {reward}, {turns}"
-        text = layout.ABSENT if rollout.reward is None else f"{rollout.reward:.2g}"
+        text = layout.ABSENT if rollout.reward is None else layout.rounded(rollout.reward, digits=2)
         return tag(
             "a",
             text,

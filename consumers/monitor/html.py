@@ -14,8 +14,9 @@ class Html:
     markup: str
 
 
-Node = Html | str | int | float | None | Iterable["Node"]
-"""An element's content: markup, text (escaped), nothing, or several of these."""
+Node = Html | str | int | None | Iterable["Node"]
+"""An element's content: markup, text (escaped), nothing, or several of these. `layout` writes
+floats."""
 
 
 def render(node: Node) -> str:
@@ -24,7 +25,7 @@ def render(node: Node) -> str:
         return ""
     if isinstance(node, Html):
         return node.markup
-    if isinstance(node, str | int | float):
+    if isinstance(node, str | int):
         return escape(str(node), quote=True)
     return "".join(render(child) for child in node)
 

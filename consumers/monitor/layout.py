@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from math import isfinite
+from math import isfinite, isnan
 from typing import NamedTuple
 from uuid import UUID
 
@@ -38,8 +38,8 @@ class Document(NamedTuple):
     is_live: bool
     """What it shows still changes."""
 
-    def text(self, refresh_s: int = REFRESH_S) -> str:
-        """HTML; a live page reloads itself every `refresh_s` seconds."""
+    def text(self) -> str:
+        """HTML; a live page reloads itself every REFRESH_S seconds."""
         crumbs: list[Node] = [tag("a", "trainings", href="/")]
         for text, path in self.trail:
             crumbs += [" / ", tag("a", excerpt(text), href=path)]
@@ -50,7 +50,7 @@ class Document(NamedTuple):
                 "head",
                 tag("meta", charset="utf-8"),
                 tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-                tag("meta", http_equiv="refresh", content=refresh_s) if self.is_live else None,
+                tag("meta", http_equiv="refresh", content=REFRESH_S) if self.is_live else None,
                 tag("title", f"{self.title} · cua"),
                 tag("link", rel="stylesheet", href="/style.css"),
             ),
@@ -123,26 +123,37 @@ LARGEST_WRITTEN_OUT = 1e9
 """Larger numbers have an exponent."""
 
 
+def not_finite(value: float) -> str | None:
+    """`NaN`, `Infinity` or `-Infinity`, as the JSON has them; None for a number."""
+    if not isinstance(value, float) or isfinite(value):
+        return None
+    return "NaN" if isnan(value) else f"{'-' if value < 0 else ''}Infinity"
+
+
 def number(value: float | None, digits: int = 3) -> str:
     """Rounded to significant digits, whole from 10^digits on; a dash for NULL."""
     if value is None:
         return ABSENT
+    if word := not_finite(value):
+        return word
     if not isinstance(value, float) or 10**digits <= abs(value) < LARGEST_WRITTEN_OUT:
         return f"{value:,.0f}" if isinstance(value, float) else f"{value:,}"
     return f"{value:.{digits}g}"
 
 
-def rounded(value: float) -> str:
-    """Three significant digits of a number of JSON, whose integers may be larger than any float."""
+def rounded(value: float, digits: int = 3) -> str:
+    """Significant digits of a number of JSON, whose integers may be larger than any float."""
     try:
-        return f"{value:.3g}"
+        return not_finite(value) or f"{value:.{digits}g}"
     except OverflowError:
-        return f"{Decimal(value):.3g}"
+        return f"{Decimal(value):.{digits}g}"
 
 
 def share(value: float | None) -> str:
     """0.873 -> 87.3 %."""
-    return ABSENT if value is None else f"{value * 100:.1f} %"
+    if value is None:
+        return ABSENT
+    return not_finite(value * 100) or f"{value * 100:.1f} %"
 
 
 def duration(seconds: float | None) -> str:

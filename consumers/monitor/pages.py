@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from consumers.monitor import layout
-from consumers.monitor.answer import API, FOR_EVER, Answer
+from consumers.monitor.answer import FOR_EVER, Answer, is_api
 from consumers.monitor.api.routes import api_answer
 from consumers.monitor.blobs import NoScreenshotError, ScreenshotStore
 from consumers.monitor.evaluation import evaluation_page
@@ -37,16 +37,11 @@ class Pages:
         open_engine: Callable[[], Engine],
         store: ScreenshotStore,
         clock: Callable[[], datetime],
-        refresh_s: int = layout.REFRESH_S,
     ) -> None:
-        """`open_engine` finds the database; called again after the connection is lost.
-
-        `refresh_s`: seconds after which a page of something unfinished reloads itself.
-        """
+        """`open_engine` finds the database; called again after the connection is lost."""
         self.tables = TableReader(open_engine)
         self._store = store
         self._clock = clock
-        self._refresh_s = refresh_s
 
     def answer(self, path: str) -> Answer:
         """The answer to a path without its query; an unreachable database has one too."""
@@ -56,7 +51,7 @@ class Pages:
                 "text/css; charset=utf-8",
                 files("consumers.monitor").joinpath("style.css").read_bytes(),
             )
-        if path.startswith(API):
+        if is_api(path):
             return api_answer(path, self.tables, self._clock)
         if match := BLOB_PATH.fullmatch(path):
             return self._screenshot(match[1])
@@ -79,7 +74,7 @@ class Pages:
             return _notice(503, error.title, str(error))
         if page is None:
             return _notice(404, "Not found", "No row has this id; it may not be projected yet.")
-        return Answer(200, HTML, page.text(self._refresh_s).encode())
+        return Answer(200, HTML, page.text().encode())
 
     def _page(self, session: Session, path: str) -> Document | None:
         match = ENTITY_PATH.fullmatch(path)

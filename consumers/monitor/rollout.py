@@ -174,7 +174,7 @@ def _facts(rollout: Rollout, env_type: str | None) -> Html:
         ("action errors", layout.number(errors if rollout.num_total_actions is not None else None)),
         ("time", layout.duration(rollout.rollout_time)),
         ("policy version", str(rollout.policy_version)),
-        ("temperature", f"{rollout.temperature:g}"),
+        ("temperature", layout.rounded(rollout.temperature, digits=6)),
         ("seed", str(rollout.seed)),
         ("environment", env_type or layout.ABSENT),
     )

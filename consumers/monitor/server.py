@@ -7,12 +7,13 @@ would save one page of code (routing, templates) and add attack surface.
 import logging
 import sys
 from collections.abc import Mapping
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Protocol
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from consumers.monitor.access import Access
-from consumers.monitor.answer import API, NO_STORE, Answer, failure
+from consumers.monitor.answer import NO_STORE, Answer, failure, is_api
 from consumers.monitor.feed import ChangeFeed, TooManyClientsError
 from consumers.monitor.table_reader import UnreadableError
 
@@ -158,17 +159,13 @@ class _Handler(BaseHTTPRequestHandler):
         # then has that name.
         name = urlsplit(f"//{self.headers.get('Host', '')}").hostname
         if self.server.is_loopback and name not in LOOPBACK_NAMES:
-            return Answer(
-                421,
-                "text/plain; charset=utf-8",
-                b"This server answers only requests made to localhost or 127.0.0.1.\n",
-            )
+            return failure(421, "the monitor answers only requests to localhost or 127.0.0.1")
         return None if self.server.access is None else self._without_token(self.server.access)
 
     def _unknown_parameter(self) -> Answer | None:
         """Programs' paths take no parameters; who gives one expects another answer."""
         url = urlsplit(self.path)
-        if url.path != EVENTS and not url.path.startswith(API):
+        if url.path != EVENTS and not is_api(url.path):
             return None
         given = next(iter(parse_qsl(url.query, keep_blank_values=True)), None)
         if given is None:
@@ -202,9 +199,15 @@ class _Handler(BaseHTTPRequestHandler):
         except Exception:  # the boundary of one request: logged, and the server goes on
             logger.exception("cannot render %s", path)
             message = "Internal error; the terminal that runs the monitor shows the traceback."
-            if path.startswith(API):
+            if is_api(path):
                 return failure(500, message)
             return Answer(500, "text/plain; charset=utf-8", f"{message}\n".encode())
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What the standard library refuses: requests and methods that it does not know."""
+        self.close_connection = True
+        text = message or explain or HTTPStatus(code).phrase
+        self._send(failure(code, text), with_content=self.command != "HEAD")
 
     def version_string(self) -> str:
         return "cua-project"

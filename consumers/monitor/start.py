@@ -13,7 +13,6 @@ from consumers.errors import UsageError
 from consumers.monitor.access import Access
 from consumers.monitor.blobs import ScreenshotStore
 from consumers.monitor.feed import table_feed
-from consumers.monitor.layout import REFRESH_S
 from consumers.monitor.pages import Pages
 from consumers.monitor.server import ADDRESS, DEFAULT_PORT, MonitorServer
 from consumers.monitor.server import Pages as Served
@@ -32,8 +31,6 @@ class Listening(NamedTuple):
     port: int | None = None
     """None: the default one, or a free one if that is taken."""
     host: str = ADDRESS
-    refresh_s: int = REFRESH_S
-    """After which a page of something unfinished reloads itself."""
     access: Access | None = None
     """None: whoever reaches the address may read."""
 
@@ -55,7 +52,7 @@ def open_monitor(
         return database_engine(resolve_database(environ, installation))
 
     store, host = ScreenshotStore(installation), listening.host
-    own = Pages(open_engine, store, lambda: datetime.now(UTC), listening.refresh_s)
+    own = Pages(open_engine, store, lambda: datetime.now(UTC))
     pages: Served = own if add_pages is None else add_pages(own)
     last: OSError | None = None
     for port in (DEFAULT_PORT, 0) if listening.port is None else (listening.port,):

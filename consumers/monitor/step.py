@@ -49,7 +49,7 @@ def step_page(session: Session, step_id: UUID) -> layout.Document | None:
             ("loss", layout.number(step.loss)),
             ("KL", layout.number(step.kl_divergence)),
             ("gradient norm", layout.number(step.policy_gradient_norm)),
-            ("learning rate", f"{step.learning_rate:g}"),
+            ("learning rate", layout.rounded(step.learning_rate, digits=6)),
             ("tokens", layout.number(step.num_tokens)),
             ("generation", str(step.generation)),
             ("checkpoint", step.checkpoint_path or layout.ABSENT),

@@ -27,8 +27,9 @@ NAME_AFTER_S = 2.0
 """Shorter waits are everyday: another projector's commit, a rebuild's merge."""
 SAY_AGAIN_S = 60.0
 """A wait that goes on is named again."""
-STOPPED_AFTER_S = 8.0
-"""Our transactions take a second or two; between two statements they do little."""
+STOPPED_AFTER_S = 6.0
+"""Our transactions take a second or two; between two statements they do little. With the lease's
+ten seconds, a stopped projector is replaced within 20 s."""
 OURS = tuple(
     f"cua-project {purpose}"
     for purpose in ("run", "run, lease", f"fill {SCHEMA}", f"fill {SCHEMA}, lookups", "parked")

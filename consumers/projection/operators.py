@@ -15,7 +15,6 @@ from psycopg2.errors import LockNotAvailable
 
 from consumers.database.blockers import lock_holders
 from consumers.database.connection import Connection, Cursor
-from consumers.database.lease import end_sessions_of_dead_holder
 from consumers.errors import LimitExceededError
 from consumers.fold.apply import Write
 from consumers.fold.projectors.registry import catalogue_hash
@@ -183,7 +182,7 @@ class Operator:
 
     def _wait(self, watch: LockWatch, waited_s: float) -> None:
         """LimitExceededError when that was long enough."""
-        if end_sessions_of_dead_holder(self.connection) or waited_s < self._limit_s:
+        if waited_s < self._limit_s:
             return
         with self.connection, self.connection.cursor() as cursor:
             holders = lock_holders(cursor, self._schema)

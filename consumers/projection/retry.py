@@ -6,6 +6,7 @@ projector for long; a decision in the log is one transaction with the position b
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from typing import NamedTuple
 
 from consumers.database.connection import Cursor
@@ -16,7 +17,7 @@ from consumers.fold.parse import parse_record
 from consumers.fold.stream import Stream
 from consumers.fold.unapplied import GIVEN_UP, Unapplied
 from consumers.projection.positions import read_state
-from consumers.projection.stored import load_streams, lookups
+from consumers.projection.stored import find_owned, load_streams
 from consumers.projection.unapplied_records import next_parked, parked_pages, since_of_next
 from consumers.projection.write import batch_commands, execute
 
@@ -121,7 +122,7 @@ def _try(
         streams,
         log_id=read_state(cursor, schema).log_id or "",
         write=write,
-        lookups=lookups(cursor, schema),
+        find_owned=partial(find_owned, cursor, schema),
         replay_filter=replay_filter,
     )
     num_events = fold.retry(records)

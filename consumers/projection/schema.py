@@ -5,6 +5,7 @@ Serves the live schema and those that a rebuild fills. Knows no loop and no leas
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import psycopg2
 
@@ -12,7 +13,6 @@ from consumers.database.connection import Connection, Cursor
 from consumers.fold.apply import Write
 from consumers.fold.fold import EVERYTHING, Fold, FoldedBatch, ReplayFilter, missing_streams
 from consumers.fold.order import PartitionProgress
-from consumers.fold.ownership import Lookups
 from consumers.fold.parse import ParsedRecord
 from consumers.fold.stream import Stream
 from consumers.log.reader import TopicPartition
@@ -25,13 +25,12 @@ from consumers.projection.positions import (
 )
 from consumers.projection.retry import retry_decided
 from consumers.projection.savepoints import is_refused, write_singly
-from consumers.projection.stored import load_streams, lookups
+from consumers.projection.stored import find_owned, load_streams
 from consumers.projection.write import (
     Command,
     UnwritableError,
     batch_commands,
     execute,
-    warn_without_rows,
 )
 
 MAX_STREAMS = 20_000
@@ -94,8 +93,6 @@ class ProjectedSchema:
         self.committed = committed or Committed()
         self.state = ProjectionState("", 0, "", None)
         self._streams: dict[str, Stream] = {}
-        self._steps: set[str] = set()
-        """Made in the last batch, which may not be committed yet."""
         self._folded: Positions = {}
         self._replay_filter = replay_filter
 
@@ -123,7 +120,6 @@ class ProjectedSchema:
 
     def _forget(self) -> None:
         self._streams.clear()
-        self._steps = set()
         self._folded = dict(self.committed.positions)
 
     def apply(
@@ -184,12 +180,11 @@ class ProjectedSchema:
         subjects = missing_streams(parsed_records, self._streams)
         if subjects:
             self._streams.update(load_streams(cursor, self.schema, subjects))
-        asked = lookups(cursor, self.schema)
         fold = Fold(
             self._streams,
             log_id=self.log_id,
             write=write,
-            lookups=Lookups(asked.find_owned, lambda id_: id_ in self._steps or asked.is_step(id_)),
+            find_owned=partial(find_owned, cursor, self.schema),
             replay_filter=self._replay_filter,
         )
         fold.take_all(parsed_records)
@@ -200,11 +195,7 @@ class ProjectedSchema:
         for at, offset in ({} if rest else read_to or {}).items():
             if offset > self._folded.get(at, 0):
                 fold.skip_to(at, offset)
-        prepared = self._prepare(parsed_records[: fold.num_taken], rest, fold.batch)
-        self._steps = set(fold.batch.rows.inserts.get("step", ()))
-        for evaluation in sorted(fold.without_rows | fold.batch.rows.displaced):
-            warn_without_rows(evaluation)
-        return prepared
+        return self._prepare(parsed_records[: fold.num_taken], rest, fold.batch)
 
     def _prepare(
         self,

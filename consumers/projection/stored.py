@@ -1,10 +1,9 @@
 """Reads stream states and records that are not applied from a projected schema."""
 
 from collections.abc import Sequence
-from functools import partial
 
 from consumers.database.connection import Cursor
-from consumers.fold.ownership import Entity, Lookups
+from consumers.fold.ownership import Entity
 from consumers.fold.stream import Stream, stored_stream
 from consumers.fold.unapplied import Unapplied, UnappliedState, record_of
 from schemas.event import Envelope
@@ -81,17 +80,6 @@ def find_owned(
             cursor.execute(statement.format(schema=f'"{schema}"'), (wanted, stream.owner))
             found |= {Entity(table, id_): status for id_, status in cursor.fetchall()}
     return found
-
-
-def is_step(cursor: Cursor, schema: str, id_: str) -> bool:
-    """Whether a step has this id."""
-    cursor.execute(f'SELECT 1 FROM "{schema}".step WHERE id = %s', (id_,))
-    return cursor.fetchone() is not None
-
-
-def lookups(cursor: Cursor, schema: str) -> Lookups:
-    """What the fold asks the tables, in the cursor's transaction."""
-    return Lookups(partial(find_owned, cursor, schema), partial(is_step, cursor, schema))
 
 
 def load_unapplied(

@@ -1,4 +1,4 @@
-"""Which records an operator means: by state, training, kind, reason and type."""
+"""Which records an operator means: by state, training, kind and type."""
 
 from typing import NamedTuple, Self
 
@@ -26,8 +26,6 @@ class UnappliedFilter(NamedTuple):
     training: str | None = None
     """Its name."""
     kind: str | None = None
-    reason: str | None = None
-    """Text within it."""
     type: str | None = None
     """Glob, with or without `cua.`."""
     streams: tuple[str, ...] = ()
@@ -65,9 +63,6 @@ class UnappliedFilter(NamedTuple):
         if self.kind is not None:
             parts.append("kind = %(kind)s")
             values["kind"] = self.kind
-        if self.reason is not None:
-            parts.append("position(lower(%(reason)s) IN lower(reason)) > 0")
-            values["reason"] = self.reason
         if self.type is not None:
             parts.append("(type LIKE %(type)s OR type LIKE 'cua.' || %(type)s)")
             values["type"] = _like(self.type)

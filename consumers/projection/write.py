@@ -5,29 +5,17 @@ rows cannot exist yet (see `projectors.projector`), so COPY, the cheapest statem
 projection too.
 """
 
-import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from io import BytesIO
 from typing import NamedTuple
 
 from consumers.database.connection import Cursor
 from consumers.fold.fold import FoldedBatch
-from consumers.fold.rows import (
-    Insert,
-    Operation,
-    RemoveEvaluation,
-    Row,
-    Rows,
-    Update,
-    Upsert,
-)
+from consumers.fold.rows import Insert, Operation, Row, Rows, Update, Upsert
 from consumers.fold.stream import Stream
 from consumers.fold.unapplied import Coordinates
 from consumers.projection.copying import TABLES, copy_text, json_text
-
-logger = logging.getLogger(__name__)
 
 COPY_CHUNK = 1 << 16
 """Bytes per call to libpq."""
@@ -44,8 +32,6 @@ class Command(NamedTuple):
     is_copy: bool
     data: str
     """COPY's input, or the one parameter, a JSON array of rows."""
-    takes_rows_away: bool = False
-    """From evaluations under the ids of steps; it returns those that had any."""
 
 
 def execute(cursor: Cursor, commands: Iterable[Command]) -> None:
@@ -58,21 +44,8 @@ def execute(cursor: Cursor, commands: Iterable[Command]) -> None:
                 cursor.copy_expert(command.statement, data, COPY_CHUNK)
             else:
                 cursor.execute(command.statement, (command.data,))
-            if command.takes_rows_away:
-                for (evaluation,) in cursor.fetchall():
-                    warn_without_rows(evaluation)
         except ValueError as error:
             raise UnwritableError(str(error)) from error
-
-
-@lru_cache(maxsize=1_000)
-def warn_without_rows(evaluation: str) -> None:
-    """Say, once in a process, why an evaluation is not in the tables."""
-    logger.warning(
-        "the evaluation %s has no rows: its id is that of a step, which ours never have; the step's"
-        " groups keep their rows",
-        evaluation,
-    )
 
 
 def batch_commands(schema: str, batch: FoldedBatch) -> list[Command]:
@@ -102,7 +75,7 @@ def _unwritable() -> Iterator[None]:
 
 def row_commands(schema: str, rows: Rows) -> list[Command]:
     """Every row, tables and keys in a fixed order so that two writers cannot deadlock."""
-    commands = removal_commands(schema, rows.removed)
+    commands: list[Command] = []
     for table, upserts in sorted(rows.upserts.items()):
         commands += upsert_commands(schema, table, upserts)
     for table in sorted(rows.inserts):
@@ -110,32 +83,6 @@ def row_commands(schema: str, rows: Rows) -> list[Command]:
     for table in sorted(rows.changes):
         commands += update_commands(schema, table, rows.changes[table])
     return commands
-
-
-def removal_commands(schema: str, evaluations: Iterable[str]) -> list[Command]:
-    """Delete what the streams of these evaluations have made; mostly there is nothing.
-
-    Then the statement looks for primary keys and no more: EXISTS, which is evaluated once, keeps
-    every plan from reading a table whose size is history's.
-    """
-    ids = sorted(evaluations)
-    if not ids:
-        return []
-    wanted = "ARRAY(SELECT one.id::uuid FROM wanted AS one)"
-    found = "EXISTS (SELECT FROM gone)"
-    statement = (
-        "WITH wanted AS (SELECT one.id FROM json_array_elements_text(%s::json) AS one (id)),"
-        f' evals AS (DELETE FROM "{schema}".eval WHERE id = ANY({wanted}) RETURNING id), baselines'
-        f' AS (DELETE FROM "{schema}".baseline WHERE id = ANY({wanted}) RETURNING id), gone AS'
-        " (SELECT id FROM evals UNION ALL SELECT id FROM baselines), groups AS (DELETE FROM"
-        f' "{schema}"."group" WHERE {found} AND (eval_id = ANY(ARRAY(SELECT id FROM gone)) OR'
-        " baseline_id = ANY(ARRAY(SELECT id FROM gone))) RETURNING id), histories AS (DELETE FROM"
-        f' "{schema}".status_history WHERE {found} AND entity_type = ANY(\'{{eval,baseline,'
-        "group}') AND entity_id = ANY(ARRAY(SELECT id FROM gone UNION ALL SELECT id FROM groups))"
-        " AND stream = ANY(ARRAY(SELECT 'evaluation/' || id::text FROM gone)))"
-        " SELECT DISTINCT id::text FROM gone"
-    )
-    return [Command(statement, is_copy=False, data=json_text(ids), takes_rows_away=True)]
 
 
 def copy_commands(schema: str, table: str, rows: Iterable[Row]) -> list[Command]:
@@ -243,6 +190,4 @@ def operation_commands(schema: str, operations: Sequence[Operation]) -> list[Com
                     commands += update_commands(schema, table, {key: values})
                 case Upsert(table, row):
                     commands += upsert_commands(schema, table, {str(row["id"]): row})
-                case RemoveEvaluation(evaluation):
-                    commands += removal_commands(schema, [evaluation])
     return commands

@@ -1,10 +1,11 @@
 """Schemas that `rebuild --run` and `--until` build for users, and how they are removed."""
 
 from consumers.database.connection import connected
-from consumers.errors import NotFoundError, UsageError, did_you_mean
+from consumers.errors import NotFoundError, UsageError
 from consumers.rebuild.preparation import schema_lock
 from consumers.rebuild.side_schema import drop_side_schema, our_schemas
 from consumers.tables import OPS_SCHEMA, SCHEMA
+from schemas.advice import did_you_mean
 
 STAGING = "cua_rebuild"
 """Has a rebuild's replay until it is merged; of one that was killed, until the next rebuild."""

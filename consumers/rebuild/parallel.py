@@ -4,8 +4,6 @@ A stream is in one partition, a row in one stream: each process reads, folds and
 one would. A process stops before a record that names no stream, and one process goes on alone: a
 decision about such a record is in another partition. Rows that several streams define alike (tasks,
 validators) are written in one order. A process that dies leaves its partitions at its last commit.
-One process has every training and every evaluation: of a step and an evaluation of one id only the
-step has rows, and what another process has not committed yet cannot be known.
 """
 
 import multiprocessing
@@ -23,7 +21,6 @@ from consumers.log.reader import TopicPartition
 from consumers.projection.loop import UnfinishedError
 from consumers.projection.positions import Positions
 from consumers.rebuild.replay import Replay
-from schemas.catalogue import TOPICS
 from schemas.installation import Installation
 
 WORTHWHILE_RECORDS = 100_000
@@ -102,20 +99,16 @@ def divide(
 ) -> list[Positions]:
     """The partitions that are behind, in shards of about equal work, with their end offsets.
 
-    Longest first, each to the shard with the least work; the topic of evaluations as one.
+    Longest first, each to the shard with the least work.
     """
     shards: list[Positions] = [{} for _ in range(num_shards)]
     work = [0] * num_shards
     lags = {at: end - positions.get(at, 0) for at, end in until.items()}
-    pieces: dict[TopicPartition | str, list[TopicPartition]] = {}
     for at in sorted(lags, key=lambda at: (-lags[at], at)):
         if lags[at] > 0:
-            is_together = at.topic.endswith(TOPICS["evaluation"])
-            pieces.setdefault(at.topic if is_together else at, []).append(at)
-    for piece in sorted(pieces.values(), key=lambda piece: -sum(lags[at] for at in piece)):
-        least = work.index(min(work))
-        shards[least] |= {at: until[at] for at in piece}
-        work[least] += sum(lags[at] for at in piece)
+            least = work.index(min(work))
+            shards[least][at] = until[at]
+            work[least] += lags[at]
     return [shard for shard in shards if shard]
 
 

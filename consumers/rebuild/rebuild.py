@@ -213,18 +213,16 @@ class _Rebuild:
 
     def _approach(self, replay: Replay, *, follows: bool) -> None:
         """Advance until little is left to do while projectors are paused."""
-        until = self._target(follows=follows)
+        until = self._target(replay, follows=follows)
         for _ in range(CATCH_UPS):
             replay.advance(until)
-            until = self._target(follows=follows)
+            until = self._target(replay, follows=follows)
             if replay.lag(until) <= NEAR_RECORDS:
                 return
 
-    def _target(self, *, follows: bool) -> Positions:
+    def _target(self, replay: Replay, *, follows: bool) -> Positions:
         """Where the live tables are, else the end of the log."""
-        if not follows:
-            return self._reader.end_offsets(self._reader.partitions())
-        return read_live(self._url).positions
+        return read_live(self._url).positions if follows else replay.log_end()
 
 
 def _without_rows(live: LiveTables, missing: Sequence[str], seconds: float) -> RebuildReport:

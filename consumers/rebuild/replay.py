@@ -1,9 +1,9 @@
 """Fills a side schema from the log, to exact positions, with the live projection's own code."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from consumers.database.connection import WRITER_SETTINGS, Connection, connect, join_group
 from consumers.errors import CuaProjectError, UnreachableError
@@ -21,6 +21,8 @@ BATCH_RECORDS = 20_000
 POLL_S = 1.0
 SILENCE_LIMIT_S = 60.0
 """A log that returns nothing for so long, although it has more, counts as unreachable."""
+
+Answer = TypeVar("Answer")
 
 
 class Replay:
@@ -92,19 +94,17 @@ class Replay:
         """Records to apply before these positions."""
         return _lag(self.positions, until)
 
+    def log_end(self) -> Positions:
+        """Where the log ends now; waits while Kafka is away."""
+        return self._ask(lambda: self._reader.end_offsets(self._reader.partitions()))
+
     def advance(self, until: Positions) -> None:
         """Apply everything before these positions and nothing after; waits while Kafka is away.
 
         CuaProjectError when the log lacks some of it.
         """
-        behind = {
-            at: position
-            for at, position in start_positions(self.positions, self._reader).items()
-            if until.get(at, 0) > position
-        }
-        if not behind:
+        if not self._ask(lambda: self._seek(until)):
             return
-        self._reader.seek(behind)
         silence = _Silence(self._reader)
         with self._writer() as writer:
             while (left := _lag(self._target.folded, until)) > 0:
@@ -129,6 +129,31 @@ class Replay:
                     writer.send(parsed_records, read_to)
                     self._show(self._target.folded, until)
             writer.settle()
+
+    def _seek(self, until: Positions) -> bool:
+        """Whether the log has more before these positions, which is then read next."""
+        behind = {
+            at: position
+            for at, position in start_positions(self.positions, self._reader).items()
+            if until.get(at, 0) > position
+        }
+        if behind:
+            self._reader.seek(behind)
+        return bool(behind)
+
+    def _ask(self, question: Callable[[], Answer]) -> Answer:
+        """The log's answer. UnreachableError when it refuses; of a local file, at once."""
+        outage = Outage(time.monotonic)
+        while True:
+            try:
+                answer = question()
+            except UnreachableError as error:
+                if error.is_refusal or self._reader.kind == "local":
+                    raise
+                time.sleep(outage.failed(str(error)))
+            else:
+                outage.over()
+                return answer
 
     def _writer(self) -> Pipeline | InTurn:
         return InTurn(self._target) if self._session else Pipeline(self._target, self._lookups)

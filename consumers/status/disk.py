@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from consumers.blobs import local_folder
 from consumers.database.connection import Cursor
 from schemas.installation import Installation
 
@@ -37,7 +36,7 @@ def measure_disk(installation: Installation, cursor: Cursor) -> DiskUse:
     path = installation.local_log_path
     file = sum(_size(path.with_name(path.name + suffix)) for suffix in ("", "-wal", "-shm"))
     is_local = installation.kafka_bootstrap_servers is None
-    folder = local_folder(installation.blobs_url)
+    folder = installation.blobs_folder
     blobs, is_estimate = (None, False) if folder is None else _measure_blobs(folder)
     cursor.execute("SELECT pg_database_size(current_database())")
     row = cursor.fetchone()

@@ -24,19 +24,18 @@ class ProjectorStatus(NamedTuple):
 def load_projector(cursor: Cursor) -> ProjectorStatus:
     """The running holder; without one, the last that the lease recorded."""
     living = current_holder(cursor)
-    # As JSON, so that a lease without the newer columns reads as one that has not filled them.
-    cursor.execute(f"SELECT to_jsonb(lease) FROM {OPS_SCHEMA}.lease AS lease")
-    row = cursor.fetchone()
-    lease: dict[str, str | None] = {} if row is None else row[0]
+    cursor.execute(
+        f"SELECT acquired_at, caught_up_at, last_error, last_error_at FROM {OPS_SCHEMA}.lease"
+    )
+    since, caught_up_at, last_error, last_error_at = cursor.fetchone() or (None,) * 4
     return ProjectorStatus(
         None if living is None else living[0],
-        None if living is None else _utc(lease.get("acquired_at") or lease.get("backend_start")),
-        _utc(lease.get("caught_up_at")),
-        lease.get("last_error"),
-        _utc(lease.get("last_error_at")),
+        None if living is None else _text(since),
+        _text(caught_up_at),
+        last_error,
+        _text(last_error_at),
     )
 
 
-def _utc(time: str | None) -> str | None:
-    """PostgreSQL's JSON time as Python prints it."""
-    return None if time is None else datetime.fromisoformat(time).isoformat()
+def _text(time: datetime | None) -> str | None:
+    return None if time is None else time.isoformat()

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from uuid import UUID
 
-from consumers.errors import did_you_mean
 from consumers.log.reader import LogRecord
+from schemas.advice import did_you_mean
 from schemas.catalogue import PAYLOADS, TOPICS
 from schemas.event import Envelope
 from schemas.local_index import Places, places_of_streams, places_of_training

@@ -3,10 +3,11 @@
 import time
 import unicodedata
 
-from consumers.errors import NotFoundError, did_you_mean
+from consumers.errors import NotFoundError
 from consumers.log.reader import LogReader
 from consumers.tail.event_filter import decode
 from consumers.tail.reading import read_bounded
+from schemas.advice import did_you_mean
 from schemas.local_index import places_of_beginnings
 from schemas.training import TrainingCreated
 

@@ -80,6 +80,8 @@ class Agent(ABC):
     """Defaults for configuration fields, whatever the policy."""
     demo_preset: ClassVar[Mapping[str, JsonValue]] = {}
     """Additional defaults that apply when the agent's built policy is used."""
+    served_tasks: ClassVar[JsonValue] = None
+    """Default tasks of `cua-train env serve`; None: those of `run`."""
     task_sources: ClassVar[Mapping[str, type[TaskSource]]]
     """Maps `source_type` to the source of the agent's own tasks."""
     built_policy: ClassVar[BuiltPolicy | None] = None

@@ -82,3 +82,5 @@ class BuiltPolicy:
     exist."""
     build_shape: Callable[[Path], None]
     """Writes a policy of the same shape with random weights into a folder."""
+    task_ids: tuple[str, ...] | None = None
+    """Tasks of its warm-up, if the words of other tasks are unknown to it; None: not limited."""

@@ -8,12 +8,13 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import ConfigDict, Field, JsonValue, model_validator
 
+from producer.numbers import UserFields
 from producer.task import Difficulty, Name, Task
 
 
-class TaskSource(BaseModel):
+class TaskSource(UserFields):
     """One task source. A subclass narrows `source_type` to a literal."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)

@@ -8,10 +8,10 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from producer.algorithms.names import AggregationName, KlName, KlPlace, LossName
-from producer.numbers import NonNegativeFloat, PositiveFloat, PositiveInt
+from producer.numbers import NonNegativeFloat, PositiveFloat, PositiveInt, UserFields
 
 
-class SettingsGroup(BaseModel):
+class SettingsGroup(UserFields):
     """Frozen, and without fields of other groups; the text under a field is its description."""
 
     model_config = ConfigDict(

@@ -10,10 +10,11 @@ from typing import Literal
 import click
 
 from producer.config import RunConfig
-from producer.errors import NotFoundError, did_you_mean
+from producer.errors import NotFoundError
 from producer.resume import resume_state
 from producer.resume.run_folder import find_run_folder, training_in
 from producer.training_name import check_training_name
+from schemas.advice import did_you_mean
 from schemas.installation import Installation
 
 ANSWERS: dict[str, Literal["resume", "overwrite", "skip"]] = {

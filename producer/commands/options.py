@@ -7,8 +7,9 @@ from typing import Any
 import rich_click as click
 
 from producer.agents import OTHER_SPELLINGS
-from producer.errors import UsageError, did_you_mean
+from producer.errors import UsageError
 from producer.training_name import check_training_name
+from schemas.advice import did_you_mean
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]

@@ -213,7 +213,7 @@ def env() -> None:
         "--tasks",
         "Tasks, in the same form as for `run`.",
         metavar="FILE|JSON",
-        shown="those of `run` with the policy oracle",
+        shown="those of `run` with the policy oracle; on the phone also the demo tasks",
     ),
     option(
         "--max-turns",
@@ -244,6 +244,8 @@ def serve_environment(
     require_package()
     given = {"environment": environment, "tasks": tasks, "max_turns": max_turns}
     fields = given_fields(given, None) | {"model_name": ORACLE_POLICY}
+    if tasks is None and (served_tasks := AGENTS[environment].served_tasks) is not None:
+        fields["tasks"] = served_tasks
     config = read_config(fields, {"tasks": "--tasks"})
     served = _tasks(config)
     listening = listen(host, port)

@@ -24,9 +24,10 @@ from producer.commands.options import (
 )
 from producer.commands.tasks_sheet import sheet
 from producer.console import print_report, progress_bar
-from producer.errors import MismatchError, NotFoundError, did_you_mean
+from producer.errors import MismatchError, NotFoundError
 from producer.task import Task
 from producer.tasks.overlap import goal_leakage
+from schemas.advice import did_you_mean
 
 if TYPE_CHECKING:
     from producer.agents.android.sim.oracle.soundness import Soundness
@@ -279,11 +280,18 @@ def leakage(
     from producer.tasks.sources import load_tasks
 
     given = given_fields({"tasks": tasks, "eval_tasks": eval_tasks}, None)
+    advice = "evaluate on others, or leave their duplicates out of training"
     if environment is None:
         given = {**DEMO_SOURCES, **given}
     else:
         config = read_config({"environment": environment, **given})
         given = {"tasks": config.tasks, "eval_tasks": config.eval_tasks or config.tasks}
+        if config.eval_tasks is None:
+            states = ", in initial states of unseen seeds" if config.agent.seeds_matter else ""
+            advice = (
+                f"`cua-train run --environment {environment}` is evaluated on its training tasks"
+                f"{states}; --eval-tasks names others"
+            )
     train, evaluation = (
         load_tasks(given[field], judged_only=False, field=field)
         for field in ("tasks", "eval_tasks")
@@ -314,6 +322,6 @@ def leakage(
     if is_check and leaks:
         message = (
             f"some of {len(evaluation)} evaluation tasks are in training: {', '.join(leaks)};"
-            " evaluate on others, or leave their duplicates out of training"
+            f" {advice}"
         )
         raise MismatchError(message)

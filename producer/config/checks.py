@@ -21,9 +21,10 @@ from producer.config.preset import DEMO_POLICY, ORACLE_POLICY
 from producer.config.reward import AGENT_REWARDS
 from producer.config.sql_agents import ContinualFields, ProcessRewardFields, num_steps_of
 from producer.config.tinker import REFUSED, WITHOUT_EFFECT, is_tinker
-from producer.errors import UsageError, did_you_mean
+from producer.errors import UsageError
 from producer.policy.compute_settings import ComputeSettings
 from producer.validators.judges import AGENT, UNJUDGED
+from schemas.advice import did_you_mean
 
 OF_THIS_PROCESS: Final = (
     *("max_steps_off_policy", "process_reward_model", "step_completions"),
@@ -220,7 +221,13 @@ CONFLICTS: Final = (
              "contradicts skip_baseline; give one of them"),
     Conflict("log_dir", lambda c: c.log_dir and c.log_path,
              "log_path already names the training's folder; give only one of the two"),
-    Conflict("min_group_size", lambda c: c.min_group_size > c.group_size,
+    Conflict("group_size",
+             lambda c: c.group_size < c.min_group_size and not _is_changed(c, "min_group_size"),
+             "{c.group_size} is fewer than the {c.min_group_size} rollouts that a group needs to"
+             " compare them; use {c.min_group_size} or more, or an advantage that does not compare"
+             " the rollouts of a group, such as reinforce"),
+    Conflict("min_group_size",
+             lambda c: c.group_size < c.min_group_size and _is_changed(c, "min_group_size"),
              "{c.min_group_size} is more than group_size ({c.group_size}): every group would fail;"
              " lower it, or raise group_size"),
     Conflict("min_group_size", lambda c: c.min_group_size < ADVANTAGES[c.advantage].min_group_size,

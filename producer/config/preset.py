@@ -28,7 +28,7 @@ def demo_preset(environment: JsonValue) -> dict[str, JsonValue]:
     preset = {"model_name": DEMO_POLICY, **agent.demo_preset}
     if agent.built_policy is None:
         preset |= AGENTS[DEFAULT_AGENT].demo_preset
-        del preset["tasks"]
+        del preset["tasks"], preset["eval_tasks"]
     return preset
 
 

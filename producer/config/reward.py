@@ -1,10 +1,10 @@
 """The field `reward`: a name, or the user's own function, loaded before anything is recorded."""
 
 from producer.agents import AGENTS
-from producer.errors import did_you_mean
 from producer.process_rewards.user_module import load_user_module
 from producer.rewards import LIMIT_S, REWARDS, Reward, find_reward
 from producer.rewards.user_module import load_module, source_sha256
+from schemas.advice import did_you_mean
 
 AGENT_REWARDS = {name: make for agent in AGENTS.values() for name, make in agent.rewards.items()}
 """Name -> reward of one agent, with its own settings."""

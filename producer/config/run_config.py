@@ -117,6 +117,8 @@ class RunConfig(ConfigFields):
     def _check_together(self) -> Self:
         if self.tasks is None and self.model_name == ORACLE_POLICY:
             object.__setattr__(self, "tasks", self.agent.demo_preset.get("tasks"))
+            if self.eval_tasks is None:
+                object.__setattr__(self, "eval_tasks", self.agent.demo_preset.get("eval_tasks"))
         if problems := [*config_problems(self), *self._set_reward_sha256()]:
             raise ValueError("\n".join(problems))
         is_own = self.provider == "in_process"

@@ -19,11 +19,11 @@ from producer.environments.environment import (
     screenshot_of,
     text_of,
 )
-from producer.errors import did_you_mean
 from producer.rollouts.requests import Act, Judge
 from producer.task import Task
 from producer.validators.verdict import Evidence
 from schemas.actions import Answer, Terminate
+from schemas.advice import did_you_mean
 from schemas.turn import TakenAction
 
 NOT_BEGUN = "no episode is under way; call reset first"

@@ -15,7 +15,7 @@ from typing import Any
 
 from producer.console import progress_bar
 from producer.emit.heartbeat import HEARTBEAT_S
-from producer.errors import NotFoundError, UsageError, did_you_mean
+from producer.errors import NotFoundError, UsageError
 from producer.fine_tuning.examples import load_examples
 from producer.fine_tuning.loop import FineTuningLoop, describe, held_out_summary
 from producer.fine_tuning.output import check_output, holds_result, output_folder, write_output
@@ -33,6 +33,7 @@ from producer.training.run_files import METRICS
 from producer.training.tracking import require_tracker
 from producer.training_name import check_training_name, new_training_name
 from schemas import ids
+from schemas.advice import did_you_mean
 from schemas.base import Progress
 from schemas.installation import Installation
 

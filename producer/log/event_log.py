@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
-from producer.blobs import RemoteBlobs, local_folder, staging_blobs
+from producer.blobs import RemoteBlobs, staging_blobs
 from producer.errors import MismatchError, StopRequestedError, UnreachableError, UsageError
 from producer.log.blob_uploads import BlobUploads, NoLog
 from producer.log.kafka_contact import LogClosedError, Result, interruptible, reach
@@ -79,7 +79,7 @@ class EventLog:
         self._history = KafkaHistory()
         self._shipper: Shipper | None = None
         url, path = installation.blobs_url, local.path
-        if local_folder(url) is None:
+        if installation.blobs_folder is None:
             uploads = BlobUploads(staging_blobs(installation), RemoteBlobs(url))
             if self.is_shared:
                 self._shipper = Shipper(path, self._open_for_sending, before=uploads)

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import NamedTuple
 
-from producer.blobs import local_folder
 from producer.errors import StopRequestedError, UnreachableError, UsageError
 from producer.log.event_log import EventLog
 from producer.log.spool import KEEP, Spool
@@ -27,7 +26,7 @@ class Shipped(NamedTuple):
 
 def check_ships(installation: Installation) -> None:
     """Raise UsageError for a home that ships nothing."""
-    if installation.kafka_bootstrap_servers is None and local_folder(installation.blobs_url):
+    if installation.kafka_bootstrap_servers is None and installation.blobs_folder:
         message = (
             f"the log of {installation.home} is local, nothing is sent from it; set"
             " KAFKA_BOOTSTRAP_SERVERS as its trainers have it"

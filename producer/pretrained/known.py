@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from producer.errors import NotFoundError, did_you_mean
+from producer.errors import NotFoundError
+from schemas.advice import did_you_mean
 
 SOURCE: Final = "pretrained.json"
 """File in a policy's folder that records where the policy comes from."""

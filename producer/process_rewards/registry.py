@@ -20,9 +20,9 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypeVar, cast
 
-from producer.errors import did_you_mean
 from producer.process_rewards.row_sets import sql_reward_function
 from producer.process_rewards.step_and_outcome import StepAndOutcomeManager
+from schemas.advice import did_you_mean
 
 Kind = Literal["reward function", "reward manager", "core algorithms"]
 RewardFunction = Callable[..., float]

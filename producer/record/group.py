@@ -4,7 +4,7 @@ import statistics
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 from uuid import UUID
 
 from pydantic import JsonValue
@@ -21,6 +21,19 @@ from schemas.group import GroupCreated, GroupDropped, GroupFailed, GroupFinished
 from schemas.step import Sample
 
 DropReason = Literal["zero_variance", "stale"]
+GROUP_METRICS: Final = frozenset(
+    {
+        "rollout_errors/total",
+        "rollout_errors/groups_skipped",
+        "env/all/reward/total",
+        "env/all/success",
+        "env/all/turns_per_episode",
+        "env/all/total_episodes",
+        "env/all/total_turns",
+        "env/all/total_ac_tokens",
+    }
+)
+"""Metrics that a step or an evaluation computes from its groups."""
 
 
 class Group(Part):

@@ -86,7 +86,7 @@ def open_training(
         policy=_name_of(policy),
         num_steps=count("num_steps", num_steps, 1),
         config=redacted(_mapping(config)),
-        learning_rate=finite("learning_rate", learning_rate),
+        learning_rate=at_least("learning_rate", learning_rate, 0),
         group_size=count("group_size", group_size, 1),
         groups_per_step=count("groups_per_step", groups_per_step, 1),
         max_turns=count("max_turns", max_turns, 1),

@@ -161,6 +161,9 @@ def read_task(task: "str | CustomTask | Task", max_turns: int) -> Task:
         case str() if not task.strip():
             message = "the task is empty; give the instruction, or a record.Task"
             raise ValueError(message)
+        case str() if "\x00" in task:
+            message = "the task contains a NUL character; remove it"
+            raise ValueError(message)
         case str():
             custom = CustomTask.model_validate(text("task", task))
         case CustomTask():

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
 from producer.record import values
@@ -35,6 +35,8 @@ Boundary = Literal["environment", "environment_timeout", "policy", "validator", 
 StopReason = Literal["stop", "length"]
 LONGEST = timedelta(days=365)
 """Longest time between the beginning of a rollout and its recording."""
+OWN_METRICS: Final = frozenset({"task_id", "num_prompt_tokens"})
+"""Metrics that a finished rollout has without being given them."""
 
 
 class Place(NamedTuple):
@@ -227,7 +229,10 @@ class Rollout(Part):
         success: bool | None = None,
         metrics: dict[str, object] | None = None,
     ) -> None:
-        """End the episode with a reward. `success` None: a reward above 0 counts as solved."""
+        """End the episode with a reward. `success` None: a reward above 0 counts as solved.
+
+        `metrics`: anything else to know of it, under any names but those in `OWN_METRICS`.
+        """
         with self._changing():
             value = values.reward("reward", reward)
             is_solved = value > 0 if success is None else values.flag("success", success)
@@ -304,6 +309,9 @@ class Rollout(Part):
         now = self._now()
         ended = next((c.action for c in self._actions if isinstance(c.action, Terminate)), None)
         is_ended = ended is not None or self._is_done
+        others = json_fields(metrics)
+        for name in others:
+            values.refuse_own(name, OWN_METRICS)
         return RolloutFinished(
             task_ended_at=now,
             rollout_time_s=max(0.0, (now - self._started_at).total_seconds()),
@@ -323,6 +331,6 @@ class Rollout(Part):
             summary={
                 "task_id": self.place.task.task.task_id,
                 "num_prompt_tokens": self._num_prompt_tokens,
-                **json_fields(metrics),
+                **others,
             },
         )

@@ -3,12 +3,14 @@
 import statistics
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from typing import Final
 
 from pydantic import JsonValue
 
-from producer.record.group import PartWithGroups
+from producer.record import values
+from producer.record.group import GROUP_METRICS, PartWithGroups
 from producer.record.recording import Recording, Source, error_message
-from producer.record.values import OrderError, json_fields, number
+from producer.record.values import OrderError, number, number_or_none
 from schemas.base import Progress
 from schemas.step import (
     SamplesChosen,
@@ -22,6 +24,13 @@ from schemas.step import (
 
 SAMPLES_PER_EVENT = 10_000
 """About 3 MiB per event; a group may be of any size."""
+OWN_METRICS: Final = GROUP_METRICS | {
+    "progress/batch",
+    "progress/done_frac",
+    "optim/lr",
+    "time/total",
+}
+"""Metrics that a step has without being given them."""
 
 
 class Step(PartWithGroups):
@@ -85,15 +94,18 @@ class Step(PartWithGroups):
 
         `kl`: mean of log p_sampling - log p_training over the trained tokens, nats.
         `gradient_norm`: before clipping. `reward_mean`: of rollouts that are not recorded; if any
-        are, their recorded rewards are used. `others` and `more`: recorded under their own names.
-        None means not measured; NaN is recorded as NaN.
+        are, their recorded rewards are used. None means not measured; NaN is recorded as NaN.
+
+        `others` and `more`: numbers, recorded under their own names; NaN and infinities are
+        recorded as null. Raises TypeError for a value that is no number and ValueError for a name
+        in `OWN_METRICS`; nothing of that call is recorded.
         """
         given = {"loss": loss, "kl": kl, "gradient_norm": gradient_norm, "reward_mean": reward_mean}
         with self._changing():
             figures = {
                 name: number(name, value) for name, value in given.items() if value is not None
             }
-            found = json_fields({**(others or {}), **more})
+            found = values.metrics({**(others or {}), **more}, OWN_METRICS)
             self._figures |= figures
             self._metrics |= found
 
@@ -164,3 +176,12 @@ class Step(PartWithGroups):
                 **self._metrics,
             },
         )
+
+
+def recordable(found: Mapping[str, object]) -> dict[str, object]:
+    """Those of another trainer's metrics that `Step.metrics` takes, so that none stops it."""
+    return {
+        name: value
+        for name, value in found.items()
+        if isinstance(name, str) and name not in OWN_METRICS and number_or_none(value) is not None
+    }

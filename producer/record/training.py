@@ -1,7 +1,6 @@
 """A recorded training: its steps and evaluations, one after another."""
 
 from contextlib import ExitStack
-from typing import Literal
 from uuid import UUID
 
 from producer.emit import StreamWriter
@@ -9,14 +8,20 @@ from producer.emit.ownership import claim
 from producer.record.evaluation import Evaluation
 from producer.record.recording import Recording, Source, error_message
 from producer.record.step import Step
-from producer.record.values import OrderError, at_least, count, finite, text
+from producer.record.values import OrderError, at_least, choice, count, text
 from producer.resume.orphans import mark_open
 from producer.resume.recorded_results import RecordedResult
 from producer.training.evaluation import evaluation_summary
 from schemas import ids
 from schemas.base import Progress
 from schemas.catalogue import stream
-from schemas.evaluation import EvaluationCreated, EvaluationFinished, Kind, evaluation_label
+from schemas.evaluation import (
+    EvaluationCreated,
+    EvaluationFinished,
+    Kind,
+    Split,
+    evaluation_label,
+)
 from schemas.step import StepFinished
 from schemas.training import TrainingCancelled, TrainingProgressed
 
@@ -70,7 +75,7 @@ class Training:
                 raise OrderError(message)
             rate = settings.learning_rate
             if learning_rate is not None:
-                rate = finite("learning_rate", learning_rate)
+                rate = at_least("learning_rate", learning_rate, 0)
             source = Source(
                 "step",
                 ids.step_id(self.id, recording.owned.generation, step),
@@ -92,8 +97,7 @@ class Training:
         temperature: float = 0.0,
         tasks: str | None = None,
         num_tasks: int | None = None,
-        split: Literal["held_out", "training_tasks_unseen_seeds", "training_tasks", "mixed"]
-        | None = None,
+        split: Split | None = None,
     ) -> Evaluation:
         """Begin an evaluation of the current policy; before the first step it is the baseline.
 
@@ -123,7 +127,7 @@ class Training:
                 model_path=recording.settings.policy,
                 total_tasks=episodes,
                 temperature=sampled,
-                split=split,
+                split=None if split is None else choice("split", split, Split),
                 num_tasks=None if num_tasks is None else count("num_tasks", num_tasks, 1),
                 task_source=None if tasks is None else text("tasks", tasks),
             )

@@ -22,7 +22,8 @@ from transformers import TrainerCallback
 from producer.errors import UsageError
 from producer.record.evaluation import Evaluation
 from producer.record.opening import HeldOpen, open_training
-from producer.record.step import Step
+from producer.record.step import Step, recordable
+from producer.record.values import is_logprob, number_or_none, rate_or_none
 
 GENERATE, SCORE = "_generate_and_score_completions", "_calculate_rewards"
 KL_TO_REFERENCE = "kl_policy_base"
@@ -83,7 +84,7 @@ def rows_of(trainer: Any, scored: Scored, output: Mapping[str, Any]) -> list[Row
             "prompt_tokens": tokens[mask.bool()].tolist(),
             "completion": _completion(completion),
             "completion_tokens": [*ids],
-            "logprobs": None if logprobs is None else _known(logprobs[place][: len(ids)].tolist()),
+            "logprobs": None if logprobs is None else _logprobs(logprobs[place][: len(ids)]),
             "is_cut": not ids or ids[-1] not in ends,
             "advantage": float(output["advantages"][place]),
         }
@@ -139,6 +140,10 @@ def _known(values: Sequence[float]) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in values]
 
 
+def _logprobs(values: Any) -> list[float | None]:  # noqa: ANN401  # a tensor
+    return [value if is_logprob(value) else None for value in values.tolist()]
+
+
 def _total(rewards: Sequence[float], weights: Sequence[float]) -> float | None:
     """As in TRL, a function that returned None counts as 0, unless all did."""
     if all(math.isnan(reward) for reward in rewards):
@@ -156,10 +161,12 @@ def _content(message: Mapping[str, Any]) -> str:
 
 
 def _instruction(prompt: Any) -> str:  # noqa: ANN401  # text or a conversation
-    if isinstance(prompt, str):
-        return prompt.strip() or "(an empty prompt)"
-    users = [_content(message) for message in prompt if message.get("role") == "user"]
-    return (users[-1] if users else _text_of(prompt)).strip() or "(an empty prompt)"
+    found = prompt
+    if not isinstance(prompt, str):
+        users = [_content(message) for message in prompt if message.get("role") == "user"]
+        found = users[-1] if users else _text_of(prompt)
+    # A task has no NUL; tables show this character in its place.
+    return found.replace("\0", "\ufffd").strip() or "(an empty prompt)"
 
 
 def _text_of(prompt: Any) -> str:  # noqa: ANN401  # text or a conversation
@@ -265,7 +272,7 @@ class RecordingCallback(TrainerCallback):  # type: ignore[misc]  # transformers 
             return
         self._end_step()
         scheduler = given.get("lr_scheduler")
-        rate = None if scheduler is None else scheduler.get_last_lr()[0]
+        rate = None if scheduler is None else rate_or_none(scheduler.get_last_lr()[0])
         self._step = training.step(state.global_step + 1, learning_rate=rate)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ANN401, ARG002
@@ -273,11 +280,15 @@ class RecordingCallback(TrainerCallback):  # type: ignore[misc]  # transformers 
         self._has_stepped = True
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:  # noqa: ANN401, ARG002
-        """Record the metrics of the step that has just ended."""
+        """Record the metrics of the step that has just ended; leaves out what is no number."""
         if self._step is None or not self._has_stepped or not logs:
             return
         named = {KL_TO_REFERENCE if name == "kl" else name: logs[name] for name in logs}
-        self._step.metrics(named, loss=logs.get("loss"), gradient_norm=logs.get("grad_norm"))
+        self._step.metrics(
+            recordable(named),
+            loss=number_or_none(logs.get("loss")),
+            gradient_norm=number_or_none(logs.get("grad_norm")),
+        )
         self._end_step()
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ANN401, ARG002

@@ -22,6 +22,8 @@ MAX_INT = 2**31 - 1
 MAX_SEED = 2**63 - 1
 MAX_REWARD = 1e100
 """Larger rewards would overflow means and deviations."""
+MAX_LOGPROB = 0.25
+"""A log-prob is at most 0, but for rounding, which in bfloat16 is as coarse as this."""
 Choice = TypeVar("Choice", bound=str)
 
 
@@ -40,6 +42,20 @@ def number(name: str, value: object) -> float:
     except OverflowError:
         message = f"{name} is too large for a float: {_shown(value)}"
         raise ValueError(message) from None
+
+
+def number_or_none(value: object) -> float | None:
+    """A number as `number` reads it; None for anything else."""
+    try:
+        return number("value", value)
+    except (TypeError, ValueError):
+        return None
+
+
+def rate_or_none(value: object) -> float | None:
+    """A finite number of at least 0; None for anything else."""
+    found = number_or_none(value)
+    return None if found is None or not 0 <= found < math.inf else found
 
 
 def finite(name: str, value: object) -> float:
@@ -118,9 +134,9 @@ def token_ids(name: str, values: object) -> list[int]:
 
 
 def logprobs(name: str, values: object, num_tokens: int) -> list[float]:
-    """One finite log-prob (nats) per completion token; None, for one or for all, becomes NaN.
+    """One log-prob (nats) per completion token; None, for one or for all, becomes NaN.
 
-    NaN means that the loop does not know the value.
+    NaN means that the loop does not know the value. Raises ValueError for one above MAX_LOGPROB.
     """
     if values is None:
         return [math.nan] * num_tokens
@@ -129,12 +145,26 @@ def logprobs(name: str, values: object, num_tokens: int) -> list[float]:
         message = f"{name} has {len(items)} numbers for {num_tokens} completion tokens"
         raise ValueError(message)
     # As above; ten times as long here.
-    if {*map(type, items)} == {float} and all(map(math.isfinite, items)):
+    is_plain = {*map(type, items)} == {float} and all(map(math.isfinite, items))
+    if is_plain and max(items) <= MAX_LOGPROB:
         return [*items]
     return [
-        math.nan if value is None else finite(f"{name}[{place}] (None: not known)", value)
+        math.nan if value is None else _logprob(f"{name}[{place}]", value)
         for place, value in enumerate(items)
     ]
+
+
+def is_logprob(value: float) -> bool:
+    """Whether the number is the logarithm of a probability, up to rounding."""
+    return -math.inf < value <= MAX_LOGPROB
+
+
+def _logprob(name: str, value: object) -> float:
+    found = finite(f"{name} (None: not known)", value)
+    if not is_logprob(found):
+        message = f"{name} must be the logarithm of a probability, at most 0, not {found:g}"
+        raise ValueError(message)
+    return found
 
 
 def utc(name: str, value: object, earliest: datetime, latest: datetime) -> datetime:
@@ -147,6 +177,29 @@ def utc(name: str, value: object, earliest: datetime, latest: datetime) -> datet
         message = f"{name} must lie from {earliest.isoformat()} to {latest.isoformat()}"
         raise OrderError(message)
     return found
+
+
+def metrics(values: Mapping[str, object], own: frozenset[str]) -> dict[str, JsonValue]:
+    """Numbers by name; NaN and infinities become null, because JSON has no number for them.
+
+    Raises TypeError for a value that is no number and ValueError for a name in `own`.
+    """
+    found: dict[str, JsonValue] = {}
+    for given, value in values.items():
+        name = text("the name of a metric", given)
+        refuse_own(name, own)
+        read = number(f"metric {name!r}", value)
+        plain = json_value(value)
+        # Integers of more than 64 bits are texts there.
+        found[name] = read if isinstance(plain, str) else plain
+    return found
+
+
+def refuse_own(name: str, own: frozenset[str]) -> None:
+    """Raises ValueError for the name of a metric that is recorded anyway."""
+    if name in own:
+        message = f"metric {name!r} is recorded automatically; omit it, or give it another name"
+        raise ValueError(message)
 
 
 def json_value(value: object, depth: int = 0) -> JsonValue:  # noqa: PLR0911  # one per kind

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from producer.record.opening import HeldOpen, open_training
-from producer.record.step import Step
-from producer.record.values import OrderError, count, number
+from producer.record.step import Step, recordable
+from producer.record.values import OrderError, count, number_or_none, rate_or_none
 
 LOSSES: Final = ("actor/pg_loss", "actor/loss")
 KL: Final = "actor/ppo_kl"
@@ -55,6 +55,8 @@ class RecordingLogger:
     def log(self, data: Mapping[str, object], step: int, backend: object = None) -> None:
         """Record metrics of a step. Calls for the same step are merged; the next step ends it.
 
+        Leaves out what is no number and what the step records itself (`step.OWN_METRICS`).
+
         Metrics of step 0 are recorded with the first step, under `before/`. Raises OrderError for
         an earlier step than the last one.
         """
@@ -70,10 +72,10 @@ class RecordingLogger:
             self._begin(current, data)
         assert self._step is not None  # noqa: S101  # just begun
         self._step.metrics(
-            {**self._before, **data},
+            recordable({**self._before, **data}),
             loss=_first(data, LOSSES),
-            kl=_number(data.get(KL)),
-            gradient_norm=_number(data.get(GRADIENT_NORM)),
+            kl=number_or_none(data.get(KL)),
+            gradient_norm=number_or_none(data.get(GRADIENT_NORM)),
             reward_mean=_first(data, REWARDS),
         )
         self._before = {}
@@ -106,7 +108,7 @@ class RecordingLogger:
             message = f"step {step} after step {self._step.number}: numbers of steps go up"
             raise OrderError(message)
         self._end_step()
-        self._step = training.step(step, learning_rate=_number(data.get(LEARNING_RATE)))
+        self._step = training.step(step, learning_rate=rate_or_none(data.get(LEARNING_RATE)))
 
     def _end_step(self) -> None:
         if self._step is not None and self._step.end is None:
@@ -114,13 +116,5 @@ class RecordingLogger:
 
 
 def _first(data: Mapping[str, object], names: tuple[str, ...]) -> float | None:
-    found = (_number(data[name]) for name in names if name in data)
+    found = (number_or_none(data[name]) for name in names if name in data)
     return next((value for value in found if value is not None), None)
-
-
-def _number(value: object) -> float | None:
-    """The value as a number; None if it is not one."""
-    try:
-        return number("metric", value)
-    except (TypeError, ValueError):
-        return None

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from hashlib import sha256
 from io import StringIO
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Annotated, Any, Final, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from producer.agents.android.queries import (
     describe_unknown_query,
@@ -23,6 +23,7 @@ from producer.agents.android.queries import (
 from producer.errors import UsageError
 from producer.field_errors import explain_mistake
 from producer.json_text import RefusedJsonError, read_strict
+from producer.numbers import UserFields
 from producer.task import Difficulty, Name, Split, Task
 
 DEFAULT_MAX_STEPS = 20
@@ -43,9 +44,18 @@ LIST_FIELDS = ("setup", "tags")
 SEPARATOR = ";"
 """Separates the parts of a cell of LIST_FIELDS."""
 COMMENT = "#"
+CONTROL: Final = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
+"""Control characters that are no blanks."""
 
 
-class CustomTask(BaseModel):
+def _without_nul(text: str) -> str:
+    if "\x00" in text:
+        message = "contains a NUL character; remove it"
+        raise ValueError(message)
+    return text
+
+
+class CustomTask(UserFields):
     """A task as a user writes it.
 
     A plain string is the instruction of a task without a validator.
@@ -55,7 +65,7 @@ class CustomTask(BaseModel):
 
     task_id: Name
     """Identifies the task in reports and tables."""
-    description: str = Field(min_length=1, pattern=r"\S")
+    description: Annotated[str, Field(min_length=1, pattern=r"\S"), AfterValidator(_without_nul)]
     """The instruction."""
     name: Name | None = None
     """Title for people; defaults to the task_id."""
@@ -95,7 +105,7 @@ class CustomTask(BaseModel):
         if not isinstance(given, str):
             return given
         text = unicodedata.normalize("NFC", given.strip())
-        return {"task_id": text_task_id(text), "name": _title(text), "description": text}
+        return {"task_id": text_task_id(text), "name": _title(text) or None, "description": text}
 
     @model_validator(mode="after")
     def _validator_is_complete(self) -> Self:
@@ -138,7 +148,8 @@ def text_task_id(text: str) -> str:
 
 
 def _title(text: str) -> str:
-    words = " ".join(text.split())
+    """The beginning of the text on one line, without control characters; may be empty."""
+    words = " ".join(CONTROL.sub("", text).split())
     return words if len(words) <= MAX_TITLE_CHARS else f"{words[: MAX_TITLE_CHARS - 1]}…"
 
 

@@ -32,13 +32,14 @@ from pydantic import Field, JsonValue, ValidationError, model_validator
 from producer.agents import AGENTS
 from producer.agents.task_source import TaskSource, by_type
 from producer.bounded_text import cut
-from producer.errors import CuaTrainError, NotFoundError, UsageError, did_you_mean
+from producer.errors import CuaTrainError, NotFoundError, UsageError
 from producer.field_errors import explain_mistake, explain_reason
 from producer.task import Task
 from producer.tasks.custom import CustomTask, tasks_from_file, text_task_id
 from producer.tasks.database import tasks_from_database
 from producer.tasks.statements import definition_hash
 from producer.validators.judges import AGENT, UNJUDGED, Judge
+from schemas.advice import did_you_mean
 from schemas.bounds import check_key_text
 
 logger = logging.getLogger(__name__)

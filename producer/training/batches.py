@@ -7,10 +7,11 @@ import random
 from collections.abc import Collection, Sequence
 
 from producer.config import RunConfig
-from producer.errors import UsageError, did_you_mean
+from producer.errors import UsageError
 from producer.rollouts.plan import GroupOutcome
 from producer.seeds import derived_seed
 from producer.task import Task
+from schemas.advice import did_you_mean
 
 
 def batch_of_tasks(

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from producer.emit import Emitter
 from producer.emit.ownership import ClaimLostError, claim
-from producer.errors import CuaTrainError, MismatchError, NotFoundError, did_you_mean
+from producer.errors import CuaTrainError, MismatchError, NotFoundError
 from producer.log.stream_history import StreamHistory, read_back
 from producer.resume import resume_state
 from producer.resume.run_folder import find_run_folder
@@ -24,6 +24,7 @@ from producer.training.preflight import is_unused
 from producer.training.summary import last_evaluation
 from producer.training_name import check_training_name
 from schemas import ids
+from schemas.advice import did_you_mean
 from schemas.annotation import TrainingAnnotated
 from schemas.catalogue import stream, stream_owner
 from schemas.installation import Installation

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from producer.config import RunConfig
+from producer.config import DEMO_POLICY, RunConfig
 from producer.emit import StreamWriter
 from producer.environments.environment import EnvironmentFailedError
 from producer.errors import UsageError
@@ -35,6 +35,9 @@ from schemas.installation import Installation
 from schemas.task import TaskStated
 
 logger = logging.getLogger(__name__)
+
+MAX_NAMED = 5
+"""Maximum number of tasks that a warning names."""
 
 
 class LoadedTasks(NamedTuple):
@@ -234,6 +237,7 @@ def load_policy(
         asked = [*tasks.tasks, *tasks.eval_tasks]
     if is_training or config.base_url is None:
         require_libraries(config)
+    log_strange_tasks(config, asked)
     instructions = [task.description for task in asked]
     is_served = config.base_url is not None and not is_training
     if not is_served and is_unmade(config, installation.policies_dir):
@@ -247,6 +251,25 @@ def load_policy(
         instructions=instructions,
         stop=stop,
     )
+
+
+def log_strange_tasks(config: RunConfig, tasks: Sequence[Task]) -> None:
+    """Warn of tasks whose words the demo policy does not know, because its warm-up had others."""
+    built = config.agent.built_policy
+    if config.model_name != DEMO_POLICY or built is None or built.task_ids is None:
+        return
+    known = built.task_ids
+    strange = [*dict.fromkeys(task.task_id for task in tasks if task.task_id not in known)]
+    if strange:
+        more = f" and {len(strange) - MAX_NAMED} more" if len(strange) > MAX_NAMED else ""
+        logger.warning(
+            "the small policy of %s knows only the words of its %d warm-up tasks; these are not"
+            " among them: %s%s; give a pretrained policy as model_name for them",
+            config.environment,
+            len(known),
+            ", ".join(strange[:MAX_NAMED]),
+            more,
+        )
 
 
 def set_up_check(config: RunConfig) -> CheckTask:

@@ -229,7 +229,7 @@ def _evaluate(
         history=TrainingHistory(),
         clock=clock,
         stop=stop,
-        read_blob=open_blobs(installation.blobs_url).get,
+        read_blob=open_blobs(installation).get,
         progress=ProgressEvents(writer, ProgressTracker(config.concurrent_rollouts)),
         rubric=make_rubric(config, learner, load_step_scorer(config)),
         reward=config.make_reward(),

@@ -3,7 +3,6 @@
 A refused command leaves no trace: no folder, no file, no event.
 """
 
-import errno
 import logging
 import threading
 from collections.abc import Mapping
@@ -11,13 +10,14 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from producer.algorithms.advantages import ADVANTAGES
-from producer.blobs import RemoteBlobs, local_folder
+from producer.blobs import RemoteBlobs
 from producer.config import DEMO_POLICY, RunConfig
 from producer.config.tinker import is_tinker
 from producer.config.training import IGNORED_FIELDS
-from producer.errors import OUT_OF_SPACE, CuaTrainError, UsageError
+from producer.errors import CuaTrainError, UsageError
 from producer.log.kafka_contact import wait_for_kafka
 from schemas.installation import Installation
+from schemas.path_errors import OUT_OF_SPACE, unusable_folder
 
 logger = logging.getLogger(__name__)
 PROBE_BYTES = 1 << 16
@@ -37,21 +37,10 @@ def check_writable(folder: Path, name: str) -> None:
         if error.errno in OUT_OF_SPACE:
             message = f"{name}: the disk of {folder} is full; free some space, or choose another"
             raise CuaTrainError(message) from None
-        message = f"{name}: {folder} cannot be used: {_reason(folder, error)}; choose another"
+        message = (
+            f"{name}: {folder} cannot be used: {unusable_folder(folder, error)}; choose another"
+        )
         raise UsageError(message) from None
-
-
-def _reason(folder: Path, error: OSError) -> str:
-    if error.errno == errno.ENAMETOOLONG:
-        return "the name is too long"
-    blocking = next((parent for parent in (folder, *folder.parents) if parent.exists()), folder)
-    if not blocking.is_dir():
-        return f"{blocking} is a file, not a folder"
-    if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
-        return f"no permission to write in {blocking}"
-    if error.errno == errno.ENOENT:
-        return f"no folder can be made in {blocking}"
-    return error.strerror or str(error)
 
 
 LOG_TIMEOUT_S = 60.0
@@ -79,7 +68,7 @@ def check_home(installation: Installation, model_name: str) -> None:
     folders = [installation.local_log_path.parent, installation.runs_dir, installation.open_dir]
     if model_name == DEMO_POLICY:
         folders.append(installation.policies_dir)
-    if (blobs := local_folder(installation.blobs_url)) is None:
+    if (blobs := installation.blobs_folder) is None:
         folders.append(installation.home / "blobs")
     else:
         check_writable(blobs, "CUA_BLOBS")
@@ -139,7 +128,7 @@ def check_services(installation: Installation, stop: threading.Event | None = No
 
     Raises UnreachableError after waiting for Kafka, StopRequestedError once `stop` is set.
     """
-    if local_folder(installation.blobs_url) is None:
+    if installation.blobs_folder is None:
         RemoteBlobs(installation.blobs_url).check_writable()
     if installation.kafka_bootstrap_servers is not None:
         wait_for_kafka(installation, LOG_TIMEOUT_S, stop)

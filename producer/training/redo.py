@@ -260,7 +260,7 @@ def redo(
     learner, _ = policy
     if before is not None:
         learner.load_state(before.folder)
-    read_blob = open_blobs(installation.blobs_url).get
+    read_blob = open_blobs(installation).get
     redone = []
     again = [steps[number] for number in range(begins_at + 1, step + 1)]
     for redo_step in redo_steps(whole, config, learner, again, read_blob, controlled):

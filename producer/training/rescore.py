@@ -121,7 +121,7 @@ def rescore(
                 total_rollouts=len(rollouts),
             )
         )
-        read_blob = open_blobs(installation.blobs_url).get
+        read_blob = open_blobs(installation).get
         scored: list[tuple[_Rollout, RolloutScored]] = []
         with progress_bar("scoring again", len(rollouts)) as bar:
             for rollout in rollouts:

@@ -171,7 +171,7 @@ def _remake_state(
     policy = load_policy(config.sampled_here(), installation)
     if policy is None:
         return False
-    read_blob = open_blobs(installation.blobs_url).get
+    read_blob = open_blobs(installation).get
     try:
         return remake_state(recorded, config, policy[0], folder, read_blob)
     except NotFoundError as error:
@@ -232,7 +232,7 @@ def _prepare(owned: OwnedTraining[RunConfig], loaded: Loaded) -> TrainingLoop:
         history=owned.opened.history,
         clock=owned.clock,
         stop=owned.stop,
-        read_blob=open_blobs(owned.installation.blobs_url).get,
+        read_blob=open_blobs(owned.installation).get,
         installation=owned.installation,
         progress=ProgressEvents(stream, _progress_so_far(owned), owned.manifest.step),
         rubric=make_rubric(config, learner, step_scorer),

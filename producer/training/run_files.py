@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from producer.durable import write_durably
+from producer.log_lines import OURS
 from producer.resume.open_training import OpenedTraining
 from producer.resume.recorded_training import recorded_lineage
 from producer.resume.resume_state import EvaluationSummary, pending_from_json
@@ -165,12 +166,14 @@ def log_file(folder: Path) -> Iterator[None]:
         return
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     handler.handleError = lambda record: None  # type: ignore[method-assign]  # noqa: ARG005  # a full disk
-    ours = logging.getLogger("producer")
-    ours.addHandler(handler)
+    loggers = [logging.getLogger(name) for name in OURS]
+    for ours in loggers:
+        ours.addHandler(handler)
     try:
         yield
     finally:
-        ours.removeHandler(handler)
+        for ours in loggers:
+            ours.removeHandler(handler)
         handler.close()
 
 

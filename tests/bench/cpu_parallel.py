@@ -21,7 +21,7 @@ from uuid import UUID
 
 import torch
 
-from producer.agents.android.demo_tasks import PRESET_TASK_IDS, demo_tasks
+from producer.agents.android.demo_tasks import SHORT_TASK_IDS, demo_tasks
 from producer.agents.android.sim.device.sim import AndroidSim
 from producer.algorithms.settings import UpdateSettings
 from producer.environments.environment import ActionRefusedError, Screenshot
@@ -106,7 +106,7 @@ def measure(policy: Learner, seed: int) -> dict[str, float]:
     known = {task.task_id: task for task in demo_tasks()}
     episodes = []
     for number in range(NUM_GROUPS * GROUP_SIZE):
-        task, phone = known[PRESET_TASK_IDS[number // GROUP_SIZE]], AndroidSim()
+        task, phone = known[SHORT_TASK_IDS[number // GROUP_SIZE]], AndroidSim()
         episodes.append(
             Episode(
                 UUID(int=seed * 1000 + number),

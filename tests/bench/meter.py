@@ -22,10 +22,16 @@ def server_cpu_s(postmaster: int) -> float:
 
     The postmaster, its living processes, and those that ended (10 ms steps).
     """
-    fields = _stat(postmaster)
-    ticks = sum(
-        int(value) for value in fields[11:15]
-    )  # utime, stime, and those of children that ended
+    ended = None
+    # A process that ends between the two readings would be in neither sum.
+    while ended != (ended := _stat(postmaster)[13:15]):
+        ticks = _server_ticks(postmaster)
+    return ticks / TICKS_PER_S
+
+
+def _server_ticks(postmaster: int) -> int:
+    # utime, stime, and those of children that ended
+    ticks = sum(int(value) for value in _stat(postmaster)[11:15])
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             try:
@@ -34,7 +40,7 @@ def server_cpu_s(postmaster: int) -> float:
                 continue
             if int(child[1]) == postmaster:
                 ticks += int(child[11]) + int(child[12])
-    return ticks / TICKS_PER_S
+    return ticks
 
 
 def own_cpu_s() -> float:

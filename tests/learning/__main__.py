@@ -1,7 +1,8 @@
 """`make learning`: does RL raise greedy success on held-out combinations of goals?
 
-For each seed a policy is warmed up on single goals and on some pairs of goals, then trained by RL
-on pairs, and evaluated before and after on 264 other pairs. Controls train the same policies. Each
+For each seed the default policy is warmed up and trained by RL as `make run` does, but for the
+number of past turns in the prompt, and evaluated before and after on 264 held-out pairs of goals.
+Controls train the same policies. Each
 seed's result is kept in results.json beside this file, so that seeds may be measured one by one.
 Results of another recipe (policy, settings, tasks) are dropped; a change of code is not noticed,
 but the page names the commits. docs/learning.md is written from all results. Finished policies and
@@ -16,27 +17,21 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pydantic import JsonValue
+
+from producer.agents.android.agent import DEMO_PRESET
 from producer.agents.android.goals import every_goal_task
+from producer.agents.android.policy.recipe import WarmUpRecipe
 from producer.agents.android.policy.warm_up import ensure_demo_policy
 from schemas.ids import content_hash
 from tests.learning.page import write_page
-from tests.learning.recipe import goals_recipe
 from tests.learning.results import SeedResult, load_results, missing_seeds, save_result
 from tests.support.commit import commit
 from tests.support.paths import ROOT
 
-TRAIN = '{"source_type": "phone_goals", "split": "train"}'
-HELD_OUT = '{"source_type": "phone_goals", "split": "held_out"}'
 SOME_HELD_OUT = '{"source_type": "phone_goals", "split": "held_out", "limit": 32}'
-SETTINGS = (
-    *("--tasks", TRAIN, "--eval-tasks", HELD_OUT),
-    *("--num-steps", "24", "--group-size", "8", "--groups-per-batch", "16", "--num-substeps", "2"),
-    *("--lora-rank", "16", "--learning-rate", "1.5e-3", "--parse-error-cost", "0.1"),
-    *("--max-turns", "12", "--max-tokens", "14", "--max-concurrent-rollouts", "128"),
-    *("--eval-every", "0", "--eval-episodes", "528", "--eval-sampled-episodes", "264"),
-    *("--save-every", "8", "--no-monitor"),
-)
-"""Of `cua-train run`. Chosen on TUNING_SEED, which is not measured, by success on HELD_OUT."""
+SETTINGS: dict[str, JsonValue] = {**DEMO_PRESET, "max_recent_turns": 5, "eval_episodes": 528}
+"""Of `cua-train run`. Chosen on TUNING_SEED, which is not measured, by held-out success."""
 RESULTS = Path(__file__).with_name("results.json")
 TUNING_SEED = 7
 SEEDS = (0, 1, 2, 3, 4)
@@ -57,18 +52,19 @@ def main() -> None:
     options = parser.parse_args()
     home = options.home.resolve()
     tasks = [(task.task_id, task.description) for task in every_goal_task()]
-    recipe = content_hash([goals_recipe(0).policy_name, SETTINGS, tasks])
+    recipe = content_hash([WarmUpRecipe().policy_name, SETTINGS, tasks])
     for seed in options.seeds:
         for kind in ("rl", *_controls(seed)):
             _train(home, seed, kind)
         save_result(RESULTS, recipe, _result(home, seed))
     results = load_results(RESULTS, recipe)
-    warm_up = goals_recipe(TUNING_SEED)
+    warm_up = WarmUpRecipe()
     grounding, imitation = warm_up.imitation_phases
     facts = {
         "alignment_steps": str(warm_up.alignment_steps),
         "grounding_steps": str(grounding.num_steps),
         "imitation_steps": str(imitation.num_steps),
+        "rl_steps": str(SETTINGS["num_steps"]),
         "tuning_seed": str(TUNING_SEED),
         "commits": ", ".join(sorted({result.commit for result in results})),
     }
@@ -79,8 +75,17 @@ def main() -> None:
 
 
 def _train(home: Path, seed: int, kind: str) -> None:
-    settings = SETTINGS if kind == "rl" else (*SETTINGS, *CONTROLS[kind][1])
-    _cua_train(home, "run", "--training-name", _name(seed, kind), *_policy(home, seed), *settings)
+    control = () if kind == "rl" else CONTROLS[kind][1]
+    training = ("--training-name", _name(seed, kind), "--no-monitor")
+    _cua_train(home, "run", *training, *_policy(home, seed), *_options(SETTINGS), *control)
+
+
+def _options(settings: dict[str, JsonValue]) -> list[str]:
+    return [
+        word
+        for name, value in settings.items()
+        for word in (f"--{name.replace('_', '-')}", "none" if value is None else json.dumps(value))
+    ]
 
 
 def _controls(seed: int) -> list[str]:
@@ -89,7 +94,7 @@ def _controls(seed: int) -> list[str]:
 
 def _policy(home: Path, seed: int) -> tuple[str, ...]:
     """Options that name the warmed-up policy, which is made if it does not exist."""
-    folder = ensure_demo_policy(home / "policies", _print_progress, goals_recipe(seed))
+    folder = ensure_demo_policy(home / "policies", _print_progress, WarmUpRecipe(seed=seed))
     return ("--model-name", str(folder), "--seed", str(seed))
 
 

@@ -11,6 +11,7 @@ FACTS = {
     "imitation_steps": "200",
     "alignment_steps": "250",
     "grounding_steps": "140",
+    "rl_steps": "20",
     "tuning_seed": "7",
     "commits": "abc",
 }
@@ -75,7 +76,7 @@ def test_a_page_without_controls_says_so(tmp_path: Path) -> None:
     ]
     page = tmp_path / "learning.md"
     write_page(page, tmp_path / "learning.svg", results, [], FACTS)
-    assert "Not measured yet with this warm-up." in page.read_text()
+    assert "Not measured in these runs;" in page.read_text()
     assert "Rejection sampling minus RL" not in page.read_text()
 
 

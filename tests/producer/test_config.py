@@ -10,6 +10,7 @@ from producer.config import (
     RunConfig,
     differences,
     read_config,
+    read_fields,
 )
 from producer.errors import UsageError
 from producer.field_errors import OTHER_NAMES
@@ -22,6 +23,24 @@ def test_without_a_policy_the_demo_preset_applies_and_what_is_given_wins() -> No
     assert config.learning_rate == DEMO_PRESET["learning_rate"]
     assert config.group_size == 4
     assert config.explicit == {"group_size"}
+
+
+OPTIONAL_NUMBERS = (
+    *("clip_ratio_low", "clip_ratio_high", "dual_clip", "importance_cap", "max_gradient_norm"),
+    *("lora_alpha", "cpu_threads", "kv_cache_bytes", "max_steps_off_policy", "reward_port"),
+)
+
+
+def test_true_and_false_are_no_numbers_in_any_field_of_the_configuration() -> None:
+    defaults = {name: field.default for name, field in RunConfig.model_fields.items()}
+    numbers = {name for name, value in defaults.items() if type(value) in {int, float}}
+    assert {"group_size", "learning_rate", "max_recent_turns", "seed"} <= numbers
+    for name in (*numbers, *OPTIONAL_NUMBERS):
+        for value, written in ((True, "true"), (False, "false")):
+            with pytest.raises(
+                UsageError, match=rf"^{name}: {written} is not (an integer|a number)$"
+            ):
+                read_fields({name: value})
 
 
 def test_with_a_policy_the_recipes_defaults_are_in_force() -> None:
@@ -55,6 +74,12 @@ def test_with_a_policy_the_recipes_defaults_are_in_force() -> None:
         ({"temperature": "warm"}, 'temperature: "warm" is not a number'),
         ({"box_type": "linux"}, "box_type"),
         ({"group_size": 2, "min_group_size": 3}, "min_group_size: 3 is more than group_size (2)"),
+        (
+            {"group_size": 1},
+            "group_size: 1 is fewer than the 2 rollouts that a group needs to compare them; use 2"
+            " or more, or an advantage that does not compare the rollouts of a group, such as"
+            " reinforce",
+        ),
         ({"model_name": "oracle", "lora_alpha": "3"}, "lora_alpha: the policy `oracle` has no ad"),
         (
             {"model_name": "oracle", "target_modules": "3"},

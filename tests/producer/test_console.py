@@ -9,6 +9,7 @@ import pytest
 
 from producer.console import print_table, progress_bar, rounded
 from producer.log_lines import configure_logging, is_for_people, log_flags
+from schemas.log_lines import LogFormat
 
 
 class Terminal(io.StringIO):
@@ -113,7 +114,7 @@ def test_a_progress_bar_is_shown_on_a_terminal_alone(
 
 @pytest.mark.parametrize(("level", "log_format"), [(logging.WARNING, "text"), (20, "json")])
 def test_quiet_and_json_draw_no_bar(
-    monkeypatch: pytest.MonkeyPatch, level: int, log_format: str
+    monkeypatch: pytest.MonkeyPatch, level: int, log_format: LogFormat
 ) -> None:
     terminal = on_terminal(monkeypatch)
     configure_logging(level, log_format)

@@ -3,20 +3,8 @@
 import json
 from collections.abc import Callable
 from random import Random
-from uuid import UUID
 
-from schemas import ids
-from schemas.base import Payload
-from schemas.evaluation import (
-    EvaluationCancelled,
-    EvaluationCreated,
-    EvaluationStarted,
-    EvaluationSuperseded,
-    Kind,
-)
-from schemas.group import GroupCreated, GroupDropped, GroupFailed, GroupStarted
-from schemas.wire import encode
-from tests.reference_fold.writers import BEGAN, LoggedEvent
+from tests.reference_fold.writers import LoggedEvent
 
 Disturbance = Callable[[list[LoggedEvent], Random], None]
 
@@ -168,73 +156,6 @@ FACTS_ABOUT_ENTITIES |= {
 """Types of events that name a step or a group, which only its own stream may."""
 
 
-def pose_as_step(events: list[LoggedEvent], random: Random) -> None:
-    """An evaluation runs under a step's id, so that its group has the id of the step's group."""
-    told = [json.loads(events[at].value) for at in _readable(events)]
-    steps = [item["data"]["step_id"] for item in told if item["type"] == "cua.step.created"]
-    if not steps:
-        return
-    step = UUID(random.choice(steps))
-    stream = f"evaluation/{step}"
-    posed = [
-        encode(
-            fact,
-            id=ids.uuid7(BEGAN),
-            source="//stranger/1",
-            time=BEGAN,
-            subject=stream,
-            epoch=1,
-            sequence=number,
-            training_id=None,
-        )
-        for number, fact in enumerate(posing_facts(step, random), start=1)
-    ]
-    tasks = [item for item in told if item["type"] == "cua.task.stated"]
-    if tasks and random.random() < 0.5:
-        # Nobody's row, which shows how far the stream got.
-        own = {"source": "//stranger/1", "subject": stream, "epoch": 1, "trainingid": None}
-        stated = random.choice(tasks) | own | {"sequence": len(posed) + 1}
-        stated.pop("continues", None)
-        posed.append(json.dumps(stated).encode())
-    places = sorted(random.randint(0, len(events)) for _ in posed)
-    for number, (place, value) in enumerate(zip(places, posed, strict=True)):
-        events.insert(place + number, LoggedEvent(stream, value))
-
-
-def posing_facts(step: UUID, random: Random) -> list[Payload]:
-    """What such an evaluation says: of itself, of its group, and often of what has ended."""
-    kind: Kind = random.choice(["manual", "baseline", "scheduled"])
-    group = ids.group_id(step, 0)
-    created = GroupCreated(
-        group_id=group,
-        source_type="baseline" if kind == "baseline" else "eval",
-        source_id=step,
-        group_num=0,
-        batch=0,
-        num_rollouts=99,
-    )
-    failed = GroupFailed(
-        group_id=group, completed_rollouts=0, error_message="a stranger's", ended_at=BEGAN
-    )
-    late: list[Payload] = [
-        failed,
-        created,
-        GroupDropped(group_id=group, reason="stale"),
-        EvaluationSuperseded(kind=kind, group_ids=(group,)),
-        EvaluationCancelled(kind=kind, reason="a stranger's", ended_at=BEGAN),
-    ]
-    return [
-        EvaluationCreated(
-            kind=kind, training_id=None, generation=None, step=None, model_path=None, total_tasks=1
-        ),
-        EvaluationStarted(kind=kind, started_at=BEGAN),
-        created,
-        GroupStarted(group_id=group, started_at=BEGAN),
-        *random.choice([[], [failed]]),
-        *random.sample(late, random.randint(0, 3)),
-    ]
-
-
 def restate(events: list[LoggedEvent], random: Random) -> None:
     """Another content under the id of a task or a validator."""
     stated = [index for index in _readable(events) if b".stated" in events[index].value]
@@ -296,5 +217,4 @@ DISTURBANCES: tuple[Disturbance, ...] = (
     restate,
     claim_another_training,
     state_again,
-    pose_as_step,
 )

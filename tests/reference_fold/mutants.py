@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from consumers.fold.rows import Insert, Row, RowOperation, Update, Upsert
+from consumers.fold.rows import Insert, Operation, Row, Update, Upsert
 from consumers.projection.copying import json_text
 from tests.reference_fold.comparison import plain_tables
 from tests.reference_fold.cutting import cut_streams_at
@@ -43,7 +43,7 @@ class Mutant(NamedTuple):
         what = {0: "nothing is written", 1: "{} is left out", 2: "{} and {} are swapped"}
         return f"{self.type}: {self.table}: {what[len(self.columns)].format(*self.columns)}"
 
-    def apply(self, operation: RowOperation) -> RowOperation | None:
+    def apply(self, operation: Operation) -> Operation | None:
         """What the wrong projector writes instead."""
         if operation.table != self.table:
             return operation
@@ -61,7 +61,7 @@ class Mutant(NamedTuple):
         return operation._replace(row=row)
 
 
-def _content(operation: RowOperation) -> str:
+def _content(operation: Operation) -> str:
     return "values" if isinstance(operation, Update) else "row"
 
 
@@ -69,7 +69,7 @@ class Writes(NamedTuple):
     """What one log does to one row, and the row that the reference fold has."""
 
     key: str
-    operations: list[tuple[str, RowOperation]]
+    operations: list[tuple[str, Operation]]
     """(event type, operation), in order."""
     expected: object
     """As `_exact` gives it."""
@@ -87,7 +87,7 @@ def make_logs(num_logs: int = NUM_LOGS, shape: Shape = SHAPE) -> list[Log]:
         if number % CUTS == 0:
             whole = history(f"run-{number}", number, shape)
         events = cut_streams_at(whole, number)
-        writes: dict[RowKey, list[tuple[str, RowOperation]]] = defaultdict(list)
+        writes: dict[RowKey, list[tuple[str, Operation]]] = defaultdict(list)
         for effect in effects(events):
             for operation in effect.operations:
                 writes[_key(operation)].append((effect.type, operation))
@@ -103,7 +103,7 @@ def make_logs(num_logs: int = NUM_LOGS, shape: Shape = SHAPE) -> list[Log]:
     return logs
 
 
-def _key(operation: RowOperation) -> RowKey:
+def _key(operation: Operation) -> RowKey:
     match operation:
         case Update(table, key, _):
             return table, key
@@ -132,7 +132,7 @@ def survives(mutant: Mutant, logs: list[Log]) -> bool:
     return not any(_differs(mutant, log) for log in logs)
 
 
-def _of_type(type_: str, rows: list[Writes]) -> Iterator[tuple[str, RowOperation]]:
+def _of_type(type_: str, rows: list[Writes]) -> Iterator[tuple[str, Operation]]:
     return (each for row in rows for each in row.operations if each[0] == type_)
 
 
@@ -167,7 +167,7 @@ def changes_nothing(mutant: Mutant, logs: list[Log]) -> bool:
     )
 
 
-def _alike(operation: RowOperation, other: RowOperation | None) -> bool:
+def _alike(operation: Operation, other: Operation | None) -> bool:
     if other is None:
         return False
     before, after = (dict(getattr(each, _content(each))) for each in (operation, other))

@@ -267,11 +267,6 @@ class StreamFold:
             type_, data, owner, self.subject, claimed
         ):
             raise ParkedError(type_)
-        # Under a step's id its groups would have the ids of the step's: it has no rows.
-        has_rows = not (self.subject.startswith("evaluation/") and owner in tables["step"])
-        if not has_rows and type_.split(".")[1] not in {"task", "validator", "entry"}:
-            self.statuses |= {entity: new} if entity and new and moved else {}
-            return
         tables["news"] = {}
         try:
             ROWS[type_](tables, data, event, owner)

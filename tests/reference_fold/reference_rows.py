@@ -112,15 +112,6 @@ def validator(tables: Tables, data: Row, event: Row, _owner: str) -> None:
 
 
 def step_created(tables: Tables, data: Row, event: Row, owner: str) -> None:
-    rival = data["step_id"]
-    for table in ("eval", "baseline"):
-        tables[table].pop(rival, None)
-    for key, row in list(tables["group"].items()):
-        if rival in {row.get("eval_id"), row.get("baseline_id")}:
-            del tables["group"][key]
-    for key, row in list(tables["status_history"].items()):
-        if row["stream"] == f"evaluation/{rival}":
-            del tables["status_history"][key]
     columns = pick(data, "generation step batch learning_rate model_path") | {
         "id": data["step_id"],
         "training_id": owner,

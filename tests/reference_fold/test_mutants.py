@@ -11,7 +11,7 @@ import pytest
 
 from consumers.fold.projectors.projector import EventContext, Projector
 from consumers.fold.projectors.registry import PROJECTORS
-from consumers.fold.rows import Operation, RemoveEvaluation
+from consumers.fold.rows import Operation
 from schemas.base import Payload
 from schemas.catalogue import PAYLOADS
 from schemas.completion import CompletionExecuted, CompletionStepsScored
@@ -88,10 +88,7 @@ class Mutated(NamedTuple):
 
     def project(self, payload: Payload, context: EventContext) -> Sequence[Operation]:
         operations = self.projector.project(payload, context)
-        mutated = [
-            operation if isinstance(operation, RemoveEvaluation) else self.mutant.apply(operation)
-            for operation in operations
-        ]
+        mutated = [self.mutant.apply(operation) for operation in operations]
         return [operation for operation in mutated if operation is not None]
 
 

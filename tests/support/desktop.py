@@ -3,7 +3,7 @@
 import pytest
 
 from producer.agents.desktop.programs import check_programs
-from producer.errors import NotFoundError
+from producer.errors import UsageError
 from tests.support.missing import skip_or_fail
 
 needs_desktop = pytest.mark.usefixtures("desktop_programs")
@@ -14,5 +14,5 @@ def desktop_programs() -> None:
     """Skips without Xvfb or one of the applications, naming the line of apt; fails in CI."""
     try:
         check_programs()
-    except NotFoundError as error:
+    except UsageError as error:
         skip_or_fail(str(error))

@@ -14,9 +14,7 @@ from consumers.fold.parse import parse_record
 from consumers.fold.rows import (
     Insert,
     Operation,
-    RemoveEvaluation,
     Row,
-    RowOperation,
     Update,
     Upsert,
 )
@@ -34,8 +32,7 @@ class Effect(NamedTuple):
 
     type: str
     subject: str
-    operations: tuple[RowOperation, ...]
-    """Without what takes another stream's rows away."""
+    operations: tuple[Operation, ...]
 
 
 def effects(events: Iterable[LoggedEvent]) -> Iterator[Effect]:
@@ -47,8 +44,7 @@ def effects(events: Iterable[LoggedEvent]) -> Iterator[Effect]:
         record = LogRecord("memory", 0, offset, one.subject, one.value, APPENDED)
         fold = Fold(streams, log_id="memory", write=found.extend)
         fold.take_all([parse_record(record)])
-        rows = tuple(each for each in found if not isinstance(each, RemoveEvaluation))
-        yield Effect(json.loads(one.value)["type"], one.subject, rows)
+        yield Effect(json.loads(one.value)["type"], one.subject, tuple(found))
 
 
 def _column(table: str, name: str, value: object) -> Any:
@@ -69,17 +65,6 @@ def _row(table: str, row: Row) -> dict[str, Any]:
     return {name: value for name, value in columns.items() if value is not None}
 
 
-def _remove(tables: dict[str, dict[str, dict[str, Any]]], evaluation: str) -> None:
-    owned = {"group": ("eval_id", "baseline_id"), "eval": ("id",), "baseline": ("id",)}
-    for table, names in owned.items():
-        for key, row in list(tables[table].items()):
-            if evaluation in {row.get(name) for name in names}:
-                del tables[table][key]
-    for key, row in list(tables["status_history"].items()):
-        if row["stream"] == f"evaluation/{evaluation}":
-            del tables["status_history"][key]
-
-
 def apply(tables: dict[str, dict[str, dict[str, Any]]], operations: Sequence[Operation]) -> None:
     """Change the tables; columns that are NULL are absent."""
     for operation in operations:
@@ -91,8 +76,6 @@ def apply(tables: dict[str, dict[str, dict[str, Any]]], operations: Sequence[Ope
                     for name in values:
                         known.pop(name, None)
                     known.update(_row(table, values))
-            case RemoveEvaluation(evaluation):
-                _remove(tables, evaluation)
             case Upsert(table, row):
                 new = _row(table, row)
                 old = tables[table].setdefault(str(row["id"]), new)

@@ -11,8 +11,8 @@ import sys
 from consumers.log.open import open_reader
 from consumers.projection.loop import ProjectionLoop
 from consumers.rebuild.parallel import Parallel
-from consumers.shutdown import shutdown_on_signals
 from schemas.installation import read_installation
+from schemas.shutdown import shutdown_on_signals
 
 
 def main(how: str) -> None:

@@ -104,7 +104,7 @@ def replay_first_step(installation: Installation, training_name: str, folder: Pa
         whole = recorded.read_whole(emitter.log)
     config = read_config(recorded.history.newest_configuration.config)
     step = whole.lineage.steps[1]
-    read_blob = open_blobs(installation.blobs_url).get
+    read_blob = open_blobs(installation).get
 
     def replayed(*, samples_itself: bool) -> tuple[_Replaying, UpdateResult]:
         network = load_network(str(folder), config.lora_rank, config.seed)

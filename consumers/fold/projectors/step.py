@@ -5,7 +5,7 @@ from typing import assert_never
 from uuid import UUID
 
 from consumers.fold.projectors.projector import EventContext, check_id, progress_columns
-from consumers.fold.rows import Insert, Operation, RemoveEvaluation, Row, row_id
+from consumers.fold.rows import Insert, Operation, Row, row_id
 from schemas.base import Payload
 from schemas.ids import step_id
 from schemas.step import (
@@ -37,11 +37,7 @@ class StepProjector:
         """One row."""
         assert isinstance(payload, StepEvent)  # noqa: S101  # the registry names the class
         if isinstance(payload, StepCreated):
-            # Removed first: its groups may have the ids of this step's groups.
-            return [
-                RemoveEvaluation(str(payload.step_id)),
-                Insert("step", _created(payload, context)),
-            ]
+            return [Insert("step", _created(payload, context))]
         return [context.change(payload, _changed(payload))]
 
 

@@ -1,4 +1,4 @@
-"""Paths below `/api/`: which of the tables' facts each answers, as JSON."""
+"""`/api` and paths below: which of the tables' facts each answers, as JSON."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -22,10 +22,10 @@ from consumers.tables import Rollout, Step
 
 
 def api_answer(path: str, tables: TableReader, clock: Callable[[], datetime]) -> Answer:
-    """The answer to a path below `/api/`, without its query; 404 and 503 are JSON, too."""
-    kind, _, name = path.removeprefix(API).partition("/")
-    if (kind, name) == ("openapi.json", ""):
+    """The answer to `/api` or a path below, without its query; 404 and 503 are JSON, too."""
+    if path in {API, API.rstrip("/"), f"{API}openapi.json"}:
         return Answer(HTTPStatus.OK, JSON, _openapi())
+    kind, _, name = path.removeprefix(API).partition("/")
     try:
         facts = tables.read_soon(lambda session: _facts(session, kind, unquote(name), clock()))
     except UnreadableError as error:

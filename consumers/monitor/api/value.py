@@ -9,6 +9,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, PlainSerializer, WithJsonSchema
 
+from consumers.monitor.layout import not_finite
+
 
 def _with_finite_numbers(document: object) -> object:
     """A document of the tables; PostgreSQL keeps numbers that Python reads as infinite (1e400)."""
@@ -16,9 +18,7 @@ def _with_finite_numbers(document: object) -> object:
         return {str(key): _with_finite_numbers(value) for key, value in document.items()}
     if isinstance(document, list):
         return [_with_finite_numbers(value) for value in document]
-    if isinstance(document, float) and document - document != 0:
-        return "NaN" if document != document else f"{'-' if document < 0 else ''}Infinity"  # noqa: PLR0124  # only NaN differs from itself
-    return document
+    return (not_finite(document) or document) if isinstance(document, float) else document
 
 
 Real = Annotated[

@@ -9,6 +9,7 @@ from pydantic import JsonValue
 
 from producer.agents.agent import Agent, AgentSettings
 from producer.agents.android.agent import DEMO_PRESET, AndroidAgent
+from producer.agents.android.demo_tasks import SHORT_TASK_IDS
 from producer.errors import NotFoundError, UnreachableError, UsageError
 from producer.task import Task
 from schemas.distribution import install_command
@@ -20,14 +21,16 @@ if TYPE_CHECKING:
 
 REAL_PRESET: Final[dict[str, JsonValue]] = {
     **DEMO_PRESET,
+    "tasks": {"source_type": "ids", "task_ids": list(SHORT_TASK_IDS)},
+    "eval_tasks": None,
+    "max_turns": 6,
     "group_size": 4,
     "groups_per_batch": 4,
     "max_concurrent_rollouts": 4,
-    "eval_every": 0,
     "eval_episodes": 18,
     "eval_sampled_episodes": 0,
 }
-"""The same as for the demo policy, but with fewer episodes, because real devices are slow."""
+"""The demo policy's settings with short tasks and few episodes, because real devices are slow."""
 
 
 class AdbAgent(Agent):
@@ -67,7 +70,7 @@ class AdbAgent(Agent):
         """Try the task on a simulated phone and check that every phone answers.
 
         Raises UnreachableError if a phone does not answer, NotFoundError if the server does not
-        know a phone or the client library is missing, and UsageError if no phones are named or
+        know a phone, and UsageError if the client library is missing, no phones are named or
         their screens differ.
         """
         _checked(settings.adb_server, _serials(settings))
@@ -84,7 +87,7 @@ def _serials(settings: AgentSettings) -> tuple[str, ...]:
 def _server(address: str) -> "AdbServer":
     if find_spec("adbutils") is None:
         message = "the environment adb needs the package adbutils"
-        raise NotFoundError(message, ways=(f"run {install_command('adb')}",))
+        raise UsageError(message, ways=(f"run {install_command('adb')}",))
     from producer.agents.adb.server import AdbServer
 
     return AdbServer(address)

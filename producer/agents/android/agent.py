@@ -2,19 +2,20 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from pydantic import Field, JsonValue
 
 from producer.agents.agent import Agent, AgentSettings, MakeEnvironment
-from producer.agents.android.demo_tasks import PRESET_TASK_IDS, demo_tasks
-from producer.agents.android.goals import goal_tasks
+from producer.agents.android.demo_tasks import demo_tasks
+from producer.agents.android.goals import every_goal_task, goal_tasks
 from producer.agents.android.policy.recipe import WarmUpRecipe, warm_up_plan
 from producer.agents.android.sim.screens.widget import HEIGHT_PX, WIDTH_PX
 from producer.agents.built_policy import BuiltPolicy, OnProgress, OnWait
 from producer.agents.task_source import TaskSource, by_type
-from producer.errors import UsageError, did_you_mean
+from producer.errors import UsageError
 from producer.task import Name, Task
+from schemas.advice import did_you_mean
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -24,21 +25,22 @@ if TYPE_CHECKING:
 
 DEMO_PRESET: Final[dict[str, JsonValue]] = {
     "lora_rank": 16,
-    "max_turns": 6,
+    "max_turns": 12,
     "max_recent_turns": None,
     "group_size": 8,
     "groups_per_batch": 16,
-    "num_steps": 20,
+    "num_steps": 24,
     "learning_rate": 1.5e-3,
     "max_tokens": 14,
     "num_substeps": 2,
     "parse_error_cost": 0.1,
     "max_concurrent_rollouts": 128,
-    "eval_every": 10,
-    "eval_episodes": 384,
-    "eval_sampled_episodes": 384,
-    "save_every": 10,
-    "tasks": {"source_type": "ids", "task_ids": list(PRESET_TASK_IDS)},
+    "eval_every": 0,
+    "eval_episodes": 264,
+    "eval_sampled_episodes": 264,
+    "save_every": 8,
+    "tasks": {"source_type": "phone_goals", "split": "train"},
+    "eval_tasks": {"source_type": "phone_goals", "split": "held_out"},
 }
 """A network of 1 M parameters needs other settings than one of 30 B."""
 
@@ -53,7 +55,8 @@ def _build_shape(folder: Path) -> None:
     from producer.agents.android.policy.build import build_policy
 
     # Words outside these texts become the tokenizer's unknown token.
-    build_policy(folder, [task.description for task in demo_tasks()], seed=0)
+    tasks = (*demo_tasks(), *every_goal_task())
+    build_policy(folder, [task.description for task in tasks], seed=0)
 
 
 class DemoTasks(TaskSource):
@@ -119,6 +122,10 @@ class AndroidAgent(Agent):
     screen_px = (WIDTH_PX, HEIGHT_PX)
     seeds_matter = True
     demo_preset = DEMO_PRESET
+    served_tasks: ClassVar[JsonValue] = [
+        {"source_type": "demo_all"},
+        {"source_type": "phone_goals"},
+    ]
     built_policy = BuiltPolicy(WarmUpRecipe().policy_name, warm_up_plan, _ensure, _build_shape)
     task_sources = by_type(DemoTasks, PhoneGoals, DemoIds)
 

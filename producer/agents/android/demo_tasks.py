@@ -50,7 +50,7 @@ def _task(row: dict[str, str]) -> Task:
     )
 
 
-PRESET_TASK_IDS: tuple[str, ...] = (
+SHORT_TASK_IDS: tuple[str, ...] = (
     "train_01_open_settings",
     "train_02_enable_wifi",
     "train_03_max_brightness",
@@ -70,7 +70,6 @@ PRESET_TASK_IDS: tuple[str, ...] = (
     "train_25_open_gallery",
     "train_53_open_contacts",
 )
-"""Tasks of two or three taps: open an app, open or change a setting. The default policy is warmed
-up, trained and evaluated on them. Excluded are sliders, text fields and long scrolling, which need
-more turns than the policy has, and tasks that can be solved without looking at the screen (home,
-recents, shade). Success rates: docs/decisions/policy.md."""
+"""Tasks of two or three taps: open an app, open or change a setting. The default of real phones.
+Excluded are sliders, text fields and long scrolling, and tasks that can be solved without looking
+at the screen (home, recents, shade)."""

@@ -20,8 +20,8 @@ from producer.agents.android.query import (
     one_of,
     whole_number,
 )
-from producer.errors import did_you_mean
 from producer.task import joined_goals, split_joined
+from schemas.advice import did_you_mean
 
 LAUNCHER_WORDS = ("launcher", "nexuslauncher", "trebuchet")
 ACTIVITY_NAMES: tuple[tuple[str, str], ...] = (

@@ -56,7 +56,7 @@ class DesktopAgent(Agent):
     def check_task(self, settings: AgentSettings, task: Task) -> None:  # noqa: ARG002  # required by the interface
         """Check that the programs are installed and that a desktop starts.
 
-        Raises NotFoundError, UnreachableError, and ValueError for a task that it cannot judge.
+        Raises UsageError, UnreachableError, and ValueError for a task that it cannot judge.
         """
         _check_desktop()
         if task.validation_query is not None or task.entry is not None:

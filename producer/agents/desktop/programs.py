@@ -5,7 +5,7 @@ import sys
 from importlib.util import find_spec
 from typing import Final
 
-from producer.errors import NotFoundError
+from producer.errors import UsageError
 from schemas.distribution import install_command
 
 PACKAGES: Final = {
@@ -30,13 +30,13 @@ def install_line(programs: list[str]) -> str:
 
 
 def check_programs() -> None:
-    """Raise NotFoundError if a program or the display's client library is missing."""
+    """Raise UsageError if a program or the display's client library is missing."""
     if sys.platform != "linux":
         message = "the environment desktop needs Linux"
-        raise NotFoundError(message)
+        raise UsageError(message)
     if find_spec("Xlib") is None:
         message = "the environment desktop needs the Python package python-xlib"
-        raise NotFoundError(message, ways=(f"run {install_command('desktop')}",))
+        raise UsageError(message, ways=(f"run {install_command('desktop')}",))
     if missing := missing_programs():
         message = f"the environment desktop needs {', '.join(missing)}"
-        raise NotFoundError(message, ways=(install_line(missing),))
+        raise UsageError(message, ways=(install_line(missing),))

@@ -9,9 +9,10 @@ from typing import Final, Literal, NamedTuple
 
 from producer.agents.desktop.home import BAR_HEIGHT_PX
 from producer.agents.task_source import NamedSource
-from producer.errors import UsageError, did_you_mean
+from producer.errors import UsageError
 from producer.task import Task
 from schemas.actions import Action, Click, KeyPress, Type, Wait
+from schemas.advice import did_you_mean
 
 SOURCE: Final = "desktop"
 SCREEN_PX: Final = (800, 600)

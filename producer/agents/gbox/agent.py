@@ -89,8 +89,9 @@ class GboxAgent(Agent):
     def check_task(self, settings: AgentSettings, task: Task) -> None:
         """Try the task on a simulated phone and check that GBox accepts the key.
 
-        Raises ValueError if a box of this type cannot run it, UsageError if GBox refuses the key,
-        NotFoundError without a key or the SDK, and UnreachableError if GBox does not answer.
+        Raises ValueError if a box of this type cannot run it, UsageError without the SDK or if
+        GBox refuses the key, NotFoundError without a key, and UnreachableError if GBox does not
+        answer.
         """
         _check(account())
         if settings.box_type == "android":
@@ -117,10 +118,13 @@ class Account(NamedTuple):
 
 
 def account() -> Account:
-    """The account from the environment variables. Raises NotFoundError without a key or the SDK."""
+    """The account from the environment variables.
+
+    Raises UsageError without the SDK, NotFoundError without a key.
+    """
     if find_spec("gbox_sdk") is None:
         message = "the environment gbox needs the package gbox-sdk"
-        raise NotFoundError(message, ways=(f"run {install_command('gbox')}",))
+        raise UsageError(message, ways=(f"run {install_command('gbox')}",))
     key = os.environ.get(KEY_VARIABLE)
     if not key:
         message = f"{KEY_VARIABLE}: no key of GBox is set; set this environment variable"

@@ -69,7 +69,9 @@ class MiniWobAgent(Agent):
     seeds_matter = True
     defaults: ClassVar[Mapping[str, JsonValue]] = {"max_turns": 30}
     demo_preset = DEMO_PRESET
-    built_policy = BuiltPolicy(policy_name(RECIPE), warm_up_plan, _ensure, _build_shape)
+    built_policy = BuiltPolicy(
+        policy_name(RECIPE), warm_up_plan, _ensure, _build_shape, RECIPE.task_ids
+    )
     task_sources = by_type(Pages)
 
     def default_tasks(self, seed: int) -> dict[str, JsonValue]:  # noqa: ARG002  # no tasks are generated
@@ -86,7 +88,7 @@ class MiniWobAgent(Agent):
         return MiniWobEnvironment()
 
     def check_task(self, settings: AgentSettings, task: Task) -> None:  # noqa: ARG002  # required by the interface
-        """Check that the pages and a browser are installed. Raises NotFoundError."""
+        """Check that the pages and a browser are installed. Raises UsageError."""
         from producer.agents.miniwob.chromium import check_browser
         from producer.agents.miniwob.page_files import has_page
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from producer.errors import NotFoundError
+from producer.errors import UsageError
 from schemas.distribution import install_command
 
 if TYPE_CHECKING:
@@ -115,12 +115,12 @@ class Chromium:
 
 @lru_cache(maxsize=1)
 def check_browser() -> None:
-    """Raise NotFoundError if Playwright or a browser is missing. Checked once per process."""
+    """Raise UsageError if Playwright or a browser is missing. Checked once per process."""
     try:
         from playwright.sync_api import sync_playwright
     except ImportError as error:
         message = f"Playwright is missing: run {install_command('miniwob')}"
-        raise NotFoundError(message) from error
+        raise UsageError(message) from error
     if chromium_path() is not None:
         return
     with sync_playwright() as playwright:
@@ -129,4 +129,4 @@ def check_browser() -> None:
         message = (
             "no Chromium is installed: apt-get install chromium, or `playwright install chromium`"
         )
-        raise NotFoundError(message)
+        raise UsageError(message)

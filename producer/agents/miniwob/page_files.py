@@ -4,13 +4,13 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from producer.errors import NotFoundError
+from producer.errors import UsageError
 from schemas.distribution import install_command
 
 
 @lru_cache(maxsize=1)
 def pages_folder() -> Path:
-    """The folder of the pages' HTML files. Raises NotFoundError.
+    """The folder of the pages' HTML files. Raises UsageError.
 
     The package is not imported, because that would import Selenium and Gymnasium.
     """
@@ -20,14 +20,14 @@ def pages_folder() -> Path:
         if folder.is_dir():
             return folder
     message = f"the pages of MiniWoB++ are missing: run {install_command('miniwob')}"
-    raise NotFoundError(message)
+    raise UsageError(message)
 
 
 def page_url(name: str) -> str:
-    """The page's `file://` URL. Raises NotFoundError."""
+    """The page's `file://` URL. Raises UsageError."""
     return (pages_folder() / f"{name}.html").as_uri()
 
 
 def has_page(name: str) -> bool:
-    """Whether a page has this name. Raises NotFoundError."""
+    """Whether a page has this name. Raises UsageError."""
     return (pages_folder() / f"{name}.html").is_file()

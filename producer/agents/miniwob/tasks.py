@@ -5,8 +5,9 @@ from typing import Literal
 
 from producer.agents.miniwob.pages import NEVER_REWARDED, SPLITS, WebPage, web_pages
 from producer.agents.task_source import NamedSource
-from producer.errors import UsageError, did_you_mean
+from producer.errors import UsageError
 from producer.task import Task
+from schemas.advice import did_you_mean
 
 DESCRIPTION = "On the web page {name}, do what its yellow field asks for."
 

@@ -19,17 +19,12 @@ from urllib.parse import urlsplit
 
 import tinker
 
-from producer.errors import (
-    NotFoundError,
-    StopRequestedError,
-    UnreachableError,
-    UsageError,
-    did_you_mean,
-)
+from producer.errors import NotFoundError, StopRequestedError, UnreachableError, UsageError
 from producer.http_environment import check_http_environment
 from producer.policy.compute_settings import PolicySettings
 from producer.policy.tinker_policy.failures import KEY_VARIABLE, URL_VARIABLE, failing_to
 from producer.policy.tinker_policy.sdk import made, server_capabilities, weights_info
+from schemas.advice import did_you_mean
 from schemas.http_environment import proxy_variable
 
 TINKER_URL: Final = "https://tinker.thinkingmachines.dev/services/tinker-prod"

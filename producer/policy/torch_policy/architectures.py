@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from torch import nn
 
-from producer.errors import UsageError, did_you_mean
+from producer.errors import UsageError
+from schemas.advice import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,8 +56,6 @@ def test_a_filter_means_the_same_records_in_a_list_a_dry_run_and_a_drop(parked: 
     nobody = parked("parked", "list", "--training", "nobody", "--json")
     assert (nobody.code, nobody.out) == (3, "")
     assert "there is no training 'nobody'" in nobody.err
-    first = culprits[0]["reason"].upper()[:20]
-    assert culprits[0] in unapplied(parked, "--matching", first)
 
     dry = ("parked", "drop", "--training", "a", "--dry-run", "--json")
     of_a_culprits = [item for item in of_a if item["kind"] != "behind"]
@@ -140,7 +138,7 @@ def test_streams_are_tried_again_by_training(parked: Call) -> None:
         (("drop", "--kind", "invalid", "--gap"), "--gap is for one STREAM"),
         (("drop", "--kind", "invalid"), "give --yes or --dry-run"),
         (("drop", "--training", "a", "--undo"), "give --yes or --dry-run"),
-        (("drop", "--kind", "invalid", "--undo", "--yes"), "leave --kind out"),
+        (("drop", "--kind", "invalid", "--undo", "--yes"), "omit --kind"),
         (("drop", "cua.rollouts/0@1", "--dry-run"), "--dry-run counts what a filter matches"),
         (("drop", "cua.rollouts/0@1", "--rest", "--dry-run"), "leave --dry-run out"),
         (("drop", "rollout/x", "--gap", "--dry-run"), "leave --dry-run out"),

@@ -2,16 +2,11 @@
 
 from collections.abc import Iterator
 
+import psycopg2
 import pytest
 
-from consumers.database.blockers import (
-    advisory_lock_holders,
-    blockers_of_group,
-    end_session,
-    group_members,
-    lock_holders,
-)
-from consumers.database.connection import Connection, connect, connected, join_group, session_group
+from consumers.database.blockers import advisory_lock_holders, end_session, lock_holders
+from consumers.database.connection import Connection, connect, connected
 from consumers.database.migrate import SCHEMA_LOCK
 
 pytestmark = pytest.mark.services
@@ -52,17 +47,12 @@ def test_who_holds_the_schema_lock_is_named(migrated_url: str) -> None:
         )
 
 
-def test_a_group_is_known_by_its_name_and_gone_with_its_sessions(migrated_url: str) -> None:
-    first, second = session_group("host/1/aa"), session_group("host/1/bb")
-    assert first != second
+def test_a_session_that_was_ended_is_of_no_more_use(migrated_url: str) -> None:
     member = connect(migrated_url, "run")
-    with connected(migrated_url, "test") as connection, connection.cursor() as cursor:
-        join_group(member, first)
-        assert group_members(cursor, first) == [member.info.backend_pid]
-        assert group_members(cursor, second) == []
-        assert blockers_of_group(cursor, first) == []
+    with connected(migrated_url, "test") as connection:
         assert end_session(connection, member.info.backend_pid) is None
-        assert group_members(cursor, first) == []
+    with member.cursor() as cursor, pytest.raises(psycopg2.OperationalError):
+        cursor.execute("SELECT 1")
     member.close()
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from consumers.commands.database import command
 from consumers.database import location
+from consumers.database.connection import connect
 from consumers.database.location import (
-    connect,
     database_engine,
     libpq_url,
     resolve_database,
@@ -102,7 +102,7 @@ def test_a_port_that_is_no_number_is_a_usage_error() -> None:
 
 def test_a_server_that_does_not_answer_is_named_without_its_password() -> None:
     with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1/") as caught:
-        connect("postgresql://someone:s3cret@127.0.0.1:1/nowhere")
+        connect("postgresql://someone:s3cret@127.0.0.1:1/nowhere", "test")
     assert "s3cret" not in str(caught.value)
     assert "DATABASE_URL" in str(caught.value)
 
@@ -112,7 +112,7 @@ def test_a_wrong_password_is_not_repeated_by_the_error(database_url: str) -> Non
     parts = libpq_url(database_url).partition("@")
     wrong = parts[0].rpartition(":")[0] + ":s3cret@" + parts[2]
     with pytest.raises(UnreachableError, match="password authentication failed") as caught:
-        connect(wrong)
+        connect(wrong, "test")
     assert "s3cret" not in str(caught.value)
 
 
@@ -121,7 +121,7 @@ def test_a_connection_that_the_server_closed_is_replaced(database_url: str) -> N
     engine = database_engine(database_url)
     with engine.connect() as first:
         first.exec_driver_sql("SELECT 1")
-    with connect(database_url).cursor() as cursor:
+    with connect(database_url, "test").cursor() as cursor:
         cursor.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname ="
             " current_database() AND pid <> pg_backend_pid()"
@@ -147,7 +147,7 @@ def test_the_command_starts_the_embedded_database_and_stops_it(
     answer = json.loads(printed.stdout)
     assert answer["embedded"] is True
     assert CliRunner().invoke(command).stdout == answer["url"] + "\n"
-    connect(answer["url"]).close()
+    connect(answer["url"], "test").close()
     assert home.is_dir()
     stopped = CliRunner().invoke(command, ["stop"])
     assert (stopped.exit_code, stopped.stdout) == (0, "")
@@ -182,7 +182,7 @@ def test_programs_are_looked_for_by_the_version_that_made_the_cluster() -> None:
 )
 def test_no_secret_of_the_url_is_in_a_message(url: str) -> None:
     with pytest.raises((UnreachableError, UsageError)) as raised:
-        connect(url)
+        connect(url, "test")
     assert "s3cret" not in str(raised.value)
     assert "s3cret" not in without_password(url)
 
@@ -190,4 +190,4 @@ def test_no_secret_of_the_url_is_in_a_message(url: str) -> None:
 def test_a_parameter_that_libpq_does_not_know_is_a_usage_error() -> None:
     said = r"\(DATABASE_URL\) is malformed: .*\"nooption\"; correct it"
     with pytest.raises(UsageError, match=said):
-        connect("postgresql://me:s3cret@127.0.0.1:1/runs?nooption=1")
+        connect("postgresql://me:s3cret@127.0.0.1:1/runs?nooption=1", "test")

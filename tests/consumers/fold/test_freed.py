@@ -10,7 +10,6 @@ from collections.abc import Iterator
 import pytest
 
 from consumers.fold.fold import Fold
-from consumers.fold.ownership import Lookups
 from consumers.fold.parse import parse_record
 from consumers.fold.rows import Rows
 from consumers.fold.stream import Stream
@@ -48,8 +47,7 @@ def test_a_batch_is_freed_without_the_garbage_collector() -> None:
         if offset != len(events) // 2
     ]
     streams: dict[str, Stream] = {}
-    lookups = Lookups(lambda _, __: {}, lambda _: False)
-    fold = Fold(streams, log_id="log", lookups=lookups)
+    fold = Fold(streams, log_id="log", find_owned=lambda _, __: {})
     fold.take_all(parsed)
     assert fold.batch.num_events
     assert fold.batch.unapplied

@@ -111,11 +111,16 @@ def test_what_does_not_exist_is_404_with_an_error(monitor: Monitor) -> None:
         f"/api/steps/{named('rollout-1')}",
         "/api/steps/1",
         "/api/rollouts/",
-        "/api/",
+        "/api//",
         "/api/tasks",
     ):
         reply = monitor.get(path)
         assert (reply.code, list(strict(reply.content))) == (404, ["error"]), path
+
+
+def test_the_roots_answer_is_the_description(monitor: Monitor) -> None:
+    description = answer(monitor, "/api/openapi.json")
+    assert answer(monitor, "/api") == answer(monitor, "/api/") == description
 
 
 def test_every_answer_is_as_the_description_says(monitor: Monitor) -> None:
@@ -179,4 +184,7 @@ def test_only_reading_is_served(monitor: Monitor) -> None:
         refused = monitor.get(TRAINING, method=method)
         assert (refused.code, refused.headers["allow"]) == (405, "GET, HEAD")
         assert "use GET" in strict(refused.content)["error"]
-    assert monitor.get(TRAINING, host="evil.example").code == 421
+    foreign = monitor.get(TRAINING, host="evil.example")
+    assert (foreign.code, list(strict(foreign.content))) == (421, ["error"])
+    unknown = monitor.get(TRAINING, method="PROPFIND")
+    assert (unknown.code, list(strict(unknown.content))) == (501, ["error"])

@@ -148,10 +148,10 @@ PARKED = {
     "a token beyond its column": (
         "cua.completion.steps_scored",
         set_of_step("last_token", 2**31),
-        "database",
+        "invalid",
     ),
-    "rows beyond their column": ("cua.completion.executed", set_("num_rows", 2**31), "database"),
-    "rounds beyond their column": ("cua.session.ended", set_("num_rounds", 2**40), "database"),
+    "rows beyond their column": ("cua.completion.executed", set_("num_rows", 2**31), "invalid"),
+    "rounds beyond their column": ("cua.session.ended", set_("num_rounds", 2**40), "invalid"),
     "an outcome that is none": ("cua.session.ended", set_("outcome", "fine"), "invalid"),
     "a skill told twice": (
         "cua.training.skills_measured",

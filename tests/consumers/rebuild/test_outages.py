@@ -1,14 +1,17 @@
 """A rebuild whose sessions are ended has changed nothing; one waits while the log is away."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import psycopg2
 import pytest
 
 from consumers.database.lost_session import lost_session
-from consumers.log.reader import LogRecord
+from consumers.errors import UnreachableError
+from consumers.log.reader import LogRecord, TopicPartition
 from consumers.rebuild.rebuild import build_into, compare, rebuild
 from consumers.rebuild.verify import verify
+from tests.reference_fold.histories import LoggedEvent
+from tests.support.logs import memory_log
 from tests.support.memory_log import MemoryLog, MemoryReader
 from tests.support.postgres import execute, one
 from tests.support.rebuilding import run
@@ -84,3 +87,43 @@ def test_a_replay_waits_without_end_for_a_log_that_is_away(
 ) -> None:
     assert verify(AwayReader(log), migrated_url).equal
     assert caplog.messages.count("Kafka is away; retrying until it works") == 1
+
+
+class LeavingReader(MemoryReader):
+    """Goes away at the end of its first reading; the next questions have no answer."""
+
+    def __init__(self, log: MemoryLog, questions_away: int) -> None:
+        super().__init__(log)
+        self._questions_away = questions_away
+        self._has_read = False
+
+    def poll(self, max_records: int, timeout_s: float) -> list[LogRecord]:
+        """All of it."""
+        self._has_read = True
+        return super().poll(max_records, timeout_s)
+
+    def end_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """UnreachableError after the first reading."""
+        if self._has_read and self._questions_away > 0:
+            self._questions_away -= 1
+            message = "Kafka did not answer"
+            raise UnreachableError(message)
+        return super().end_offsets(partitions)
+
+
+def test_a_rebuild_waits_for_a_log_that_goes_away_between_two_readings(
+    migrated_url: str, events: list[LoggedEvent], caplog: pytest.LogCaptureFixture
+) -> None:
+    log = memory_log(events)
+    log.kind = "kafka"
+    report = rebuild(LeavingReader(log, questions_away=2), migrated_url)
+    assert report.was_empty
+    assert caplog.messages.count("Kafka did not answer; retrying until it works") == 1
+    assert verify(MemoryReader(log), migrated_url).equal
+
+
+def test_a_local_log_that_cannot_be_read_any_more_ends_it(
+    migrated_url: str, events: list[LoggedEvent]
+) -> None:
+    with pytest.raises(UnreachableError, match="did not answer"):
+        rebuild(LeavingReader(memory_log(events), questions_away=1), migrated_url)

@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from random import Random
 from uuid import UUID
 
 import pytest
@@ -17,23 +16,17 @@ from consumers.rebuild.replay import without_stream
 from consumers.rebuild.verify import verify
 from schemas.installation import Installation, read_installation
 from tests.reference_fold.comparison import database_tables, differences, plain_tables
-from tests.reference_fold.disturbances import pose_as_step
 from tests.reference_fold.histories import LoggedEvent, Shape
 from tests.reference_fold.reference import fold
 from tests.support.logs import logged_events, write_local_log
 from tests.support.memory_log import MemoryLog
 
 SHAPE = Shape(steps=2, groups=2, group_size=3, turns=3)
-SEED = 10
-"""Of an evaluation under a step's id that ends its group, and of which nothing is parked."""
 
 
 @pytest.fixture
 def events() -> list[LoggedEvent]:
-    events = logged_events("a", "b", "c", shape=SHAPE)
-    pose_as_step(events, Random(SEED))
-    assert fold((event.subject, event.value) for event in events).count("parked") == 0
-    return events
+    return logged_events("a", "b", "c", shape=SHAPE)
 
 
 @pytest.fixture
@@ -55,19 +48,6 @@ def test_work_is_divided_by_length_and_nothing_is_left_out() -> None:
 
     assert shards == [{partitions[0]: 100}, {partitions[1]: 60, partitions[2]: 50}]
     assert divide(until, until, 2) == []
-
-
-def test_one_process_has_every_training_and_evaluation_however_many_partitions_they_have() -> None:
-    """A step and an evaluation of its id must know of each other."""
-    rollouts = [TopicPartition("p.rollouts", number) for number in range(3)]
-    trainings = [TopicPartition("p.training", number) for number in range(4)]
-    lengths = (*(90, 80, 70), *(40, 30, 0, 20))
-
-    shards = divide({}, dict(zip([*rollouts, *trainings], lengths, strict=True)), 3)
-
-    # 90, 90 and 80 records, and then 70 for whoever has the least.
-    assert {trainings[0]: 40, trainings[1]: 30, trainings[3]: 20} in shards
-    assert [sum(shard.values()) for shard in shards] == [90, 90, 150]
 
 
 def test_a_process_stops_before_a_record_without_a_stream_but_not_before_a_foreign_one() -> None:

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from uuid import uuid4
 
@@ -137,6 +138,9 @@ def test_an_unknown_topic_and_a_bad_offset_are_usage_errors(tail: Run) -> None:
         ["--json", "--format", "%v"],
         ["--format", "%z"],
         ["-n", "0"],
+        ["-n", "0", "--follow", "--offset", "start"],
+        ["-n", "0", "--follow", "--cursor", "cursor.json"],
+        ["-n", "-1", "--follow"],
     ):
         done = tail(*arguments)
         assert done.returncode == 2, arguments
@@ -245,6 +249,27 @@ def test_follow_without_a_cursor_begins_at_the_end(
         time.sleep(0.05)
     said, _ = process.communicate(timeout=30)
     assert [json.loads(line)["data"]["env_type"] for line in said.splitlines()] == ["new"]
+
+
+def test_follow_with_zero_old_records_prints_every_new_one(
+    environ: dict[str, str], emitter: Emitter
+) -> None:
+    request_environments(emitter, ["old"])
+    process = subprocess.Popen(
+        command("-n", "0", "-f", "--json"), cwd=ROOT, env=environ, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    lines: list[str] = []
+    reading = threading.Thread(target=lambda: lines.extend(islice(process.stdout or (), 3)))
+    reading.start()
+    deadline = time.monotonic() + 30
+    while reading.is_alive() and time.monotonic() < deadline:
+        request_environments(emitter, ["new"])
+        time.sleep(0.05)
+    process.terminate()
+    process.communicate(timeout=30)
+    reading.join(10)
+    assert [json.loads(line)["data"]["env_type"] for line in lines] == ["new"] * 3
 
 
 def test_an_unreadable_record_is_shown_as_such_and_the_rest_goes_on(

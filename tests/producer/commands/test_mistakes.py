@@ -10,7 +10,7 @@ import pytest
 
 from producer.commands.given_fields import given_fields, read_config_file
 from producer.config import read_config
-from producer.errors import CuaTrainError, UsageError, did_you_mean
+from producer.errors import CuaTrainError, UsageError
 from producer.training import preflight as writable
 from producer.training.preflight import check_writable
 from tests.support.cua_train import CuaTrain
@@ -318,9 +318,3 @@ def test_what_nobody_foresaw_asks_for_a_report_and_shows_the_traceback_on_reques
     assert last.endswith("; please report it. CUA_TRACEBACK=1 shows the traceback")
     done = run_command("producer", *more, environ={**os.environ, "CUA_TRACEBACK": "1"})
     assert "Traceback (most recent call last)" in done.stderr
-
-
-def test_a_hint_is_given_for_a_near_name_alone() -> None:
-    assert did_you_mean("Groupsize", ["group_size", "seed"]) == " Did you mean 'group_size'?"
-    assert did_you_mean("xyzzy", ["group_size", "seed"]) == ""
-    assert did_you_mean("x", []) == ""

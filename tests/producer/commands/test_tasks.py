@@ -116,9 +116,37 @@ def test_default_sources_of_an_agent_are_compared_by_its_name(tasks: CuaTrain) -
     assert (found["tasks"], found["eval_tasks"]) == (1100, 264)
     for of in ("task", "instruction", "gold", "target", "combination"):
         assert (by_measure[of]["num_eval_tasks"], by_measure[of]["num_shared"]) == (264, 0)
-    # The phone is evaluated on its training tasks, with unseen seeds.
-    seen = tasks("leakage", "--environment", "android", "--check", expected=4).stderr
-    assert "18 by task, 18 by instruction, 18 by goal" in seen
+
+
+def test_the_default_run_is_evaluated_on_no_goal_pair_that_it_trains_on(tasks: CuaTrain) -> None:
+    found = parsed(tasks, "leakage", "--environment", "android", "--check")
+    seen = {item["of"]: item["num_seen"] for item in found["overlaps"]}
+    assert (found["tasks"], found["eval_tasks"]) == (80, 264)
+    assert (seen["task"], seen["instruction"], seen["goal"]) == (0, 0, 0)
+
+
+def test_an_agent_that_is_evaluated_on_its_training_tasks_is_not_advised_to_use_others(
+    tasks: CuaTrain,
+) -> None:
+    """The pages begin each episode in another state."""
+    seen = tasks("leakage", "--environment", "miniwob", "--check", expected=4).stderr
+    assert (
+        "are in training: 12 by task, 12 by instruction; `cua-train run --environment miniwob` is"
+        " evaluated on its training tasks, in initial states of unseen seeds; --eval-tasks names"
+        " others\n"
+    ) in seen
+    pages = {"source_type": "miniwob", "split": "train"}
+    few = {"source_type": "miniwob", "names": ["click-button"]}
+    given = ("--tasks", json.dumps(pages), "--eval-tasks", json.dumps(few))
+    words = ("leakage", "--environment", "miniwob", "--check", *given)
+    assert "; evaluate on others, or leave their" in tasks(*words, expected=4).stderr
+
+
+def test_the_pages_that_are_held_out_are_none_of_the_training_pages(tasks: CuaTrain) -> None:
+    pages = json.dumps({"source_type": "miniwob", "split": "train"})
+    found = parsed(tasks, "leakage", "--environment", "miniwob", "--check", "--tasks", pages)
+    assert (found["tasks"], found["eval_tasks"]) == (100, 26)
+    assert [item["num_seen"] for item in found["overlaps"]] == [0, 0]
 
 
 def test_what_show_prints_of_every_demo_task_can_be_read_as_a_task_of_ones_own(

@@ -10,13 +10,19 @@ from typing import Any
 import pytest
 
 from producer import record
+from producer.record.step import OWN_METRICS
+from schemas.arrays import decode_float32
+from schemas.group import GroupCreated
 from schemas.rollout import RolloutFinished
+from schemas.step import StepCreated, StepFinished
+from schemas.task import TaskStated
 from schemas.turn import TurnTaken
 from tests.support.recorded import (
     folded,
     installation,
     of_type,
     one_rollout,
+    one_step,
     problems,
     recorded,
     start_small,
@@ -31,6 +37,10 @@ WRONG_TURNS: dict[str, tuple[dict[str, Any], str]] = {
     "a log-prob that is NaN": (
         {"prompt_tokens": [1], "completion_tokens": [2], "completion_logprobs": [math.nan]},
         "must be a finite number, not nan",
+    ),
+    "a log-prob above 0": (
+        {"prompt_tokens": [1], "completion_tokens": [2, 3], "completion_logprobs": [-1.0, 0.5]},
+        r"completion_logprobs\[1\] must be the logarithm of a probability, at most 0, not 0\.5",
     ),
     "tokens without their prompt": ({"completion_tokens": [2]}, "prompt_tokens is missing"),
     "a prompt without a completion": ({"prompt_tokens": [2]}, "completion_tokens is missing"),
@@ -152,6 +162,88 @@ def test_success_that_is_no_truth_value_is_refused_and_the_rollout_goes_on(succe
     assert [one.task_success for one in of_type(RolloutFinished)] == [False]
 
 
+def test_a_task_with_a_nul_and_an_unknown_split_are_refused_in_a_sentence() -> None:
+    with start_small() as training:
+        with pytest.raises(ValueError, match=r"^split must be one of held_out, .*, not 'dev'$"):
+            training.evaluation(num_episodes=1, split="dev")
+        with training.step() as step:
+            with pytest.raises(ValueError, match=r"^the task contains a NUL character; remove it$"):
+                step.group("a\0b")
+            step.metrics(loss=0)
+
+    assert of_type(GroupCreated) == []
+    assert problems(folded()) == []
+
+
+def test_a_negative_learning_rate_of_a_step_is_refused() -> None:
+    with start_small(num_steps=1) as training:
+        with pytest.raises(ValueError, match=r"^learning_rate must be at least 0, not -0\.5$"):
+            training.step(learning_rate=-0.5)
+        with training.step(learning_rate=0) as step:
+            step.metrics(loss=0)
+
+    assert [one.learning_rate for one in of_type(StepCreated)] == [0]
+
+
+def test_a_log_prob_above_0_by_rounding_is_recorded() -> None:
+    rounded = 2.0**-14  # 6e-5
+    with one_rollout() as rollout:
+        for values in ([rounded, -0.5], [rounded, None]):
+            rollout.turn(
+                completion="x",
+                prompt_tokens=[1],
+                completion_tokens=[2, 3],
+                completion_logprobs=values,
+            )
+        rollout.finish(reward=0)
+
+    for turn in of_type(TurnTaken):
+        assert turn.tokens is not None
+        assert decode_float32(turn.tokens.completion_logprobs)[0] == rounded
+
+
+def test_an_instruction_may_have_other_control_characters_which_its_title_leaves_out() -> None:
+    with one_rollout("Open\x1b it\nnow\x07 \ud800") as rollout:
+        rollout.finish(reward=0)
+    (stated,) = of_type(TaskStated)
+    assert (stated.name, stated.description) == ("Open it now ?", "Open\x1b it\nnow\x07 ?")
+
+
+@pytest.mark.parametrize("value", ["0.5", [0.5], None, True, {"a": 1.0}, object()])
+def test_a_metric_that_is_no_number_is_refused_by_its_name(value: Any) -> None:
+    with one_step() as step:
+        with pytest.raises(TypeError, match="metric 'actor/x' must be a number, not"):
+            step.metrics({"a": 1.0, "actor/x": value}, loss=3)
+        with pytest.raises(ValueError, match="metric 'actor/x' is too large for a float"):
+            step.metrics({"actor/x": 10**400})
+
+    (finished,) = of_type(StepFinished)
+    assert finished.loss == 0, "nothing of a refused call is recorded"
+    assert {"a", "actor/x"}.isdisjoint(finished.metrics)
+
+
+def test_a_metric_that_the_recorder_sets_is_refused_by_its_name() -> None:
+    with one_step() as step:
+        with step.group("x", num_rollouts=1) as group, group.rollout() as rollout:
+            rollout.turn(completion="x")
+            for name in ("task_id", "num_prompt_tokens"):
+                with pytest.raises(ValueError, match=f"metric '{name}' is recorded automatically"):
+                    rollout.finish(reward=0, metrics={name: 7})
+            rollout.finish(reward=0, metrics={"minutes": 7})
+        step.metrics({"progress/x": 1.5, "big": 2**70, "whole": 2**40, "odd": math.inf})
+        for name in OWN_METRICS:
+            with pytest.raises(ValueError, match=f"metric '{name}' is recorded automatically"):
+                step.metrics({name: 7})
+
+    (ended,) = of_type(RolloutFinished)
+    assert {*ended.summary} == {"task_id", "num_prompt_tokens", "minutes"}
+    (finished,) = of_type(StepFinished)
+    given = {"progress/x": 1.5, "big": 2.0**70, "whole": 2**40, "odd": None}
+    assert finished.metrics.keys() == given.keys() | OWN_METRICS
+    assert given.items() <= finished.metrics.items()
+    assert finished.metrics["progress/batch"] == 0
+
+
 def test_an_attempt_can_only_replace_a_rollout() -> None:
     with (
         start_small() as training,
@@ -186,6 +278,7 @@ def test_a_full_disk_is_named_before_anything_is_recorded(
     [
         ({"num_steps": 0}, "num_steps must be from 1"),
         ({"learning_rate": math.nan}, "learning_rate must be a finite number"),
+        ({"learning_rate": -1e-5}, "learning_rate must be at least 0, not -1e-05"),
         ({"temperature": -1}, "temperature must be at least 0"),
         ({"name": "a/b"}, "contains '/'"),
         ({"group_size": 1.5}, "group_size must be a whole number"),

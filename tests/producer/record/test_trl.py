@@ -1,6 +1,7 @@
 """A real GRPOTrainer of TRL is recorded like our own trainer: steps, groups, tokens, figures."""
 
 import json
+import math
 import signal
 import subprocess
 import sys
@@ -10,7 +11,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import torch
 from PIL import Image
+from transformers import TrainerCallback
 
 from consumers.database.location import database_engine
 from consumers.export.export import export
@@ -23,7 +26,7 @@ from consumers.projection.loop import ProjectionLoop
 from consumers.rebuild.verify import verify
 from producer.emit.emitter import now_utc
 from producer.errors import UsageError
-from producer.record.trl import RecordingCallback, png_images
+from producer.record.trl import RecordingCallback, _instruction, _logprobs, png_images
 from producer.text_policy.build import TextPolicySize, build_text_policy
 from schemas.arrays import decode_float32, decode_int32
 from schemas.evaluation import EvaluationCreated, EvaluationFinished
@@ -227,6 +230,35 @@ def test_a_run_of_trl_that_failed_continues_its_record_from_its_checkpoint(
     assert steps == [(0, 1), (0, 2), (1, 2)]
     assert statuses()["training"] == ["completed"]
     assert problems(folded()) == []
+
+
+def test_a_prompt_with_a_nul_stops_no_training_of_trl() -> None:
+    conversation = [{"role": "user", "content": "say \0 yes"}]
+    assert _instruction("say \0 yes") == _instruction(conversation) == "say \ufffd yes"
+    assert _instruction("\x1f ") == "(an empty prompt)"
+
+
+def test_what_is_no_log_prob_is_recorded_as_not_known_and_stops_no_training_of_trl() -> None:
+    found = torch.tensor([-0.5, 0.0, 2.0**-14, 0.5, math.nan, -math.inf])
+    assert _logprobs(found) == [-0.5, 0.0, 2.0**-14, None, None, None]
+
+
+def test_what_is_no_metric_is_left_out_and_stops_no_training_of_trl(
+    policy: Path, tmp_path: Path
+) -> None:
+    class Odd(TrainerCallback):  # type: ignore[misc]  # transformers is untyped here
+        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:  # noqa: ARG002
+            logs |= {"grad_norm": "nan", "names": ["x"], "optim/lr": 5.0, "mine": 0.25}
+
+    trainer = make_trainer(policy, tmp_path, max_steps=1)
+    trainer.add_callback(Odd())
+    with RecordingCallback(trainer, training="odd"):
+        trainer.train()
+
+    (finished,) = of_type(StepFinished)
+    assert (finished.policy_gradient_norm, finished.metrics["mine"]) == (None, 0.25)
+    assert "names" not in finished.metrics
+    assert finished.metrics["optim/lr"] == pytest.approx(1e-3)
 
 
 def test_a_completion_that_no_function_scores_has_failed(policy: Path, tmp_path: Path) -> None:

@@ -63,6 +63,21 @@ def test_what_verls_tracking_logs_is_recorded_step_by_step(tracking: Any) -> Non
     assert problems(folded()) == []
 
 
+def test_what_is_no_metric_is_left_out_and_stops_no_training_of_verl() -> None:
+    odd = {"name": "x", "list": [1], "none": None, "flag": True, "huge": 10**400, "optim/lr": 5.0}
+    with RecordingLogger("org/policy", num_steps=1, training="mine") as logger:
+        logger.log(data=odd, step=0)
+        logger.log(data={**METRICS, **odd, "actor/ppo_kl": "none", "actor/lr": -1.0}, step=1)
+
+    (finished,) = of_type(StepFinished)
+    assert finished.metrics.keys() & {*odd, *(f"before/{name}" for name in odd)} == {
+        "optim/lr",
+        "before/optim/lr",
+    }
+    assert finished.metrics["optim/lr"] == 0, "the training's: a rate is not negative"
+    assert (finished.loss, finished.kl_divergence) == (0.25, None)
+
+
 def test_a_run_of_verl_that_goes_on_from_its_checkpoint_continues_its_record() -> None:
     with RecordingLogger("org/policy", num_steps=4, training="mine") as logger:
         for step in (1, 2, 3):

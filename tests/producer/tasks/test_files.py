@@ -72,7 +72,11 @@ def test_rows_of_a_table_without_content_are_skipped(tmp_path: Path) -> None:
         ("a.txt", b"", "contains no task; give at least one"),
         ("a.txt", b"\xef\xbb\xbf# only\r\n \r\n", "contains no task; give at least one"),
         ("a.txt", "Open it".encode("utf-16"), "is not UTF-8 text"),
-        ("a.txt", b"Open it\n\nOpen \x00 it\n", r"a\.txt\[1\].*control characters.*\(line 3\)"),
+        (
+            "a.txt",
+            b"Open it\n\nOpen \x00 it\n",
+            r"a\.txt\[1\]\.description: contains a NUL character; remove it \(line 3\)",
+        ),
         ("a.jsonl", b'\n"a"\n{"task_id": 1\n', "nor JSON lines: line 3: "),
         ("a.jsonl", b'"a"\n\n{"task_id": "b"}\n', r"\[1\]\.description: required \(line 3\)"),
         ("a.md", b"Open it\n", r"line 1: .*whose name ends in \.txt"),

@@ -120,6 +120,8 @@ def test_a_file_holds_tasks_as_a_custom_source_does(tmp_path: Path, text: str) -
         ({}, r"tasks\.source_type: required\. Use one of demo_training, .*custom"),
         ({"source_type": "ids", "task_ids": "x"}, r"tasks\.task_ids: \"x\" is not a list"),
         ({"source_type": "demo_all", "seed": "x"}, r"tasks\.seed: \"x\" is not an integer"),
+        ({"source_type": "demo_all", "limit": True}, r"tasks\.limit: true is not an integer"),
+        (quiet(max_steps=True), r"custom_tasks\[0\]\.max_steps: true is not an integer"),
         (
             quiet(max_steps=10**12),
             r"max_steps: 1000000000000 is out of range; it must be at most 1,000,000",

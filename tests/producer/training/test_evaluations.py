@@ -132,7 +132,7 @@ def test_a_policy_of_no_training_has_no_split(
     evaluate(
         {"model_name": "oracle", "eval_episodes": 2}, training_name=None, installation=installation
     )
-    assert created(read_log) == [("manual", None, 0.0, 2, None, 2, "18 task ids")]
+    assert created(read_log) == [("manual", None, 0.0, 2, None, 2, "phone_goals, held_out")]
 
 
 def test_tasks_that_no_seed_changes_are_asked_once_when_greedy(

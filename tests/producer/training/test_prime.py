@@ -194,7 +194,7 @@ def test_every_setting_reaches_the_update_and_is_refused_without_prime() -> None
     [
         ({"environment": "android"}, "advantage: prime is only for environment text_to_sql"),
         ({"model_name": "oracle"}, "the policy `oracle` has no reward model"),
-        ({"group_size": 1}, "min_group_size: 2 is more than group_size"),
+        ({"group_size": 1}, "group_size: 1 is fewer than the 2 rollouts that a group needs"),
         ({"group_size": 1, "min_group_size": 1}, "min_group_size: prime compares the rollouts"),
         ({"gae_gamma": 0.9}, "gae_gamma: has no effect on the advantage prime"),
         ({"prime_process_coef": 0}, "prime_process_coef"),

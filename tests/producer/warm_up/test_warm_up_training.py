@@ -88,7 +88,7 @@ def test_its_settings_steps_and_losses_are_its_own(
     # 16 demonstrations and 6 grounding sequences; nothing is sampled and nothing compared.
     assert (recipe["batch_size"], recipe["group_size"], recipe["groups_per_batch"]) == (22, 1, 22)
     assert (recipe["learning_rate"], recipe["max_tokens"], recipe["temperature"]) == (3e-3, 0, 0)
-    assert (recipe["max_turns"], recipe["seed"], recipe["lora_rank"]) == (6, 0, None)
+    assert (recipe["max_turns"], recipe["seed"], recipe["lora_rank"]) == (16, 0, None)
     assert created["config"]["recipe"]["alignment_learning_rate"] == 5e-3
     finished = [item["data"] for item in own if item["type"] == "cua.step.finished"]
     assert [item["loss"] for item in finished] == losses
@@ -114,14 +114,14 @@ def test_its_settings_steps_and_losses_are_its_own(
     ]
 
 
-def test_the_default_warm_up_has_510_steps_in_three_stages() -> None:
+def test_the_default_warm_up_has_740_steps_in_three_stages() -> None:
     steps = list(warm_up_steps(WarmUpRecipe()))
-    assert len(steps) == WarmUpRecipe().num_steps == 510
+    assert len(steps) == WarmUpRecipe().num_steps == 740
     stages = [step.stage for step in steps]
     assert [stages.count(item) for item in ("alignment", "grounding", "imitation")] == [
         250,
         140,
-        120,
+        350,
     ]
     assert (steps[269].batch_size, steps[-1].batch_size) == (24, 22)
 

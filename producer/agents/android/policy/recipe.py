@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from producer.agents.android.demo_tasks import PRESET_TASK_IDS
+from producer.agents.android.goals import goal_tasks
 from producer.agents.built_policy import WarmUpPlan, WarmUpStep
 from producer.algorithms import learning_rate
 from schemas.ids import content_hash
@@ -35,21 +35,26 @@ class ImitationPhase:
     """Grounding sequences per batch."""
 
 
+def demonstrated_task_ids() -> tuple[str, ...]:
+    """Every single goal and every other training pair; no held-out pair."""
+    return tuple(task.task_id for task in (*goal_tasks("single"), *goal_tasks("train")[::2]))
+
+
 @dataclass(frozen=True, slots=True)
 class WarmUpRecipe:
     """Everything that determines the warmed-up policy."""
 
-    task_ids: tuple[str, ...] = PRESET_TASK_IDS
+    task_ids: tuple[str, ...] = field(default_factory=demonstrated_task_ids)
     num_episodes: int = 1000
     noise: float = 0.3
     """Probability of a random action in a demonstration; random actions are not imitated."""
-    max_turns: int = 6
+    max_turns: int = 16
     """Maximum turns of a demonstration."""
     alignment_steps: int = 250
     alignment_learning_rate: float = 5e-3
     imitation_phases: tuple[ImitationPhase, ...] = (
         ImitationPhase(num_steps=140, episodes_per_batch=0, grounding_per_batch=24),
-        ImitationPhase(num_steps=120, episodes_per_batch=16, grounding_per_batch=6),
+        ImitationPhase(num_steps=350, episodes_per_batch=16, grounding_per_batch=6),
     )
     """A phase of grounding alone comes first, because grounding is harder than choosing the
     action."""

@@ -20,11 +20,12 @@ from producer.agents.dbbench.data.column_types import column_type
 from producer.agents.dbbench.data.skills import SKILLS, GoldUnreadableError, kind_of, skills_of
 from producer.agents.dbbench.data.table import EMPTY, state_after, table_rows
 from producer.durable import write_durably
-from producer.errors import UnreachableError, UsageError, did_you_mean
+from producer.errors import UnreachableError, UsageError
 from producer.http_environment import HUB_URL, check_http_environment
 from producer.json_text import read_strict
 from producer.sql_data.data_files import check_storable, parquet_rows, read_strict_file
 from producer.sql_execution import DatabaseFailedError, SqlRefusedError
+from schemas.advice import did_you_mean
 from schemas.bounds import check_key_text
 from schemas.distribution import install_command
 from schemas.entry import Column, EntryContent, TableInfo

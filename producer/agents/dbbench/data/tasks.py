@@ -11,8 +11,9 @@ from producer.agents.dbbench.data.layout import read_entries
 from producer.agents.dbbench.data.scene import THEMES
 from producer.agents.dbbench.data.skills import SKILLS
 from producer.agents.dbbench.data.splits import Split, of_split, split_of, split_of_table
-from producer.errors import UsageError, did_you_mean
+from producer.errors import UsageError
 from producer.task import Task
+from schemas.advice import did_you_mean
 from schemas.entry import EntryContent
 
 NUM_ROUNDS: Final = 3

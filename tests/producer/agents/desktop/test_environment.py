@@ -20,7 +20,7 @@ from producer.agents.desktop.keeper import identity_of, remove_files, socket_of
 from producer.agents.desktop.tasks import desktop_task
 from producer.config import RunConfig
 from producer.environments.environment import ActionRefusedError, EnvironmentFailedError
-from producer.errors import NotFoundError
+from producer.errors import UsageError
 from producer.task import Task
 from schemas.actions import Action, Click, ExecuteSql, KeyPress, OpenApp, Type, Wait
 from tests.support.desktop import needs_desktop
@@ -239,7 +239,7 @@ def test_a_missing_program_is_named_with_the_line_that_installs_it(
     monkeypatch.setenv("PATH", str(tmp_path))
     for name in set(programs.PACKAGES) - {"Xvfb", "jwm"}:
         (tmp_path / name).touch(mode=0o755)
-    with pytest.raises(NotFoundError) as raised:
+    with pytest.raises(UsageError) as raised:
         programs.check_programs()
     assert str(raised.value) == (
         "the environment desktop needs Xvfb, jwm;"

@@ -13,7 +13,7 @@ from producer.agents.miniwob.chromium import check_browser
 from producer.agents.miniwob.keys import combination
 from producer.agents.miniwob.oracle_policy import oracle_script
 from producer.agents.miniwob.pages import NEVER_REWARDED, web_pages
-from producer.errors import NotFoundError, UsageError
+from producer.errors import UsageError
 from producer.tasks.sources import load_tasks
 
 AGENT = AGENTS["miniwob"]
@@ -78,14 +78,14 @@ def test_missing_pages_and_a_missing_browser_are_named(
 ) -> None:
     page_files.pages_folder.cache_clear()
     monkeypatch.setattr(page_files, "find_spec", lambda _name: None)
-    with pytest.raises(NotFoundError, match=r"pip install '\.\[miniwob\]'"):
+    with pytest.raises(UsageError, match=r"pip install '\.\[miniwob\]'"):
         page_files.pages_folder()
     page_files.pages_folder.cache_clear()
 
     check_browser.cache_clear()
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path))
-    with pytest.raises(NotFoundError, match="no Chromium is installed"):
+    with pytest.raises(UsageError, match="no Chromium is installed"):
         check_browser()
     check_browser.cache_clear()
 

@@ -1,7 +1,11 @@
 """The small policy of the pages: which pages it trains on, and that it is made and opened."""
 
+import logging
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
 
 from producer.agents.android.policy.recipe import ImitationPhase
 from producer.agents.miniwob.pages import web_pages
@@ -17,6 +21,9 @@ from producer.config import read_config
 from producer.policy.formats import warmed_up_format
 from producer.policy.torch_policy.loading import load_base
 from producer.policy.torch_policy.screen_encoder import num_screen_tokens
+from producer.tasks.sources import load_tasks
+from producer.training.loaded import LoadedTasks, load_policy
+from schemas.installation import read_installation
 from tests.support.chromium import needs_chromium
 
 TINY = replace(
@@ -86,3 +93,32 @@ def test_it_is_made_once_sees_the_whole_screen_and_knows_the_words_of_its_pages(
     assert {"one", "two", "click", "grid", "coordinate"} <= {*words}
     again = ensure_pages_policy(tmp_path, lambda *_: progress.append((0, 0, False)), TINY)
     assert (again, len(progress)) == (folder, 6)
+
+
+@pytest.mark.parametrize(
+    ("source", "warning"),
+    [
+        ({"names": ["click-button", "unicode-test"]}, None),
+        (
+            {"names": ["enter-text", "click-button", "use-slider"]},
+            "of its 16 warm-up tasks; these are not among them: enter-text, use-slider;",
+        ),
+        # 100 pages; the policy knows the twelve that it is trained on, and click-test-transfer.
+        ({"split": "train"}, " and 82 more; give a pretrained policy as model_name"),
+    ],
+)
+def test_pages_that_the_policy_does_not_know_are_named_before_its_warm_up(
+    source: dict[str, JsonValue],
+    warning: str | None,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    given: JsonValue = {"source_type": "miniwob", **source}
+    config = read_config({"environment": "miniwob", "tasks": given, "eval_tasks": given})
+    tasks = load_tasks(given)
+    installation = read_installation({"CUA_HOME": str(tmp_path)})
+    with caplog.at_level(logging.WARNING, "producer"):
+        assert load_policy(config, installation, LoadedTasks(tasks, tasks, None)) is None
+    told = [one.getMessage() for one in caplog.records if "small policy" in one.getMessage()]
+    assert len(told) == (warning is not None)
+    assert warning is None or warning in told[0]

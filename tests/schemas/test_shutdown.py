@@ -4,14 +4,12 @@ import io
 import logging
 import os
 import signal
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from consumers.shutdown import shutdown_on_signals
-from producer.commands.stopping import stop_on_signals
+from schemas.shutdown import shutdown_on_signals
 
 DEADLINE_S = 10
 
@@ -47,17 +45,9 @@ def test_the_second_signal_aborts_a_command_that_works_in_the_main_thread() -> N
     assert shutdown.immediate.wait(DEADLINE_S)
 
 
-both_programs = pytest.mark.parametrize(
-    "install", [lambda: shutdown_on_signals().graceful, stop_on_signals], ids=["project", "train"]
-)
-
-
-@both_programs
-def test_a_signal_that_comes_while_the_event_is_being_read_is_handled(
-    install: Callable[[], threading.Event],
-) -> None:
+def test_a_signal_that_comes_while_the_event_is_being_read_is_handled() -> None:
     """`Event.wait` holds the event's lock for a moment; a handler that takes it waits for ever."""
-    event = install()
+    event = shutdown_on_signals().graceful
     with event._cond:  # type: ignore[attr-defined]  # what `wait` holds
         os.kill(os.getpid(), signal.SIGTERM)
     assert event.wait(DEADLINE_S)
@@ -79,16 +69,15 @@ class InterruptedWrite(io.RawIOBase):
         return len(bytes(data))
 
 
-@both_programs
 def test_a_signal_that_comes_while_a_log_line_is_written_is_told_and_obeyed(
-    install: Callable[[], threading.Event], monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stderr = InterruptedWrite()
     text = io.TextIOWrapper(io.BufferedWriter(stderr), line_buffering=True)
     logger = logging.getLogger()
     monkeypatch.setattr(logger, "handlers", [logging.StreamHandler(text)])
     monkeypatch.setattr(logger, "level", logging.INFO)
-    event = install()
+    event = shutdown_on_signals().graceful
     logging.getLogger("test").info("a line")
     assert event.wait(DEADLINE_S)
     assert stderr.text == "a line\nstopping gracefully; press Ctrl-C again to abort\n"
