@@ -150,7 +150,7 @@ def test_every_text_field_names_its_value() -> None:
 
 def test_a_default_is_shown_once_with_the_presets_where_it_differs() -> None:
     assert shown_default("group_size") == "4; demo: 8"
-    assert shown_default("eval_every") == "10"
+    assert shown_default("eval_every") == "10; demo: 0"
     assert shown_default("learning_rate") == "1e-05; demo: 0.0015"
     assert shown_default("skip_baseline") == "no"
     shown = help_of("run", width=200)

@@ -52,7 +52,7 @@ def test_elsewhere_and_when_told_nothing_is_drawn() -> None:
         [sys.executable, "-m", "producer", *RUN], capture_output=True, text=True, check=True
     )
     assert "\x1b" not in done.stderr
-    assert "greedy, 6 episodes of 6 training tasks on unseen seeds" in done.stderr
+    assert "greedy, 6 episodes of 6 held-out tasks" in done.stderr
     for quiet in (("-q",), ("--log-format", "json")):
         words = (*RUN, "--behavior-if-log-dir-exists", "overwrite", *quiet)
         assert "\x1b" not in on_a_terminal(*words)
