@@ -49,7 +49,7 @@ bench-train: install ## a training step's CPU-seconds beside TRL's GRPOTrainer, 
 bench-peers: install ## rows written by the projector beside Debezium's and quixstreams' sinks and COPY; ten minutes; needs java and mvn; PEERS="--events 50000 --json"
 	@cd "$(ROOT)" && "$(BIN)/python" -m tests.bench.peers $(PEERS)
 
-learning: install ## does RL raise greedy success on held-out pairs of goals: five seeds, hours; LEARNING="--seeds 0" for one; writes docs/learning.md
+learning: install ## does learning from rewards raise greedy success on held-out tasks: five seeds of two policies, hours; LEARNING="--seeds 0 --pretrained-seeds" for one; writes docs/learning.md
 	@cd "$(ROOT)" && "$(BIN)/python" -m tests.learning $(LEARNING)
 
 chaos: install ## kill and stop everything, 20 kills over 100,000 events; CHAOS="--kills 100 --events 1000000" for more

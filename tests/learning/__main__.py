@@ -1,12 +1,13 @@
-"""`make learning`: does RL raise greedy success on held-out combinations of goals?
+"""`make learning`: does learning from rewards raise greedy success on held-out tasks?
 
-For each seed the default policy is warmed up and trained by RL as `make run` does, but for the
-number of past turns in the prompt, and evaluated before and after on 264 held-out pairs of goals.
-Controls train the same policies. Each
-seed's result is kept in results.json beside this file, so that seeds may be measured one by one.
-Results of another recipe (policy, settings, tasks) are dropped; a change of code is not noticed,
-but the page names the commits. docs/learning.md is written from all results. Finished policies and
-trainings are kept in `--home`.
+For each seed the default policy is warmed up and trained by RL as `make run` does, and evaluated
+before and after on 264 held-out pairs of goals. Controls train the same policies. For each of
+`--pretrained-seeds`, `cua-train sql demo` trains a pretrained model on text-to-SQL.
+
+Each seed's result is kept beside this file (results.json, pretrained.json), so that seeds may be
+measured one by one. Results of another recipe (policy, settings, tasks) are dropped; a change of
+code is not noticed, but the page names the commits. docs/learning.md is written from all results.
+Finished policies and trainings are kept in `--home`.
 """
 
 import argparse
@@ -23,16 +24,19 @@ from producer.agents.android.agent import DEMO_PRESET
 from producer.agents.android.goals import every_goal_task
 from producer.agents.android.policy.recipe import WarmUpRecipe
 from producer.agents.android.policy.warm_up import ensure_demo_policy
+from producer.fine_tuning.pretrained_demo import PretrainedDemoRecipe
 from schemas.ids import content_hash
 from tests.learning.page import write_page
+from tests.learning.pretrained import load_pretrained, pretrained_table, save_pretrained
 from tests.learning.results import SeedResult, load_results, missing_seeds, save_result
 from tests.support.commit import commit
 from tests.support.paths import ROOT
 
 SOME_HELD_OUT = '{"source_type": "phone_goals", "split": "held_out", "limit": 32}'
-SETTINGS: dict[str, JsonValue] = {**DEMO_PRESET, "max_recent_turns": 5, "eval_episodes": 528}
+SETTINGS: dict[str, JsonValue] = {**DEMO_PRESET, "eval_episodes": 528}
 """Of `cua-train run`. Chosen on TUNING_SEED, which is not measured, by held-out success."""
 RESULTS = Path(__file__).with_name("results.json")
+PRETRAINED_RESULTS = Path(__file__).with_name("pretrained.json")
 TUNING_SEED = 7
 SEEDS = (0, 1, 2, 3, 4)
 MIN_SEEDS = 2
@@ -48,7 +52,8 @@ def main() -> None:
     """Measure, then write the page."""
     parser = argparse.ArgumentParser(prog="make learning", description=__doc__)
     parser.add_argument("--home", type=Path, default=ROOT / ".learning", help="as CUA_HOME")
-    parser.add_argument("--seeds", type=int, nargs="+", choices=SEEDS, default=SEEDS)
+    parser.add_argument("--seeds", type=int, nargs="*", choices=SEEDS, default=SEEDS)
+    parser.add_argument("--pretrained-seeds", type=int, nargs="*", choices=SEEDS, default=SEEDS)
     options = parser.parse_args()
     home = options.home.resolve()
     tasks = [(task.task_id, task.description) for task in every_goal_task()]
@@ -57,7 +62,13 @@ def main() -> None:
         for kind in ("rl", *_controls(seed)):
             _train(home, seed, kind)
         save_result(RESULTS, recipe, _result(home, seed))
+    pretrained_recipe = PretrainedDemoRecipe().identity
+    for seed in options.pretrained_seeds:
+        printed = _cua_train(home, "sql", "demo", "--seed", str(seed), "--json")
+        measured = {**json.loads(printed), "commit": commit()}
+        save_pretrained(PRETRAINED_RESULTS, pretrained_recipe, measured)
     results = load_results(RESULTS, recipe)
+    pretrained = load_pretrained(PRETRAINED_RESULTS, pretrained_recipe)
     warm_up = WarmUpRecipe()
     grounding, imitation = warm_up.imitation_phases
     facts = {
@@ -66,7 +77,10 @@ def main() -> None:
         "imitation_steps": str(imitation.num_steps),
         "rl_steps": str(SETTINGS["num_steps"]),
         "tuning_seed": str(TUNING_SEED),
-        "commits": ", ".join(sorted({result.commit for result in results})),
+        "commits": ", ".join(
+            sorted({result.commit for result in results} | {one["commit"] for one in pretrained})
+        ),
+        "pretrained": pretrained_table(pretrained),
     }
     if len(results) < MIN_SEEDS:
         sys.exit(f"{RESULTS} has one seed; docs/learning.md needs two")

@@ -14,6 +14,7 @@ FACTS = {
     "rl_steps": "20",
     "tuning_seed": "7",
     "commits": "abc",
+    "pretrained": "Not measured.",
 }
 
 
