@@ -22,6 +22,7 @@ from producer.agents.android.policy.alignment import encode_patches
 from producer.agents.android.policy.examples import Example
 from producer.agents.android.policy.recipe import ImitationPhase, WarmUpRecipe, learning_rate_factor
 from producer.policy.torch_policy.cpu_parallel import parallel_map
+from producer.policy.torch_policy.logprobs import length_batches
 from producer.policy.torch_policy.render import Positions, Renderer, rope_positions
 from producer.supervised.optimizers import accumulate_gradients, make_optimizers, step_optimizers
 
@@ -80,7 +81,9 @@ class GroundingSampler:
         return TrainingSequence(tokens, loss_mask, positions_3T, features_IND[screen])
 
 
-ROWS_PER_MICRO_BATCH = 6
+TOKENS_PER_MICRO_BATCH = 1400
+"""Padded tokens: few enough that a layer's activations stay in the cache. 6 rows whatever their
+length took a third more time."""
 INITIAL_QK_NORM = 1.7
 """Initial weight of query and key norms. With 1, attention over a hundred tokens is too flat for
 the most similar one to matter."""
@@ -221,10 +224,9 @@ def _initialize_attention(network: Any) -> list[nn.Parameter]:
 
 def _micro_batches(sequences: Sequence[TrainingSequence]) -> list[list[TrainingSequence]]:
     """Sequences of similar length together, to save padding; longest first, to balance cores."""
-    ordered = sorted(sequences, key=lambda sequence: -len(sequence.tokens))
+    lengths = [len(sequence.tokens) for sequence in sequences]
     return [
-        ordered[start : start + ROWS_PER_MICRO_BATCH]
-        for start in range(0, len(ordered), ROWS_PER_MICRO_BATCH)
+        [sequences[at] for at in batch] for batch in length_batches(lengths, TOKENS_PER_MICRO_BATCH)
     ]
 
 

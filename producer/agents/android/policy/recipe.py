@@ -10,7 +10,7 @@ from producer.agents.built_policy import WarmUpPlan, WarmUpStep
 from producer.algorithms import learning_rate
 from schemas.ids import content_hash
 
-VERSION: Final = 4
+VERSION: Final = 5
 """Increment when a change of the code makes a different policy from the same recipe."""
 
 _HASHED_NAMES: Final = {
