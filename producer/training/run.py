@@ -234,7 +234,9 @@ def _prepare(owned: OwnedTraining[RunConfig], loaded: Loaded) -> TrainingLoop:
         stop=owned.stop,
         read_blob=open_blobs(owned.installation).get,
         installation=owned.installation,
-        progress=ProgressEvents(stream, _progress_so_far(owned), owned.manifest.step),
+        progress=ProgressEvents(
+            stream, ProgressTracker(config.concurrent_rollouts), owned.manifest.step
+        ),
         rubric=make_rubric(config, learner, step_scorer),
         reward=config.make_reward(),
         moving_baseline=owned.manifest.moving_baseline,
@@ -255,13 +257,6 @@ def _named_control(recorded: Mapping[str, object]) -> str:
     if control == "none" and recorded.get("ablate", "none") != "none":
         return BLANK_SCREENS
     return control
-
-
-def _progress_so_far(owned: OwnedTraining[RunConfig]) -> ProgressTracker:
-    """Start from the progress an earlier process recorded for these steps, so it never falls."""
-    tracker = ProgressTracker(owned.config.concurrent_rollouts)
-    tracker.highest_percent = owned.stated_percent
-    return tracker
 
 
 def _open_demo_policy(owned: OwnedTraining[RunConfig]) -> tuple[Learner, EnvironmentFactory]:
