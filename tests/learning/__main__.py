@@ -22,12 +22,12 @@ from pydantic import JsonValue
 from producer.agents.android.agent import DEMO_PRESET
 from producer.agents.android.goals import every_goal_task
 from producer.agents.android.policy.recipe import WarmUpRecipe
-from producer.agents.android.policy.warm_up import ensure_demo_policy
 from schemas.ids import content_hash
 from tests.learning.page import write_page
 from tests.learning.results import SeedResult, load_results, missing_seeds, save_result
 from tests.support.commit import commit
 from tests.support.paths import ROOT
+from tests.support.warmed_policies import phone_policy
 
 SOME_HELD_OUT = '{"source_type": "phone_goals", "split": "held_out", "limit": 32}'
 SETTINGS: dict[str, JsonValue] = {**DEMO_PRESET, "max_recent_turns": 5, "eval_episodes": 528}
@@ -94,7 +94,7 @@ def _controls(seed: int) -> list[str]:
 
 def _policy(home: Path, seed: int) -> tuple[str, ...]:
     """Options that name the warmed-up policy, which is made if it does not exist."""
-    folder = ensure_demo_policy(home / "policies", _print_progress, WarmUpRecipe(seed=seed))
+    folder = phone_policy(home / "policies", WarmUpRecipe(seed=seed), _print_progress)
     return ("--model-name", str(folder), "--seed", str(seed))
 
 
