@@ -77,9 +77,8 @@ class BuiltPolicy:
     """Name of the policy's folder in CUA_HOME/policies."""
     plan: Callable[[], WarmUpPlan]
     """Creates the plan that is recorded with the warm-up."""
-    ensure: Callable[[Path, OnProgress, OnWait], Path]
-    """Returns the policy's folder inside the given folder; builds the policy if it does not
-    exist."""
+    make: Callable[[Path, OnStep], None]
+    """Writes the warmed-up policy into an empty folder."""
     build_shape: Callable[[Path], None]
     """Writes a policy of the same shape with random weights into a folder."""
     task_ids: tuple[str, ...] | None = None

@@ -158,6 +158,7 @@ def _check(host: str, key: str | None) -> None:
 def _folder(model: str, environment: str, installation: Installation) -> str:
     """The policy's folder or hub id. `demo` is the built policy, which is made first if missing."""
     from producer.training.open_policy import require_torch
+    from producer.warm_up.ensure import ensure_built
 
     require_torch(model)
     if model != DEMO_POLICY:
@@ -166,7 +167,7 @@ def _folder(model: str, environment: str, installation: Installation) -> str:
     if built is None:
         message = f"environment: {environment} has no policy `demo`; give a folder or hub id"
         raise UsageError(message)
-    return str(built.ensure(installation.policies_dir, lambda *_: None, lambda *_: None))
+    return str(ensure_built(built, installation.policies_dir))
 
 
 def listen(host: str, port: int) -> socket.socket:

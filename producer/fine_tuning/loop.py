@@ -67,8 +67,6 @@ class FineTuningLoop:
     owned: OwnedTraining[FineTuningConfig]
     trainee: Trainee
     bar: ProgressBar
-    highest_percent: float = 0.0
-    """The highest progress reported so far; progress never falls."""
     _waiting: list[Payload] = field(default_factory=list)
     """Events of steps that no saved state contains yet."""
     _summaries: tuple[EvaluationSummary, ...] = ()
@@ -206,13 +204,12 @@ class FineTuningLoop:
         self._stated_s = now_s
         elapsed_s = now_s - self._begun_s
         left_s = elapsed_s / (step - first) * (self.config.num_steps - step)
-        self.highest_percent = max(self.highest_percent, 100 * step / self.config.num_steps)
         self.owned.stream.emit(
             TrainingProgressed(
                 current_phase="training",
                 current_step=self.owned.manifest.step,
                 progress=Progress(
-                    percent=self.highest_percent,
+                    percent=100 * step / self.config.num_steps,
                     estimated_total_time_s=elapsed_s + left_s,
                     estimated_remaining_time_s=left_s,
                 ),

@@ -205,7 +205,7 @@ def _train(owned: OwnedTraining[FineTuningConfig], trainee: Trainee, output: Pat
     owned.begin(trainee.fit, evaluate)
     with progress_bar(owned.name, owned.config.num_steps) as bar:
         bar.advance(owned.manifest.step)
-        FineTuningLoop(owned, trainee, bar, owned.stated_percent).run()
+        FineTuningLoop(owned, trainee, bar).run()
     owned.lock.check()
     write_output(output, owned.name, trainee.export)
     owned.complete(Progress(percent=100.0))

@@ -237,6 +237,6 @@ class Training:
             TrainingProgressed(
                 current_phase="training",
                 current_step=step.number,
-                progress=Progress(percent=max(percent, recording.owned.stated_percent)),
+                progress=Progress(percent=percent),
             )
         )

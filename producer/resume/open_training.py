@@ -17,6 +17,7 @@ from pydantic import JsonValue
 from producer.emit import Emitter, StreamWriter
 from producer.emit.ownership import OwnershipMonitor, claim
 from producer.errors import UsageError
+from producer.log.event_log import EventLog
 from producer.log.stream_history import StreamHistory
 from producer.resume import resume_state
 from producer.resume.orphans import close_orphans
@@ -123,14 +124,14 @@ def open_training(
     takeover: bool = False,
     stop: threading.Event | None = None,
     before_claim: Callable[[ConfigT], Sequence[TaskStated] | None] = lambda _config: None,
-    remake_state: Callable[[RecordedTraining, ConfigT], bool] = lambda _recorded, _config: False,
+    restore_state: Callable[[RecordedTraining, ConfigT, EventLog], bool] = lambda *_: False,
     keeps_unfinished: bool = True,
 ) -> OpenedTraining[ConfigT] | AlreadyComplete[ConfigT]:
     """Begin the training or resume it. The caller holds the lock of `run_folder`.
 
     `before_claim` loads what the configuration names and returns its tasks; a resumed training must
-    have the same ones (None: not compared). If it raises, the log is unchanged. `remake_state`
-    rebuilds a lost state and returns whether it could. `keeps_unfinished`: as in `plan_training`.
+    have the same ones (None: not compared). If it raises, the log is unchanged. `restore_state`
+    restores a lost state and returns whether it could. `keeps_unfinished`: as in `plan_training`.
 
     Raises UsageError for settings or tasks other than the recorded ones, CuaTrainError if another
     process may be training it (unless `takeover`), UnreachableError if the log cannot be reached
@@ -151,11 +152,7 @@ def open_training(
     )
     if isinstance(plan, AlreadyComplete):
         return plan
-    if (
-        plan.lost_step
-        and not overwrite
-        and remake_state(recorded.read_whole(emitter.log), plan.config)
-    ):
+    if plan.lost_step and not overwrite and restore_state(recorded, plan.config, emitter.log):
         recorded = read_recorded_training(emitter, run_name, run_folder, stop)
         plan = plan_training(recorded, asked, run_folder, overwrite=overwrite)
         assert isinstance(plan, Plan)  # noqa: S101  # it was not complete before

@@ -24,7 +24,7 @@ from schemas.group import GroupDropped
 from schemas.rollout import RolloutCreated, RolloutFinished
 from schemas.status import MACHINES
 from schemas.step import SamplesChosen, StepCreated
-from schemas.training import TrainingCreated, TrainingProgressed, TrainingResumed
+from schemas.training import TrainingCreated, TrainingResumed
 from schemas.wire import InvalidPayloadError, UnknownSchemaError, UnreadableError, read_envelope
 
 PayloadT = TypeVar("PayloadT", bound=Payload)
@@ -128,18 +128,6 @@ class TrainingHistory:
         """The step after which a generation began; 0 for the first generation."""
         resumed = self.own_payloads(TrainingResumed)
         return next((item.current_step for item in resumed if item.generation == generation), 0)
-
-    def stated_percent(self, generation: int, total_steps: int) -> float:
-        """Last recorded progress (0-100) for this generation and number of steps."""
-        percent, stated_for = 0.0, (0, 0)
-        for payload in self.own_payloads(Payload):
-            if isinstance(payload, TrainingCreated | TrainingResumed):
-                number = payload.generation if isinstance(payload, TrainingResumed) else 0
-                if (number, payload.total_steps) != stated_for:
-                    percent, stated_for = 0.0, (number, payload.total_steps)
-            elif isinstance(payload, TrainingProgressed):
-                percent = max(percent, payload.progress.percent)
-        return percent if stated_for == (generation, total_steps) else 0.0
 
     def steps_begun(self, generation: int) -> list[StepCreated]:
         """All steps of a generation that were begun."""

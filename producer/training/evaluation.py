@@ -133,8 +133,6 @@ def _open_stream(session: Session, plan: EvaluationPlan) -> StreamWriter:
     """
     subject = stream("evaluation", plan.id)
     history = session.history.of(subject)
-    for payload in session.history.payloads_of(subject, EvaluationProgressed):
-        plan.unit.highest_percent = payload.progress.percent
     if session.claim_epoch == 1:
         return session.emitter.stream(subject, training_id=session.training_id)
     # An operator may have given up all its records; then it has a position but no creation event.

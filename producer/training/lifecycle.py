@@ -76,11 +76,6 @@ class OwnedTraining(Generic[ConfigT]):
         """The training's stream."""
         return self.opened.stream
 
-    @property
-    def stated_percent(self) -> float:
-        """The highest progress recorded for these steps; 0 before any."""
-        return self.opened.history.stated_percent(self.generation, self.config.num_steps)
-
     @contextmanager
     def working(self, tracked: Tracked, heartbeat_s: float) -> Iterator[None]:
         """Send heartbeats while the block trains, and emit its cancellation or failure.

@@ -70,7 +70,10 @@ def open_policy(
     folder = config.model_name
     if folder == DEMO_POLICY:
         _compute_as_demo()
-        folder = str(built_policy(config).ensure(policies_dir, on_progress, on_wait))
+        from producer.warm_up.ensure import ensure_built
+
+        built = built_policy(config)
+        folder = str(ensure_built(built, policies_dir, on_progress, on_wait))
     return _open_folder(
         config,
         folder,

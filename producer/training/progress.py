@@ -2,7 +2,8 @@
 
 Work is counted in turns. A finished rollout counts its actual turns; an unfinished or future one is
 assumed to take `max_turns`. A step's update counts as many turns as its rollouts, so it is half of
-the step. Percentages never decrease. Only `ProgressEvents` reads a clock.
+the step. Percentages never decrease within a process; the next one counts anew what is finished.
+Only `ProgressEvents` reads a clock.
 """
 
 import threading
@@ -32,7 +33,7 @@ class Unit:
     is_trained: bool = False
     """Whether the step's update is done."""
     highest_percent: float = 0.0
-    """The percentage reported before; a resumed process starts from the last one reported."""
+    """The percentage that this process reported before."""
 
     def finish(self) -> None:
         """Mark as done by an earlier process, with every rollout at `max_turns`."""

@@ -1,14 +1,13 @@
 """Trains steps again from the log, starting at an older state: recorded tokens and advantages.
 
-On a CPU the result is bit-identical to the original, so that a lost state can be rebuilt without
-new rollouts, and a recorded loss can be checked. The command `cua-train redo` reads the log and the
-run's states and changes neither.
+On a CPU the result is bit-identical to the original, so that a recorded loss can be checked. The
+command `cua-train redo` reads the log and the run's states and changes neither.
 """
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,7 +18,6 @@ from producer.blobs import open_blobs
 from producer.config import RunConfig, read_config, recorded_fields
 from producer.emit import Emitter
 from producer.errors import MismatchError, NotFoundError, StopRequestedError, UsageError
-from producer.policy.learner import Learner
 from producer.policy.remote_checkpoint import SCHEME, RemoteCheckpoint, write_remote
 from producer.resume import resume_state
 from producer.resume.recorded_results import RecordedResult
@@ -47,85 +45,6 @@ def state_before(
         if number < step and number and begun_by == generation:
             return state
     return None
-
-
-def remake_state(
-    recorded: RecordedTraining,
-    config: RunConfig,
-    learner: Learner,
-    run_folder: Path,
-    read_blob: Callable[[str], bytes],
-) -> bool:
-    """Rebuild the state after the newest finished step in the run's folder; whether it succeeded.
-
-    Returns False and writes nothing if the bits differ from the recorded ones. `learner` must be
-    fresh. Raises NotFoundError as `redo_steps`.
-    """
-    steps = recorded.lineage.steps
-    newest = steps[max(steps)]
-    before = state_before(recorded.states, steps, newest.number)
-    if before is not None:
-        learner.load_state(before.folder)
-    begins_at = before.manifest.step if before is not None else 0
-    wanted = [steps[number] for number in range(begins_at + 1, newest.number + 1)]
-    logger.info(
-        "the state after step %d is lost; training steps %d to %d again from the log",
-        *(newest.number, begins_at + 1, newest.number),
-    )
-    for redone in redo_steps(recorded, config, learner, wanted, read_blob):
-        if redone.differences:
-            logger.warning(
-                "step %d trained again is not bit for bit what was recorded: %s",
-                *(redone.recorded.number, describe(redone.differences)),
-            )
-            return False
-    folder = resume_state.begin_state(run_folder, newest.generation, newest.number)
-    learner.save_state(folder)
-    resume_state.commit_state(folder, state_manifest(recorded, newest, before, learner.version))
-    logger.info("the state after step %d is made again, bit for bit", newest.number)
-    return True
-
-
-def state_manifest(
-    recorded: RecordedTraining, newest: RecordedStep, before: SavedState | None, version: int
-) -> Manifest:
-    """Manifest of the state after `newest`, at policy `version`; `before` is an older state."""
-    empty = Manifest(
-        training_name=recorded.run_name,
-        generation=newest.generation,
-        step=0,
-        policy_version=0,
-        log_id=recorded.log_id,
-        log_start={},
-        since={},
-    )
-    older = empty if before is None else before.manifest
-    events = recorded.stream.events
-    envelope = next(event.envelope for event in events if event.payload is newest.finished)
-    return replace(
-        older,
-        generation=newest.generation,
-        step=newest.number,
-        policy_version=version,
-        moving_baseline=next_baseline(newest.finished),
-        evaluations=_evaluations(recorded.history, newest, older.evaluations),
-        pending=(),
-        claim_epoch=envelope.epoch,
-        claim_source=envelope.source,
-    )
-
-
-def _evaluations(
-    history: TrainingHistory, newest: RecordedStep, known: Sequence[EvaluationSummary]
-) -> tuple[EvaluationSummary, ...]:
-    """Finished evaluations up to the step, oldest first."""
-    found = {item.label: item for item in known}
-    for item in history.scheduled(newest.generation):
-        finished = history.evaluation_finished(item.id)
-        if finished is not None and (item.created.step or 0) <= newest.number:
-            result = RecordedResult(item.id, item.created, finished)
-            found[item.label] = evaluation_summary(item.label, result)
-    return tuple(sorted(found.values(), key=lambda item: item.step))
 
 
 def describe(differences: Mapping[str, tuple[float | None, float]]) -> str:
@@ -166,10 +85,40 @@ def restore_remote_state(recorded: RecordedTraining, base_model: str, run_folder
     step = lineage.steps[saved.step]
     folder = resume_state.begin_state(run_folder, step.generation, step.number)
     write_remote(folder, RemoteCheckpoint(saved.path, saved.policy_version, base_model))
-    manifest = state_manifest(recorded, step, None, saved.policy_version)
+    manifest = _manifest_after(recorded, step, saved.policy_version)
     resume_state.commit_state(folder, manifest)
     logger.info("the state after step %d is lost here; %s has it", step.number, saved.path)
     return True
+
+
+def _manifest_after(recorded: RecordedTraining, step: RecordedStep, version: int) -> Manifest:
+    """Manifest of the state after `step`, at policy `version`."""
+    events = recorded.stream.events
+    envelope = next(event.envelope for event in events if event.payload is step.finished)
+    return Manifest(
+        training_name=recorded.run_name,
+        generation=step.generation,
+        step=step.number,
+        policy_version=version,
+        log_id=recorded.log_id,
+        log_start={},
+        since={},
+        evaluations=_evaluations(recorded.history, step),
+        moving_baseline=next_baseline(step.finished),
+        claim_epoch=envelope.epoch,
+        claim_source=envelope.source,
+    )
+
+
+def _evaluations(history: TrainingHistory, step: RecordedStep) -> tuple[EvaluationSummary, ...]:
+    """Finished evaluations up to the step, oldest first."""
+    found = []
+    for item in history.scheduled(step.generation):
+        finished = history.evaluation_finished(item.id)
+        if finished is not None and (item.created.step or 0) <= step.number:
+            result = RecordedResult(item.id, item.created, finished)
+            found.append(evaluation_summary(item.label, result))
+    return tuple(sorted(found, key=lambda item: item.step))
 
 
 @dataclass(frozen=True, slots=True)

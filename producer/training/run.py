@@ -14,7 +14,8 @@ from producer.algorithms.controls import BLANK_SCREENS
 from producer.blobs import open_blobs
 from producer.config import RunConfig, check_effects, fields_without_network
 from producer.emit.heartbeat import HEARTBEAT_S
-from producer.errors import NotFoundError, UsageError
+from producer.errors import UsageError
+from producer.log.event_log import EventLog
 from producer.policy.learner import Learner
 from producer.resume import resume_state
 from producer.resume.open_training import AlreadyComplete
@@ -29,7 +30,7 @@ from producer.tasks.overlap import split_of
 from producer.tasks.sources import source_name
 from producer.training.evaluation import EvaluatedTasks
 from producer.training.lifecycle import OwnedTraining, own_training
-from producer.training.loaded import Loaded, load, load_policy, state_tasks, statements
+from producer.training.loaded import Loaded, load, state_tasks, statements
 from producer.training.loop import TrainingLoop, save_checkpoint
 from producer.training.open_policy import (
     built_policy,
@@ -47,7 +48,7 @@ from producer.training.preflight import (
     log_unused_keys,
 )
 from producer.training.progress import ProgressEvents, ProgressTracker
-from producer.training.redo import remake_state, restore_remote_state
+from producer.training.redo import restore_remote_state
 from producer.training.rubric import make_rubric
 from producer.training.session import Session
 from producer.training.summary import Summary, summarise
@@ -143,7 +144,7 @@ def run(
         on_open=on_open,
         overwrite=behavior == "overwrite",
         before_claim=load_before_claim,
-        remake_state=partial(_remake_state, installation, folder),
+        restore_state=partial(_restore_state, folder),
     )
     with owning as (emitter, owned):
         if isinstance(owned, AlreadyComplete):
@@ -162,21 +163,20 @@ def run(
     )
 
 
-def _remake_state(
-    installation: Installation, folder: Path, recorded: RecordedTraining, config: RunConfig
+def _restore_state(
+    folder: Path, recorded: RecordedTraining, config: RunConfig, log: EventLog
 ) -> bool:
-    """Rebuild the lost state of the newest step; False if its steps must be trained again."""
-    if config.provider == "tinker":
-        return restore_remote_state(recorded, config.model_name, folder)
-    policy = load_policy(config.sampled_here(), installation)
-    if policy is None:
-        return False
-    read_blob = open_blobs(installation).get
-    try:
-        return remake_state(recorded, config, policy[0], folder, read_blob)
-    except NotFoundError as error:
-        logger.warning("%s", error)
-        return False
+    """Restore the lost state of the newest step if a training service has it; whether it had."""
+    if config.provider == "tinker" and restore_remote_state(
+        recorded.read_whole(log), config.model_name, folder
+    ):
+        return True
+    logger.warning(
+        "the state after step %d is not in %s: the steps after the newest one there are trained"
+        " again",
+        *(max(recorded.lineage.steps), folder),
+    )
+    return False
 
 
 def _log_complete(name: str, complete: AlreadyComplete[RunConfig]) -> None:
@@ -234,7 +234,9 @@ def _prepare(owned: OwnedTraining[RunConfig], loaded: Loaded) -> TrainingLoop:
         stop=owned.stop,
         read_blob=open_blobs(owned.installation).get,
         installation=owned.installation,
-        progress=ProgressEvents(stream, _progress_so_far(owned), owned.manifest.step),
+        progress=ProgressEvents(
+            stream, ProgressTracker(config.concurrent_rollouts), owned.manifest.step
+        ),
         rubric=make_rubric(config, learner, step_scorer),
         reward=config.make_reward(),
         moving_baseline=owned.manifest.moving_baseline,
@@ -255,13 +257,6 @@ def _named_control(recorded: Mapping[str, object]) -> str:
     if control == "none" and recorded.get("ablate", "none") != "none":
         return BLANK_SCREENS
     return control
-
-
-def _progress_so_far(owned: OwnedTraining[RunConfig]) -> ProgressTracker:
-    """Start from the progress an earlier process recorded for these steps, so it never falls."""
-    tracker = ProgressTracker(owned.config.concurrent_rollouts)
-    tracker.highest_percent = owned.stated_percent
-    return tracker
 
 
 def _open_demo_policy(owned: OwnedTraining[RunConfig]) -> tuple[Learner, EnvironmentFactory]:

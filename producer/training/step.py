@@ -128,7 +128,6 @@ def _collect(
         )
     )
     stream.ensure(StepCollectionStarted(step_id=plan.id))
-    _continue_progress(session, plan, unit)
     stream.ensure(StepRolloutsStarted(step_id=plan.id, rollout_started_at=session.clock()))
 
     def on_progress() -> None:
@@ -164,13 +163,6 @@ def _collect(
         raise CuaTrainError(message)
     seconds = monotonic() - begun_s
     return CollectedStep(plan, tuple(outcomes), seconds, session.clock())
-
-
-def _continue_progress(session: Session, plan: StepPlan, unit: Unit) -> None:
-    """Start the unit from the progress an earlier process recorded, so that it never falls."""
-    for payload in session.history.own_payloads(StepProgressed):
-        if payload.step_id == plan.id:
-            unit.highest_percent = payload.progress.percent
 
 
 def _update(

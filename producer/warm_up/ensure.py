@@ -12,7 +12,7 @@ from typing import Final
 
 from filelock import FileLock, Timeout
 
-from producer.agents.built_policy import OnProgress, OnStep, OnWait
+from producer.agents.built_policy import BuiltPolicy, OnProgress, OnStep, OnWait
 from producer.errors import CuaTrainError
 from producer.policy.torch_policy.state import sync_files
 from schemas.lock_holders import file_lock_holder, is_held_by_stopped
@@ -20,12 +20,23 @@ from schemas.lock_holders import file_lock_holder, is_held_by_stopped
 POLL_S: Final = 0.5
 
 
+def ensure_built(
+    built: BuiltPolicy,
+    policies_dir: Path,
+    on_progress: OnProgress = lambda *_: None,
+    on_wait: OnWait = lambda _holder: None,
+) -> Path:
+    """The folder of the policy in `policies_dir`, made if it does not exist. See `ensure_made`."""
+    num_steps = len(built.plan().steps)
+    return ensure_made(policies_dir / built.name, num_steps, built.make, on_progress, on_wait)
+
+
 def ensure_made(
     folder: Path,
     num_steps: int,
     make: Callable[[Path, OnStep], None],
-    on_progress: OnProgress,
-    on_wait: OnWait,
+    on_progress: OnProgress = lambda *_: None,
+    on_wait: OnWait = lambda _holder: None,
 ) -> Path:
     """Return `folder`, which `make` fills in `num_steps` optimiser steps if it does not exist.
 

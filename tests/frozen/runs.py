@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 
-from producer.agents.android.policy.warm_up import ensure_demo_policy
 from producer.fine_tuning.sql_demo import SqlDemo
 from producer.training.run import run
 from schemas.installation import read_installation
@@ -20,6 +19,7 @@ from tests.support.kafka import KafkaService
 from tests.support.small_run import small
 from tests.support.supervised_bits import DEMO
 from tests.support.text_policy import build_answering_policy, build_knowing_policy
+from tests.support.warmed_policies import phone_policy
 from tests.whole.conftest import BARELY_WARM
 
 SHORT = {
@@ -100,7 +100,7 @@ def make_policies(folder: Path) -> None:
     """The policies that the runs begin with, unless they are there."""
     if (folder / "done").exists():
         return
-    made = ensure_demo_policy(folder / "warm", lambda *_: None, BARELY_WARM)
+    made = phone_policy(folder / "warm", BARELY_WARM)
     (folder / "phone").symlink_to(made)
     build_knowing_policy(folder / "dbbench", 40)
     build_answering_policy(folder / "prime")

@@ -23,7 +23,6 @@ from pydantic import JsonValue
 from producer.agents.android.agent import DEMO_PRESET
 from producer.agents.android.goals import every_goal_task
 from producer.agents.android.policy.recipe import WarmUpRecipe
-from producer.agents.android.policy.warm_up import ensure_demo_policy
 from producer.fine_tuning.pretrained_demo import PretrainedDemoRecipe
 from schemas.ids import content_hash
 from tests.learning.page import write_page
@@ -31,6 +30,7 @@ from tests.learning.pretrained import load_pretrained, pretrained_table, save_pr
 from tests.learning.results import SeedResult, load_results, missing_seeds, save_result
 from tests.support.commit import commit
 from tests.support.paths import ROOT
+from tests.support.warmed_policies import phone_policy
 
 SOME_HELD_OUT = '{"source_type": "phone_goals", "split": "held_out", "limit": 32}'
 SETTINGS: dict[str, JsonValue] = DEMO_PRESET
@@ -108,7 +108,7 @@ def _controls(seed: int) -> list[str]:
 
 def _policy(home: Path, seed: int) -> tuple[str, ...]:
     """Options that name the warmed-up policy, which is made if it does not exist."""
-    folder = ensure_demo_policy(home / "policies", _print_progress, WarmUpRecipe(seed=seed))
+    folder = phone_policy(home / "policies", WarmUpRecipe(seed=seed), _print_progress)
     return ("--model-name", str(folder), "--seed", str(seed))
 
 

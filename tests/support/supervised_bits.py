@@ -10,10 +10,10 @@ from hashlib import sha256
 from pathlib import Path
 
 from producer.agents.dbbench.policy.recipe import TextRecipe
-from producer.agents.dbbench.policy.warm_up import ensure_text_policy
 from producer.fine_tuning.run import fine_tune
 from producer.fine_tuning.sql_demo import SqlDemo, SqlDemoRecipe
 from schemas.installation import read_installation
+from tests.support.warmed_policies import text_policy
 
 DEMO = SqlDemoRecipe(
     templates=("count",),
@@ -48,7 +48,7 @@ def main(folder: Path) -> None:
     for figures in stages.values():
         del figures["seconds"], figures["cpu_seconds"]
         figures.pop("output", None)
-    warmed = ensure_text_policy(folder / "policies", lambda *_: None, WARM_UP)
+    warmed = text_policy(folder / "policies", WARM_UP)
     pairs = folder / "pairs.json"
     pairs.write_text(json.dumps(PAIRS), encoding="utf-8")
     pairwise = fine_tune(

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from producer.agents.android.policy.recipe import ImitationPhase, WarmUpRecipe
-from producer.agents.android.policy.warm_up import ensure_demo_policy
 from tests.support.postgres import PostgresServer
+from tests.support.warmed_policies import phone_policy
 
 BARELY_WARM = WarmUpRecipe(
     task_ids=("train_01_open_settings",),
@@ -23,7 +23,7 @@ BARELY_WARM = WarmUpRecipe(
 @pytest.fixture(scope="session")
 def policy_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.set_num_threads(1)
-    return ensure_demo_policy(tmp_path_factory.mktemp("policies"), lambda *_said: None, BARELY_WARM)
+    return phone_policy(tmp_path_factory.mktemp("policies"), BARELY_WARM)
 
 
 @pytest.fixture

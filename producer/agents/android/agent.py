@@ -11,7 +11,7 @@ from producer.agents.android.demo_tasks import demo_tasks
 from producer.agents.android.goals import every_goal_task, goal_tasks
 from producer.agents.android.policy.recipe import WarmUpRecipe, warm_up_plan
 from producer.agents.android.sim.screens.widget import HEIGHT_PX, WIDTH_PX
-from producer.agents.built_policy import BuiltPolicy, OnProgress, OnWait
+from producer.agents.built_policy import BuiltPolicy, OnStep
 from producer.agents.task_source import TaskSource, by_type
 from producer.errors import UsageError
 from producer.task import Name, Task
@@ -45,10 +45,10 @@ DEMO_PRESET: Final[dict[str, JsonValue]] = {
 """A network of 1 M parameters needs other settings than one of 30 B."""
 
 
-def _ensure(policies_dir: Path, on_progress: OnProgress, on_wait: OnWait) -> Path:
-    from producer.agents.android.policy.warm_up import ensure_demo_policy
+def _make(folder: Path, on_step: OnStep) -> None:
+    from producer.agents.android.policy.warm_up import make_policy
 
-    return ensure_demo_policy(policies_dir, on_progress, on_wait=on_wait)
+    make_policy(folder, on_step, WarmUpRecipe())
 
 
 def _build_shape(folder: Path) -> None:
@@ -126,7 +126,7 @@ class AndroidAgent(Agent):
         {"source_type": "demo_all"},
         {"source_type": "phone_goals"},
     ]
-    built_policy = BuiltPolicy(WarmUpRecipe().policy_name, warm_up_plan, _ensure, _build_shape)
+    built_policy = BuiltPolicy(WarmUpRecipe().policy_name, warm_up_plan, _make, _build_shape)
     task_sources = by_type(DemoTasks, PhoneGoals, DemoIds)
 
     def make_environment(self, settings: AgentSettings) -> "Environment":  # noqa: ARG002  # required by the interface

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
 from pydantic import Field, JsonValue, NonNegativeInt
 
 from producer.agents.agent import Agent, AgentSettings, MakeEnvironment
-from producer.agents.built_policy import BuiltPolicy, OnProgress, OnWait
+from producer.agents.built_policy import BuiltPolicy, OnStep
 from producer.agents.dbbench.codec import SYSTEM_PROMPT, DbBenchCodec
 from producer.agents.dbbench.policy.recipe import TextRecipe, warm_up_plan
 from producer.agents.task_source import SplitSource, by_type
@@ -57,10 +57,10 @@ NUM_HELD_OUT_ENTRIES = 264
 """Default numbers of generated entries for training and for evaluation: 50 and 12 per skill."""
 
 
-def _ensure(policies_dir: Path, on_progress: OnProgress, on_wait: OnWait) -> Path:
-    from producer.agents.dbbench.policy.warm_up import ensure_text_policy
+def _make(folder: Path, on_step: OnStep) -> None:
+    from producer.agents.dbbench.policy.warm_up import make_policy
 
-    return ensure_text_policy(policies_dir, on_progress, on_wait=on_wait)
+    make_policy(folder, on_step, TextRecipe())
 
 
 def _build_shape(folder: Path) -> None:
@@ -137,7 +137,7 @@ class DbBenchAgent(Agent):
     own_settings = frozenset({"dbbench_database"})
     defaults = DEFAULTS
     demo_preset = DEMO_PRESET
-    built_policy = BuiltPolicy(TextRecipe().policy_name, warm_up_plan, _ensure, _build_shape)
+    built_policy = BuiltPolicy(TextRecipe().policy_name, warm_up_plan, _make, _build_shape)
     task_sources = by_type(Entries, GeneratedEntries)
     rewards: ClassVar[Mapping[str, Callable[[Any | None], Reward]]] = {"dbbench": _session_reward}
 

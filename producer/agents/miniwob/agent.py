@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from pydantic import JsonValue
 
 from producer.agents.agent import Agent, AgentSettings, MakeEnvironment
-from producer.agents.built_policy import BuiltPolicy, OnProgress, OnWait
+from producer.agents.built_policy import BuiltPolicy, OnStep
 from producer.agents.miniwob.policy.recipe import RECIPE, TRAINED_PAGES, policy_name, warm_up_plan
 from producer.agents.miniwob.tasks import Pages
 from producer.agents.task_source import by_type
@@ -41,12 +41,12 @@ DEMO_PRESET: Final[dict[str, JsonValue]] = {
 fill one browser."""
 
 
-def _ensure(policies_dir: Path, on_progress: OnProgress, on_wait: OnWait) -> Path:
+def _make(folder: Path, on_step: OnStep) -> None:
     from producer.agents.miniwob.chromium import check_browser
-    from producer.agents.miniwob.policy.warm_up import ensure_pages_policy
+    from producer.agents.miniwob.policy.warm_up import make_policy
 
     check_browser()
-    return ensure_pages_policy(policies_dir, on_progress, on_wait=on_wait)
+    make_policy(folder, on_step, RECIPE)
 
 
 def _build_shape(folder: Path) -> None:
@@ -70,7 +70,7 @@ class MiniWobAgent(Agent):
     defaults: ClassVar[Mapping[str, JsonValue]] = {"max_turns": 30}
     demo_preset = DEMO_PRESET
     built_policy = BuiltPolicy(
-        policy_name(RECIPE), warm_up_plan, _ensure, _build_shape, RECIPE.task_ids
+        policy_name(RECIPE), warm_up_plan, _make, _build_shape, RECIPE.task_ids
     )
     task_sources = by_type(Pages)
 

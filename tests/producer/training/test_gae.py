@@ -1,7 +1,6 @@
 """The advantage gae: a value head learns beside the adapter, from groups of any size."""
 
 import json
-import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -84,16 +83,11 @@ def test_a_resumed_training_has_the_bits_of_an_undisturbed_one(
     assert any("step-000003/value_optimizer.pt" in place for place in both)
 
 
-def test_every_step_is_trained_again_with_the_same_bits(
-    trained: Trained, read_log: ReadLog, policy: str
-) -> None:
+def test_every_step_is_trained_again_with_the_same_bits(trained: Trained, policy: str) -> None:
     installation = trained(**SETTINGS, model_name=policy, num_steps=3)
     for step, from_step in ((1, 0), (3, 2)):
         result = redo(installation, "small", step, None, threading.Event())
         assert (result.from_step, result.is_equal) == (from_step, True), step
-    shutil.rmtree(installation.runs_dir / "small" / "state")
-    run(small(**SETTINGS, model_name=policy, num_steps=4), installation=installation)
-    assert of_type(read_log(), "training.step_superseded") == []
 
 
 def test_a_changed_value_setting_is_found_by_redo(

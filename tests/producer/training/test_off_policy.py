@@ -62,12 +62,12 @@ def check_staleness(events: list[Event], at_most: int) -> Counter[int]:
 
 
 def check_progress(events: list[Event]) -> None:
-    """No figure falls."""
-    last: dict[tuple[str, str], float] = {}
+    """No figure of one process falls."""
+    last: dict[tuple[str, str, str], float] = {}
     for event in events:
         if event["type"] in {"cua.training.progressed", "cua.step.progressed"}:
             data = event["data"]
-            key = (event["type"], data.get("step_id", ""))
+            key = (event["source"], event["type"], data.get("step_id", ""))
             assert data["progress"]["percent"] >= last.get(key, 0.0)
             last[key] = data["progress"]["percent"]
 

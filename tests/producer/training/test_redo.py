@@ -1,7 +1,6 @@
-"""A step is trained again from the log with the same bits; a lost state is made again."""
+"""A step is trained again from the log with the same bits."""
 
 import json
-import logging
 import shutil
 import threading
 from pathlib import Path
@@ -9,19 +8,14 @@ from typing import Any
 
 import pytest
 
-from producer.algorithms.settings import UpdateSettings
-from producer.config import RunConfig
 from producer.errors import NotFoundError, UsageError
 from producer.training.redo import redo
 from producer.training.run import run
-from producer.training.updates import update_settings
 from schemas.installation import Installation
 from tests.producer.training.conftest import Trained
 from tests.support.reading import ReadLog, installation_at, of_type
-from tests.support.same_run import bits_of, differences
 from tests.support.slow_run import Slow
 from tests.support.small_run import TINY, small
-from tests.support.update_settings import changed
 
 torch = pytest.importorskip("torch")
 
@@ -96,59 +90,11 @@ def test_steps_that_were_collected_ahead_are_trained_again_with_the_same_bits(
         assert result.is_equal, (step, result.as_json()["differences"])
 
 
-def test_a_lost_state_is_made_again_without_a_rollout_and_the_training_goes_on_as_if_it_were_there(
-    trained: Trained, read_log: ReadLog, policy: str, tmp_path: Path
-) -> None:
-    installation = trained(**SETTINGS, model_name=policy, num_steps=3)
-    undisturbed = installation_at(tmp_path / "other")
-    shutil.copytree(installation.home, undisturbed.home)
-    run(small(**SETTINGS, model_name=policy, num_steps=4), installation=undisturbed)
-
-    shutil.rmtree(installation.runs_dir / "small" / "state")
-    summary = run(small(**SETTINGS, model_name=policy, num_steps=4), installation=installation)
-    assert summary.generation == 0
-    events = read_log()
-    assert of_type(events, "training.step_superseded") == []
-    created = of_type(events, "rollout.created")
-    assert len(created) == 4 * 2 * 3 + 2 * 2
-    ours, theirs = bits_of(installation.home, "small"), bits_of(undisturbed.home, "small")
-    assert differences(ours, theirs) == []
-
-
-def test_other_bits_begin_a_new_generation(
-    trained: Trained,
-    read_log: ReadLog,
-    policy: str,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    installation = trained(**SETTINGS, model_name=policy, num_steps=2)
-    shutil.rmtree(installation.runs_dir / "small" / "state")
-
-    def other_temperature(config: RunConfig, *, generation: int, step: int) -> UpdateSettings:
-        settings = update_settings(config, generation=generation, step=step)
-        return changed(settings, temperature=2 * settings.temperature)
-
-    monkeypatch.setattr("producer.training.recorded_updates.update_settings", other_temperature)
-    with caplog.at_level(logging.WARNING):
-        summary = run(small(**SETTINGS, model_name=policy, num_steps=3), installation=installation)
-    assert summary.generation == 1
-    assert "is not bit for bit what was recorded" in caplog.text
-    assert len(of_type(read_log(), "training.step_superseded")) == 2
-
-
-def test_a_screenshot_that_is_gone_is_named_and_begins_a_new_generation(
-    trained: Trained, policy: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_screenshot_that_is_gone_is_named(trained: Trained, policy: str) -> None:
     installation = trained(**SETTINGS, model_name=policy, num_steps=2)
     shutil.rmtree(installation.home / "blobs")
     with pytest.raises(NotFoundError, match="step 1 cannot be trained again"):
         redo(installation, "small", 1, None, threading.Event())
-    shutil.rmtree(installation.runs_dir / "small" / "state")
-    with caplog.at_level(logging.WARNING):
-        summary = run(small(**SETTINGS, model_name=policy, num_steps=3), installation=installation)
-    assert summary.generation == 1
-    assert "cannot be trained again" in caplog.text
 
 
 def test_a_step_that_was_not_finished_is_not_found(installation: Installation) -> None:

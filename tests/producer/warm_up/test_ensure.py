@@ -16,7 +16,7 @@ def ensured(folder: Path, content: str, on_wait: OnWait) -> str:
         on_step(1, 0.5)
         (making / "made-by").write_text(content)
 
-    return (ensure_made(folder, 1, make, lambda *_: None, on_wait) / "made-by").read_text()
+    return (ensure_made(folder, 1, make, on_wait=on_wait) / "made-by").read_text()
 
 
 def test_who_needs_it_meanwhile_waits_and_takes_what_was_made(tmp_path: Path) -> None:
@@ -28,9 +28,7 @@ def test_who_needs_it_meanwhile_waits_and_takes_what_was_made(tmp_path: Path) ->
         assert is_waited_for.wait(20)
         (making / "made-by").write_text("the first")
 
-    maker = threading.Thread(
-        target=lambda: ensure_made(folder, 1, make, lambda *_: None, lambda _holder: None)
-    )
+    maker = threading.Thread(target=lambda: ensure_made(folder, 1, make))
     maker.start()
     assert begun.wait(20)
     assert ensured(folder, "the second", lambda _holder: is_waited_for.set()) == "the first"

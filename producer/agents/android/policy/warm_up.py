@@ -1,4 +1,4 @@
-"""Builds the default policy, or finds the one that was built before."""
+"""Builds and warms up the default policy."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,32 +19,14 @@ from producer.agents.android.policy.examples import (
 from producer.agents.android.policy.imitation import GROUNDING_PROMPT, train_imitation
 from producer.agents.android.policy.recipe import WarmUpRecipe
 from producer.agents.android.policy.vocabulary import element_label
-from producer.agents.built_policy import OnProgress, OnStep, OnWait
+from producer.agents.built_policy import OnStep
 from producer.policy.torch_policy.cpu_parallel import parallel_map
 from producer.policy.torch_policy.loading import load_base
 from producer.task import Task
-from producer.warm_up.ensure import ensure_made
 
 
-def ensure_demo_policy(
-    policies_dir: Path,
-    on_progress: OnProgress,
-    recipe: WarmUpRecipe | None = None,
-    *,
-    on_wait: OnWait = lambda *_: None,
-) -> Path:
-    """Return the warmed-up policy's folder, building it if it does not exist. See `ensure_made`."""
-    recipe = recipe or WarmUpRecipe()
-
-    def make(folder: Path, on_step: OnStep) -> None:
-        _make(folder, recipe, on_step)
-
-    return ensure_made(
-        policies_dir / recipe.policy_name, recipe.num_steps, make, on_progress, on_wait
-    )
-
-
-def _make(folder: Path, recipe: WarmUpRecipe, on_step: OnStep) -> None:
+def make_policy(folder: Path, on_step: OnStep, recipe: WarmUpRecipe) -> None:
+    """Write the warmed-up policy into an empty folder."""
     known = {task.task_id: task for task in (*demo_tasks(), *every_goal_task())}
     tasks = [known[task_id] for task_id in recipe.task_ids]
     episodes: list[EncodedEpisode] = []

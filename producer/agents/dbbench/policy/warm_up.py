@@ -1,4 +1,4 @@
-"""Builds the small text policy of DB Bench, or finds the one that was built before."""
+"""Builds and warms up the small text policy of DB Bench."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from random import Random
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from producer.agents.built_policy import OnProgress, OnStep, OnWait
+from producer.agents.built_policy import OnStep
 from producer.agents.dbbench.data.generate import generate
 from producer.agents.dbbench.data.scene import ALIASES, NAMES, OPERATORS, TABLE_ALIASES, THEMES
 from producer.agents.dbbench.data.splits import split_of
@@ -21,7 +21,6 @@ from producer.supervised.fit import Fit, FitSettings, FitStep
 from producer.supervised.objective import CrossEntropy
 from producer.text_policy.build import build_text_policy
 from producer.text_policy.initial_attention import lay_out_copying
-from producer.warm_up.ensure import ensure_made
 from schemas.entry import EntryContent
 
 NOUNS = {theme.table: theme.noun for theme in THEMES}
@@ -56,24 +55,6 @@ MAX_TOKENS = 1000
 """Maximum tokens per pass. A batch takes two passes or more, which run on as many cores."""
 ENTRIES_PER_BEAT = 100
 """Entries generated between two progress reports."""
-
-
-def ensure_text_policy(
-    policies_dir: Path,
-    on_progress: OnProgress,
-    recipe: TextRecipe | None = None,
-    *,
-    on_wait: OnWait = lambda *_: None,
-) -> Path:
-    """Return the warmed-up policy's folder, building it if it does not exist. See `ensure_made`."""
-    recipe = recipe or TextRecipe()
-
-    def make(folder: Path, on_step: OnStep) -> None:
-        _make(folder, recipe, on_step)
-
-    return ensure_made(
-        policies_dir / recipe.policy_name, recipe.num_steps, make, on_progress, on_wait
-    )
 
 
 def build_unwarmed(folder: Path, recipe: TextRecipe, sessions: list[Demonstration]) -> None:
@@ -130,7 +111,8 @@ def warm_up_sessions(recipe: TextRecipe, on_step: OnStep = lambda *_: None) -> l
     return sessions
 
 
-def _make(folder: Path, recipe: TextRecipe, on_step: OnStep) -> None:
+def make_policy(folder: Path, on_step: OnStep, recipe: TextRecipe) -> None:
+    """Write the warmed-up policy into an empty folder."""
     sessions = warm_up_sessions(recipe, on_step)
     build_unwarmed(folder, recipe, sessions)
     network, tokenizer = load_base(str(folder))

@@ -1,4 +1,4 @@
-"""Builds the small policy of the pages, or finds the one that was built before."""
+"""Builds and warms up the small policy of the pages."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -13,14 +13,13 @@ from producer.agents.android.policy.imitation import GROUNDING_PROMPT
 from producer.agents.android.policy.recipe import WarmUpRecipe
 from producer.agents.android.policy.vocabulary import element_label
 from producer.agents.android.policy.warm_up import train
-from producer.agents.built_policy import OnProgress, OnStep, OnWait
+from producer.agents.built_policy import OnStep
 from producer.agents.miniwob.pages import web_pages
 from producer.agents.miniwob.policy.demonstrations import demonstrate, shifted
-from producer.agents.miniwob.policy.recipe import RECIPE, SCREEN_PIXELS, policy_name
+from producer.agents.miniwob.policy.recipe import SCREEN_PIXELS
 from producer.agents.miniwob.tasks import page_task
 from producer.policy.torch_policy.cpu_parallel import parallel_map
 from producer.task import Task
-from producer.warm_up.ensure import ensure_made
 
 SIZE: Final = PolicySize(screen_pixels=SCREEN_PIXELS)
 SHIFTS_PER_SCREEN: Final = 2
@@ -37,29 +36,13 @@ class Encoded(NamedTuple):
     """Their screens, moved."""
 
 
-def ensure_pages_policy(
-    policies_dir: Path,
-    on_progress: OnProgress,
-    recipe: WarmUpRecipe = RECIPE,
-    *,
-    on_wait: OnWait = lambda *_: None,
-) -> Path:
-    """Return the warmed-up policy's folder, building it if it does not exist. See `ensure_made`."""
-
-    def make(folder: Path, on_step: OnStep) -> None:
-        _make(folder, recipe, on_step)
-
-    return ensure_made(
-        policies_dir / policy_name(recipe), recipe.num_steps, make, on_progress, on_wait
-    )
-
-
 def build_unwarmed(folder: Path, texts: Iterable[str], seed: int) -> None:
     """Write the policy with random weights; its vocabulary covers the texts."""
     build_policy(folder, texts, seed, SIZE)
 
 
-def _make(folder: Path, recipe: WarmUpRecipe, on_step: OnStep) -> None:
+def make_policy(folder: Path, on_step: OnStep, recipe: WarmUpRecipe) -> None:
+    """Write the warmed-up policy into an empty folder."""
     episodes: list[EncodedEpisode] = []
     moved: list[EncodedEpisode] = []
     for chunk in _demonstrations(recipe):

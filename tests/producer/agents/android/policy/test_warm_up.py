@@ -32,11 +32,11 @@ from producer.agents.android.policy.examples import (
 from producer.agents.android.policy.imitation import GroundingSampler
 from producer.agents.android.policy.recipe import ImitationPhase, WarmUpRecipe, learning_rate_factor
 from producer.agents.android.policy.vocabulary import element_name
-from producer.agents.android.policy.warm_up import ensure_demo_policy
 from producer.agents.android.sim.screens.widget import Element
 from producer.errors import StopRequestedError
 from producer.policy.torch_policy.loading import load_base
 from tests.support.rounding import rounding_of_sum
+from tests.support.warmed_policies import phone_policy
 
 TASKS = {task.task_id: task for task in demo_tasks()}
 OPEN_SETTINGS = TASKS["train_01_open_settings"]
@@ -52,10 +52,10 @@ TINY = WarmUpRecipe(
 MAKE_TINY = """
 import sys, torch
 from pathlib import Path
-from producer.agents.android.policy.warm_up import ensure_demo_policy
 from tests.producer.agents.android.policy.test_warm_up import TINY
+from tests.support.warmed_policies import phone_policy
 torch.set_num_threads(1)
-print(ensure_demo_policy(Path(sys.argv[1]), lambda *progress: None, TINY))
+print(phone_policy(Path(sys.argv[1]), TINY))
 """
 
 
@@ -92,7 +92,7 @@ def test_a_recipe_makes_the_same_policy_in_every_process(tmp_path: Path) -> None
     num_threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        here = ensure_demo_policy(tmp_path / "here", lambda *_progress: None, TINY)
+        here = phone_policy(tmp_path / "here", TINY)
     finally:
         torch.set_num_threads(num_threads)
     made = [
@@ -113,20 +113,18 @@ def test_an_aborted_warm_up_leaves_no_policy_and_the_next_starts_over(tmp_path: 
             raise StopRequestedError
 
     with pytest.raises(StopRequestedError):
-        ensure_demo_policy(tmp_path, stop_at_the_second_step, TINY)
+        phone_policy(tmp_path, TINY, stop_at_the_second_step)
     assert [path for path in tmp_path.iterdir() if path.is_dir()] == []
     progress: list[tuple[int, int, bool]] = []
-    folder = ensure_demo_policy(
+    folder = phone_policy(
         tmp_path,
-        lambda _policy, done, total, loss: progress.append((done, total, loss is None)),
         TINY,
+        lambda _policy, done, total, loss: progress.append((done, total, loss is None)),
     )
     assert progress == [(0, 4, True)] + [(done, 4, False) for done in (1, 2, 3, 4)]
     assert [path for path in tmp_path.iterdir() if path.is_dir()] == [folder]
-    assert (
-        ensure_demo_policy(tmp_path, lambda *_progress: pytest.fail("it was made again"), TINY)
-        == folder
-    )
+    again = phone_policy(tmp_path, TINY, lambda *_progress: pytest.fail("it was made again"))
+    assert again == folder
 
 
 def test_only_a_chunk_of_episodes_is_held_as_images() -> None:

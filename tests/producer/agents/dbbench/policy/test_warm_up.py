@@ -16,7 +16,6 @@ from producer.agents.dbbench.data.tasks import task_of
 from producer.agents.dbbench.policy.demonstrations import demonstrate
 from producer.agents.dbbench.policy.recipe import TextRecipe, warm_up_plan
 from producer.agents.dbbench.policy.warm_up import (
-    ensure_text_policy,
     new_names,
     renamed,
     warm_up_sessions,
@@ -26,6 +25,7 @@ from producer.errors import StopRequestedError, UsageError
 from producer.policy.scripted_learner import UNREADABLE
 from producer.policy.torch_policy.loading import load_base
 from producer.training.open_policy import built_policy
+from tests.support.warmed_policies import text_policy
 
 TINY = TextRecipe(num_entries=30, num_steps=3, batch_size=4)
 HELD_OUT = [theme for theme in THEMES if split_of_table(theme.table) == "held_out"]
@@ -40,8 +40,8 @@ def test_a_recipe_makes_the_same_policy_and_another_recipe_another(tmp_path: Pat
     hashes = []
     seen: list[tuple[int, int]] = []
     for home in ("a", "b"):
-        folder = ensure_text_policy(
-            tmp_path / home, lambda _name, done, total, _loss: seen.append((done, total)), TINY
+        folder = text_policy(
+            tmp_path / home, TINY, lambda _name, done, total, _loss: seen.append((done, total))
         )
         assert folder.name == TINY.policy_name
         hashes.append(
@@ -63,7 +63,7 @@ def test_a_stopped_warm_up_leaves_no_policy(tmp_path: Path) -> None:
             raise StopRequestedError
 
     with pytest.raises(StopRequestedError):
-        ensure_text_policy(tmp_path, stop, TINY)
+        text_policy(tmp_path, TINY, stop)
     assert [path for path in tmp_path.iterdir() if path.is_dir()] == []
 
 

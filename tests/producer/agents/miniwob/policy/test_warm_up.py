@@ -16,7 +16,6 @@ from producer.agents.miniwob.policy.recipe import (
     policy_name,
     warm_up_plan,
 )
-from producer.agents.miniwob.policy.warm_up import ensure_pages_policy
 from producer.config import read_config
 from producer.policy.formats import warmed_up_format
 from producer.policy.torch_policy.loading import load_base
@@ -25,6 +24,7 @@ from producer.tasks.sources import load_tasks
 from producer.training.loaded import LoadedTasks, load_policy
 from schemas.installation import read_installation
 from tests.support.chromium import needs_chromium
+from tests.support.warmed_policies import pages_policy
 
 TINY = replace(
     RECIPE,
@@ -78,10 +78,10 @@ def test_it_is_made_once_sees_the_whole_screen_and_knows_the_words_of_its_pages(
     tmp_path: Path,
 ) -> None:
     progress: list[tuple[int, int, bool]] = []
-    folder = ensure_pages_policy(
+    folder = pages_policy(
         tmp_path,
-        lambda _policy, done, total, loss: progress.append((done, total, loss is None)),
         TINY,
+        lambda _policy, done, total, loss: progress.append((done, total, loss is None)),
     )
     assert folder.name == policy_name(TINY)
     assert progress == [(0, 4, True)] * 2 + [(done, 4, False) for done in (1, 2, 3, 4)]
@@ -91,7 +91,7 @@ def test_it_is_made_once_sees_the_whole_screen_and_knows_the_words_of_its_pages(
     assert num_screen_tokens(processor.image_processor, (160, 210)) == 10 * 13
     words = processor.tokenizer.get_vocab()
     assert {"one", "two", "click", "grid", "coordinate"} <= {*words}
-    again = ensure_pages_policy(tmp_path, lambda *_: progress.append((0, 0, False)), TINY)
+    again = pages_policy(tmp_path, TINY, lambda *_: progress.append((0, 0, False)))
     assert (again, len(progress)) == (folder, 6)
 
 
