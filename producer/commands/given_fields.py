@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Collection, Mapping
 from datetime import datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -52,9 +53,24 @@ def read_config_file(
 
     Fields that are not honoured as written are named on stderr.
     """
-    converted = convert(path, command, kind=kind, overridden=overridden)
+    converted = convert(
+        path,
+        command,
+        kind=kind,
+        overridden=overridden,
+        has_flash_attention=_has_flash_attention(),
+    )
     converted.log()
     return converted
+
+
+def _has_flash_attention() -> bool:
+    """Whether flash-attn is installed and a CUDA device is present."""
+    if find_spec("flash_attn") is None:
+        return False
+    import torch
+
+    return torch.cuda.is_available()
 
 
 def completed_fields(flags: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -58,7 +58,7 @@ CHANGEABLE: Final = frozenset(
         *("steps_per_epoch", "num_steps", "output_dir", "log_path", "device"),
         *("gradient_checkpointing", "save_strategy", "save_steps", "save_total_limit"),
         *("eval_strategy", "eval_steps"),
-        *("logging_steps", "wandb_project"),
+        *("logging_steps", "wandb_project", "attention"),
     }
 )
 """Fields that may differ when a training continues."""
@@ -159,6 +159,8 @@ class FineTuningConfig(SettingsGroup):
     """Type of matrix products; weights and optimiser are float32."""
     gradient_checkpointing: bool = False
     """Recompute activations in the backward pass to save memory; the same bits."""
+    attention: Literal["sdpa", "flash_attention_2"] = "sdpa"
+    """Attention implementation."""
     device: Device = "auto"
     """Where to compute."""
     cpu_threads: PositiveInt | None = None
@@ -190,6 +192,12 @@ class FineTuningConfig(SettingsGroup):
     def _check_together(self) -> Self:
         if self.objective == "pairwise_reward" and self.train_type == "lora":
             message = "train_type: a pairwise reward model is trained whole; use full"
+            raise ValueError(message)
+        if self.group_by_prefix and self.attention != "sdpa":
+            message = (
+                f"group_by_prefix: packed rows need a mask that {self.attention} does not take; use"
+                " attention sdpa, or omit it"
+            )
             raise ValueError(message)
         return self
 
@@ -246,8 +254,9 @@ class FineTuningConfig(SettingsGroup):
         given = {name: own[name] for name in self._explicit if name in own}
         if not overwrite:
             check_same(recorded, given, CHANGEABLE)
+        kept = {name: value for name, value in recorded.items() if name not in OF_ONE_PROCESS}
         derived = {"data_sha256": self.data_sha256, "steps_per_epoch": self.steps_per_epoch}
-        return type(self)._read({**inherited(recorded), **given, **derived}, self._explicit)
+        return type(self)._read({**kept, **given, **derived}, self._explicit)
 
     @classmethod
     def _read(
@@ -262,15 +271,6 @@ class FineTuningConfig(SettingsGroup):
         return config
 
 
-def inherited(recorded: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """The recorded settings that a training keeps when it continues.
-
-    Fields that only another release has are left out.
-    """
-    own = FineTuningConfig.model_fields.keys() - OF_ONE_PROCESS
-    return {name: value for name, value in recorded.items() if name in own}
-
-
 def read_fine_tuning(
     objective: Objective,
     given: dict[str, Any],
@@ -282,7 +282,11 @@ def read_fine_tuning(
     UsageError lists every problem under the name that the user gave: `names`, by field; also for
     fields that would have no effect on a training that begins.
     """
-    base = DEFAULTS[objective] if recorded is None else inherited(recorded)
+    base = {
+        name: value
+        for name, value in (recorded or DEFAULTS[objective]).items()
+        if name not in OF_ONE_PROCESS
+    }
     whole = {**base, **given, "objective": objective}
     config = FineTuningConfig._read(whole, frozenset(given), names)
     if recorded is None and (problems := [*_without_effect(config, given)]):

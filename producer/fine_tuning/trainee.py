@@ -5,6 +5,7 @@ It is opened before anything is recorded, so settings that cannot work leave not
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -207,18 +208,27 @@ def _memory(config: FineTuningConfig) -> FittingMemory | None:
 
 def _open_network(config: FineTuningConfig) -> _Opened:
     placement = choose_placement(config.device)
+    if config.attention == "flash_attention_2" and not (
+        find_spec("flash_attn") and placement.device.type == "cuda"
+    ):
+        message = (
+            "attention: flash_attention_2 needs the package flash-attn and a CUDA device; use sdpa"
+        )
+        raise UsageError(message)
     if config.train_type == "lora":
         lora = load_network(
             *(config.model_name, config.lora_rank, config.seed, None, placement),
             lora_alpha=config.lora_alpha,
         )
         _check_text(config, lora.architecture)
+        lora.base.set_attn_implementation(config.attention)
         return _Opened(lora.adapted, lora.tokenizer, lora, "")
     base = open_base(config.model_name, Placement(placement.device, torch.float32))
     _check_text(config, base.architecture)
     network = base.network
     if config.objective == "pairwise_reward":
         network = scoring_network(network, int(base.processor.pad_token_id), config.seed)
+    network.set_attn_implementation(config.attention)
     network.requires_grad_(requires_grad=True)
     return _Opened(network, base.processor, None, base.stored_dtype)
 

@@ -81,13 +81,15 @@ def convert(
     *,
     kind: str | None = None,
     overridden: Collection[str] = (),
+    has_flash_attention: bool = False,
 ) -> Converted:
     """Read a file of any kind.
 
     `command` is the `cua-train` command that reads it; a file for another command is refused. None
     accepts any. `kind` is that of a reward model, process or pairwise; None decides by the file's
-    fields. `overridden` are our fields that flags set, whatever the file says. Raises UsageError
-    that names the file and fields that cannot be honoured.
+    fields. `overridden` are our fields that flags set, whatever the file says. Without
+    FlashAttention, its field has no effect. Raises UsageError that names the file and fields that
+    cannot be honoured.
     """
     fields = parse_file(path)
     read = Reading(overridden=frozenset(overridden))
@@ -105,7 +107,7 @@ def convert(
                 "the file does not say what it trains; converted for `cua-train sql sft`. For a"
                 " reward model add input_key and label_key, or chosen_key and rejected_key"
             )
-        read_original(read, fields, objective)
+        read_original(read, fields, objective, has_flash_attention=has_flash_attention)
     else:
         read.given |= fields
         return Converted(path, None, read)

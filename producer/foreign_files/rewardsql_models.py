@@ -42,17 +42,11 @@ KINDS: Final[dict[str, Objective]] = {
 COMMANDS: Final = frozenset({"sql sft", "sql reward-model"})
 FASTER: Final = (
     "deepspeed_config deepspeed zero_stage adam_offload use_liger packing packing_samples"
-    " micro_train_batch_size ddp_find_unused_parameters flash_attn"
+    " micro_train_batch_size ddp_find_unused_parameters"
 )
 """Fields that affect only the speed and memory of a cluster."""
-ASKED: Final = frozenset({*FASTER.split(), "use_wandb"})
+ASKED: Final = frozenset({*FASTER.split(), "flash_attn", "use_wandb"})
 """Fields that are ignored if they are false, 0 or empty."""
-ATTENTION: Final = {
-    **dict.fromkeys(("sdpa", "auto"), None),
-    "eager": Noted(None, "sdpa computes the same as eager"),
-    **dict.fromkeys(("flash_attn", "flash_attention_2"), Noted(None, SPEED)),
-}
-"""Attention is PyTorch's own, which has the kernels of FlashAttention."""
 
 
 REASONS: Final = {
@@ -119,14 +113,16 @@ TABLE: Final[Table] = {
     ),
     "bf16": same("dtype", lambda is_on: "bfloat16" if is_on else None),
     "fp16": same("dtype", lambda is_on: Noted(None, FLOAT16) if is_on else None),
-    "attn_impl": one_of("", ATTENTION, "is not one of sdpa, flash_attn"),
     "use_wandb": Row(when="wandb"),
     "wandb_project": same("wandb_project", when="wandb", default="reward_model_training"),
     **without_effect({"": {SPEED: FASTER, **REASONS}}),
 }
 ALWAYS: Final = frozenset({"model_id_or_path", "model_name_or_path", "dataset"})
 """Any of these identifies such a file among files that share its other names."""
-ONLY_THEIRS: Final = TABLE.keys() - {row.ours for row in TABLE.values()}
+ONLY_THEIRS: Final = {
+    *("attn_impl", "flash_attn"),
+    *TABLE.keys() - {row.ours for row in TABLE.values()},
+}
 """Field names that none of our settings has."""
 
 
@@ -161,10 +157,29 @@ def is_guessed(fields: Mapping[str, Any]) -> bool:
     return bool(_OF_OPENRLHF & fields.keys()) and not (_OF_STEPS | _OF_PAIRS) & fields.keys()
 
 
-def read_original(read: Reading, fields: Mapping[str, Any], objective: Objective) -> None:
-    """Read a file's fields."""
+def read_original(
+    read: Reading,
+    fields: Mapping[str, Any],
+    objective: Objective,
+    *,
+    has_flash_attention: bool = False,
+) -> None:
+    """Read a file's fields.
+
+    Without FlashAttention, its field counts as one that affects speed only.
+    """
+    flash = "flash_attention_2" if has_flash_attention else Noted(None, SPEED)
+    attention = {
+        **dict.fromkeys(("sdpa", "auto"), "sdpa"),
+        "eager": Noted("sdpa", "sdpa computes the same as eager"),
+        **dict.fromkeys(("flash_attn", "flash_attention_2"), flash),
+    }
+    table = TABLE | {
+        "flash_attn": same("attention", lambda _: flash),
+        "attn_impl": one_of("attention", attention, "is not one of sdpa, flash_attn"),
+    }
     asked = {name: value for name, value in fields.items() if value or name not in ASKED}
-    read.read(asked, TABLE, _unmet(asked, objective))
+    read.read(asked, table, _unmet(asked, objective))
     _together(read, objective)
 
 

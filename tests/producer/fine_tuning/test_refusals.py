@@ -11,7 +11,6 @@ from click.testing import CliRunner
 from producer.commands.checkpoints import command as checkpoints
 from producer.errors import CuaTrainError, NotFoundError, UsageError
 from producer.fine_tuning.run import fine_tune
-from producer.fine_tuning.settings import read_fine_tuning
 from producer.training.manual_evaluation import evaluate
 from producer.training.run import run
 from schemas.installation import Installation
@@ -85,6 +84,11 @@ def test_an_unknown_name_without_a_policy_is_not_found(complete: Installation) -
         ),
         ({"device": "cuda:9"}, "device: cuda:9 is not on this machine"),
         ({"device": "gpu"}, "device: unsupported device 'gpu'; use auto"),
+        (
+            {"group_by_prefix": True, "attention": "flash_attention_2"},
+            "group_by_prefix: packed rows need a mask that flash_attention_2 does not take",
+        ),
+        ({"attention": "flash_attention_2"}, "attention: flash_attention_2 needs the package"),
         ({"objective": "pairwise_reward"}, "objective: this command trains sft, not pairwise"),
         ({"data_sha256": "ab"}, "data_sha256: is computed; omit it"),
         ({"labels": "hard"}, "labels: only with process_reward; omit it"),
@@ -111,13 +115,6 @@ def test_what_is_refused_leaves_nothing(
     with pytest.raises(CuaTrainError, match=message):
         fine_tune("sft", {**given, **changes}, installation=installation)
     assert not installation.home.exists()
-
-
-def test_a_recorded_setting_of_another_release_is_passed_over(given: dict[str, Any]) -> None:
-    recorded = read_fine_tuning("sft", given).recorded()
-    config = read_fine_tuning("sft", {}, {**recorded, "attention": "sdpa"})
-    assert config.recorded() == recorded
-    assert config.continuing({**recorded, "attention": "sdpa"}, overwrite=False) == config
 
 
 def test_examples_longer_than_the_policys_context_are_not_a_matter_of_max_length(

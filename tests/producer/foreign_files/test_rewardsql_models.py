@@ -55,7 +55,7 @@ def test_what_speeds_a_cluster_up_is_named_in_one_line(
     [("zero_stage", 0), ("flash_attn", False), ("deepspeed_config", None), ("attn_impl", "sdpa")],
 )
 def test_what_asks_for_neither_is_accepted(field: str, value: object) -> None:
-    assert reading_of({field: value}, "process_reward").reasons() == []
+    assert settings("process_reward", {field: value}).attention == "sdpa"
 
 
 def test_the_published_sft_file_means_these_settings() -> None:
