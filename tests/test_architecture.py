@@ -111,15 +111,6 @@ def test_what_runs_rollouts_loads_neither_torch_nor_a_database_driver() -> None:
     )
 
 
-@pytest.mark.parametrize("package", ["producer", "consumers"])
-def test_help_loads_nothing_heavy(package: str) -> None:
-    program = f"from {package}.cli import cli; cli.main(['--help'], standalone_mode=False)"
-    assert (
-        modules_loaded_by(program) & (HEAVY | DATABASE | {"kafka", "fsspec", "PIL", "numpy"})
-        == set()
-    )
-
-
 def test_openai_is_loaded_only_where_a_server_is_used() -> None:
     trainings = "import producer.training.run, producer.training.rescore"
     assert "openai" not in modules_loaded_by(trainings)

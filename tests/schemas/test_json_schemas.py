@@ -39,9 +39,6 @@ class Released(NamedTuple):
     version: int
     schema: JsonSchema
 
-    def __str__(self) -> str:
-        return f"{self.release}-{self.type}-{self.version}"
-
 
 def released() -> list[Released]:
     found = []
@@ -73,10 +70,11 @@ def test_the_schema_file_is_the_payload_class(payload: type[Payload]) -> None:
     assert path.read_text(encoding="utf-8") == text(render(payload)), "run `make docs`"
 
 
-@pytest.mark.parametrize("one", RELEASED, ids=str)
-def test_a_released_schema_is_kept_and_only_widened(one: Released) -> None:
-    assert schema_path(one.type, one.version).exists(), f"{one.release} wrote such events"
-    assert incompatibilities(one.schema, read_schema(one.type, one.version)) == []
+def test_a_released_schema_is_kept_and_only_widened() -> None:
+    for one in RELEASED:
+        said = f"{one.release} wrote such events: {one.type} {one.version}"
+        assert schema_path(one.type, one.version).exists(), said
+        assert incompatibilities(one.schema, read_schema(one.type, one.version)) == [], said
 
 
 def test_a_version_that_is_past_stays_as_its_release_had_it() -> None:
@@ -88,10 +86,9 @@ def test_a_version_that_is_past_stays_as_its_release_had_it() -> None:
     assert [incompatibilities(read_schema(*item), newest[item]) for item in past] == [[]]
 
 
-@pytest.mark.parametrize(("type_", "version"), WRITTEN, ids=name_of)
-def test_every_version_ever_written_leads_to_a_class(type_: str, version: int) -> None:
-    newest, _ = upcast(type_, version, {})
-    assert (type_, newest) in BY_TYPE, "no class and no upcaster reads these events any more"
+def test_every_version_ever_written_leads_to_a_class() -> None:
+    newest = {(type_, upcast(type_, version, {})[0]) for type_, version in WRITTEN}
+    assert newest <= BY_TYPE.keys(), "no class and no upcaster reads these events any more"
 
 
 def test_every_type_has_all_its_versions_from_the_first() -> None:
@@ -145,10 +142,11 @@ def test_the_schemas_describe_what_a_training_writes() -> None:
     assert [line for event in said for line in errors(event)] == []
 
 
-@pytest.mark.parametrize("payload", PAYLOADS, ids=lambda payload: payload.TYPE)
-def test_every_field_says_what_it_means(payload: type[Payload]) -> None:
-    schema: dict[str, Any] = render(payload)
-    parts = {payload.__name__: schema} | schema.get("$defs", {})
+def test_every_field_says_what_it_means() -> None:
+    parts: dict[str, Any] = {}
+    for payload in PAYLOADS:
+        schema: dict[str, Any] = render(payload)
+        parts |= {payload.__name__: schema} | schema.get("$defs", {})
     missing = [
         f"{name}.{field}"
         for name, part in parts.items()

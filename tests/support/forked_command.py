@@ -17,20 +17,22 @@ from collections.abc import Mapping
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from tempfile import TemporaryDirectory
 from typing import Literal, NoReturn, TypedDict
 
+import consumers
 from tests.support.paths import ROOT
 
 Program = Literal["producer", "consumers"]
+# Before the first fork, with all other modules of `consumers`; a command imports what is missing.
 IMPORTED = (
     *("producer.cli", "producer.commands.run", "producer.commands.evaluate"),
     *("producer.training.run", "producer.training.loop", "producer.resume.open_training"),
-    *("consumers.cli", "consumers.commands.run", "consumers.commands.status"),
-    *("consumers.database.readiness", "consumers.fold.fold", "consumers.metrics.pages"),
-    *("consumers.log.open", "consumers.status", "consumers.tail.trainings"),
+    *("sqlalchemy.dialects.postgresql.psycopg2", "alembic.command"),
 )
-"""Before the first fork; a command imports what is missing."""
+LEFT_OUT = {"__main__", "archive", "export", "trackers"}
+"""Parts of `consumers` with large libraries of their own."""
 
 
 class _Request(TypedDict):
@@ -106,7 +108,9 @@ def _server() -> _Server:
 
 def _serve() -> NoReturn:
     """Fork for every request of stdin; never returns, in the child either."""
-    for name in IMPORTED:
+    modules = walk_packages(consumers.__path__, "consumers.")
+    ours = [module.name for module in modules if not LEFT_OUT & {*module.name.split(".")}]
+    for name in (*IMPORTED, *ours):
         import_module(name)
     answers = os.fdopen(os.dup(1), "w")
     # A child's collector would write to, and so copy, every page that it shares.

@@ -1,22 +1,26 @@
 """A real Apache Kafka for tests: one KRaft node from its jars, without Docker.
 
-It can be stopped, killed and restarted on the same port and data. Maven downloads the jars once,
-into CUA_TEST_CACHE.
+It can be stopped, killed and restarted on the same port and data. What all of them share is made
+once, into CUA_TEST_CACHE: Maven downloads the jars, and a first broker leaves its formatted folder
+and an archive of the classes that it loaded.
 """
 
 import base64
 import contextlib
 import os
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from uuid import uuid4
 
+from filelock import FileLock
 from kafka.net.inet import KafkaNetSocket
 
 from tests.support.ports import free_port
@@ -32,6 +36,8 @@ KAFKA_VERSION = "4.1.1"
 START_TIMEOUT_S = 60.0
 JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 """A broker of the tests lives for seconds, in which the optimising compiler earns nothing."""
+ARCHIVE = "classes.jsa"
+"""Spares a broker's start most of its class loading. A JVM of another version ignores it."""
 
 POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>cua.train</groupId><artifactId>kafka-for-tests</artifactId><version>1</version><dependencies>
@@ -45,7 +51,7 @@ node.id=1
 listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
 advertised.listeners=PLAINTEXT://127.0.0.1:{port}
 controller.listener.names=CONTROLLER
-controller.quorum.bootstrap.servers=127.0.0.1:{controller_port}
+controller.quorum.voters=1@127.0.0.1:{controller_port}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs={data}
 offsets.topic.replication.factor=1
@@ -65,25 +71,80 @@ num.partitions=1
 # A broker that was killed may come back once its last session is over: after 9 s by default.
 
 
+def _cache() -> Path:
+    folder = Path(os.environ.get("CUA_TEST_CACHE") or Path.home() / ".cache" / "cua-train-tests")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 def kafka_jars() -> Path:
     """The folder of Kafka's jars; downloaded by Maven on first use (40 s, 43 MB)."""
-    cache = Path(os.environ.get("CUA_TEST_CACHE") or Path.home() / ".cache" / "cua-train-tests")
-    jars = cache / f"kafka-{KAFKA_VERSION}"
-    if jars.is_dir():
-        return jars
-    cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache) as work:
-        (Path(work) / "pom.xml").write_text(POM)
-        subprocess.run(
-            ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=jars"],
-            cwd=work,
-            check=True,
-            stdin=subprocess.DEVNULL,
-        )
-        # Atomic: an interrupted download must not look complete. Another process may be first.
-        with contextlib.suppress(OSError):
-            (Path(work) / "jars").rename(jars)
+    jars = _cache() / f"kafka-{KAFKA_VERSION}"
+    with FileLock(jars.with_name(f"{jars.name}.lock")):
+        if not jars.is_dir():
+            with tempfile.TemporaryDirectory(dir=jars.parent) as work:
+                (Path(work) / "pom.xml").write_text(POM)
+                subprocess.run(
+                    ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=jars"],
+                    cwd=work,
+                    check=True,
+                    stdin=subprocess.DEVNULL,
+                )
+                # Atomic: an interrupted download must not look complete.
+                (Path(work) / "jars").rename(jars)
     return jars
+
+
+def _first_broker() -> Path:
+    """The folder of `data`, formatted and not used, and `classes.jsa`; made on first use (8 s)."""
+    jars = kafka_jars()
+    made = jars.with_name(f"{jars.name}-first")
+    with FileLock(made.with_name(f"{made.name}.lock")):
+        if not made.is_dir():
+            with tempfile.TemporaryDirectory(dir=made.parent) as work:
+                folder = Path(work) / made.name
+                folder.mkdir()
+                port, data = free_port(), Path(work) / "data"
+                properties = Path(work) / "server.properties"
+                properties.write_text(
+                    PROPERTIES.format(port=port, controller_port=free_port(), data=data)
+                )
+                java = ["java", *JVM, "-cp", f"{jars}/*"]
+                tool = ("kafka.tools.StorageTool", "format", "-t", "c" * 22, "-c", properties)
+                subprocess.run([*java, *tool], check=True, capture_output=True)
+                shutil.copytree(data, folder / "data")
+                java[1:1] = [f"-XX:ArchiveClassesAtExit={folder / ARCHIVE}"]
+                broker = _start([*java, "kafka.Kafka", str(properties)], Path(work))
+                try:
+                    _wait_until_open(broker, port, Path(work))
+                finally:
+                    broker.terminate()
+                    broker.wait(START_TIMEOUT_S)
+                folder.rename(made)
+    return made
+
+
+def _start(command: Sequence[str], folder: Path) -> "subprocess.Popen[bytes]":
+    """A broker whose output is in `folder`."""
+    with (folder / "kafka.log").open("ab") as log:
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder
+        )
+
+
+def _wait_until_open(broker: "subprocess.Popen[bytes]", port: int, folder: Path) -> None:
+    """Until it takes connections. RuntimeError."""
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline and broker.poll() is None:
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection(("127.0.0.1", port), timeout=1),
+        ):
+            return
+        time.sleep(0.1)
+    tail = (folder / "kafka.log").read_text(errors="replace")[-2000:]
+    message = f"Kafka did not start within {START_TIMEOUT_S} s:\n{tail}"
+    raise RuntimeError(message)
 
 
 class KafkaService:
@@ -91,28 +152,23 @@ class KafkaService:
 
     def __init__(self, properties: str = PROPERTIES) -> None:
         """`properties`: with {port}, {controller_port} and {data} to be filled in."""
+        first = _first_broker()
         self._folder = Path(tempfile.mkdtemp(prefix="cua-kafka-"))
-        self._classpath = f"{kafka_jars()}/*"
         self._process: subprocess.Popen[bytes] | None = None
         self.port = free_port()
         """The same after a restart."""
-        filled = properties.format(
-            port=self.port, controller_port=free_port(), data=self._folder / "data"
-        )
+        data = self._folder / "data"
         self._properties = self._folder / "server.properties"
-        self._properties.write_text(filled)
-        has_voters = "controller.quorum.voters" in filled
-        # Unique, so that no two services' logs have one id; a leading dash would be an option.
-        cluster_id = "c" + base64.urlsafe_b64encode(uuid4().bytes).decode()[1:22]
-        self._java(
-            "kafka.tools.StorageTool",
-            "format",
-            *([] if has_voters else ["--standalone"]),
-            "-t",
-            cluster_id,
-            "-c",
-            str(self._properties),
+        self._properties.write_text(
+            properties.format(port=self.port, controller_port=free_port(), data=data)
         )
+        shutil.copytree(first / "data", data)
+        # Unique, so that no two services' logs have one id.
+        cluster_id = base64.urlsafe_b64encode(uuid4().bytes).decode()[:22]
+        meta = data / "meta.properties"
+        meta.write_text(re.sub("(?m)^cluster.id=.*$", f"cluster.id={cluster_id}", meta.read_text()))
+        java = ("java", "-Xmx512m", f"-XX:SharedArchiveFile={first / ARCHIVE}", *JVM)
+        self._command = [*java, "-cp", f"{kafka_jars()}/*", "kafka.Kafka", str(self._properties)]
 
     @property
     def bootstrap_servers(self) -> str:
@@ -121,35 +177,8 @@ class KafkaService:
 
     def start(self) -> None:
         """Start on the same data; returns once it takes connections."""
-        with (self._folder / "kafka.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [
-                    "java",
-                    "-Xmx512m",
-                    *JVM,
-                    "-cp",
-                    self._classpath,
-                    "kafka.Kafka",
-                    str(self._properties),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=self._folder,
-            )
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while time.monotonic() < deadline:
-            if self._process.poll() is not None:
-                break
-            with (
-                contextlib.suppress(OSError),
-                socket.create_connection(("127.0.0.1", self.port), timeout=1),
-            ):
-                return
-            time.sleep(0.1)
-        tail = (self._folder / "kafka.log").read_text(errors="replace")[-2000:]
-        message = f"Kafka did not start within {START_TIMEOUT_S} s:\n{tail}"
-        raise RuntimeError(message)
+        self._process = _start(self._command, self._folder)
+        _wait_until_open(self._process, self.port, self._folder)
 
     @property
     def is_running(self) -> bool:
@@ -178,18 +207,6 @@ class KafkaService:
                 self._process.kill()
                 self._process.wait(30)
             self._process = None
-
-    def _java(self, *arguments: str) -> None:
-        done = subprocess.run(
-            ["java", *JVM, "-cp", self._classpath, *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            cwd=self._folder,
-            check=False,
-        )
-        if done.returncode:
-            message = f"{arguments[0]} failed: {done.stderr.decode(errors='replace')[-2000:]}"
-            raise RuntimeError(message)
 
     def close(self) -> None:
         """Kill the process and remove the folder. Idempotent."""

@@ -12,10 +12,10 @@ SIGKILL, as `kill -9` does.
 import itertools
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
@@ -23,10 +23,12 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from producer import cli
 from producer.emit.stream import StreamWriter
 from schemas.base import Payload
+from tests.support.forked_process import ForkedProcess
 
 _PATH_OF = {"open": ("open", 0), "rename": ("os.rename", 1)}
 """Kind of place -> audit event, and which of its arguments is the file's name."""
-TIMEOUT_S = 240.0
+DYING = "killed at its place\n"
+"""Its last words."""
 
 
 def kill_at(kind: str, *what: str) -> None:
@@ -36,6 +38,7 @@ def kill_at(kind: str, *what: str) -> None:
 
     def count() -> None:
         if next(calls) == int(number):
+            os.write(2, DYING.encode())
             os.kill(os.getpid(), signal.SIGKILL)
 
     if kind == "optimizer":
@@ -78,15 +81,12 @@ def run_until_killed(
     place: Sequence[str], words: Sequence[str], environ: Mapping[str, str] | None = None
 ) -> None:
     """Run `cua-train` with these words in a process of its own, which must die at the place."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.support.killed_run", *place, "--", *words],
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=TIMEOUT_S,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
+    with NamedTemporaryFile("r") as said:
+        killed = ("tests.support.killed_run", *place, "--", *words)
+        with ForkedProcess(*killed, environ=environ, stderr=said.name) as process:
+            process.wait()
+        text = said.read()
+    assert text.endswith(DYING), text[-2000:]
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from schemas.environment import EnvironmentRequested
 from schemas.ids import EPOCH_START, training_id
 from schemas.installation import Installation
 from schemas.turn import Sampling, TokenRecord, TurnTaken
+from tests.support.forked_command import run_command
 from tests.support.paths import ROOT
 from tests.support.reading import installation_at, read_all
 
@@ -49,15 +50,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
 @pytest.fixture
 def tail(environ: dict[str, str]) -> Run:
     def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            command(*arguments),
-            cwd=ROOT,
-            env=environ,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return run_command("consumers", "tail", *arguments, environ=environ)
 
     return run
 

@@ -40,8 +40,8 @@ from tests.support.foreign_env import EchoEnvironment, Heard, Said
 from tests.support.gbox_server import KEY, gbox_server, service_of
 from tests.support.scripted import plan
 
-NUM_ROLLOUTS = 20
-FAILING = 0.05
+NUM_ROLLOUTS = 8
+FAILING = 0.15
 AT_ONCE = 2
 
 
@@ -67,7 +67,7 @@ def phones() -> Iterator[Devices]:
     with adb_server("one", "two") as server:
         for phone in server.phones.values():
             phone.failing = FAILING
-        server.phones["one"].goes_after = 40
+        server.phones["one"].goes_after = 20
         yield Devices(lambda: AdbEnvironment(AdbServer(server.address), ("one", "two")))
 
 

@@ -29,6 +29,7 @@ from tests.support.eventually import eventually
 from tests.support.forked_command import run_command
 from tests.support.forked_process import ForkedProcess
 from tests.support.gbox_server import KEY, gbox_server
+from tests.support.killed_run import run_until_killed
 from tests.support.reading import Event, installation_at, of_type, read_all
 from tests.support.whole_system import query
 
@@ -183,16 +184,13 @@ def test_a_training_that_is_killed_goes_on_and_leaves_no_device(
     def read() -> list[Event]:
         return [json.loads(record.value) for record in read_all(installation_at(home))]
 
-    said = {name: tmp_path / name for name in ("killed", "out", "err")}
-    for path in said.values():
-        path.touch()
-    killed = ("tests.support.killed_run", *KILL, "--", *words)
-    with ForkedProcess(*killed, environ=environ, stderr=str(said["killed"])) as process:
-        process.wait()
-    before = read()
-    assert len(of_type(before, "step.finished")) == 1, said["killed"].read_text()[-2000:]
+    run_until_killed(KILL, words, environ)
+    assert len(of_type(read(), "step.finished")) == 1
     eventually(lambda: not started_by(home), found=lambda: started_by(home))
 
+    said = {name: tmp_path / name for name in ("out", "err")}
+    for path in said.values():
+        path.touch()
     streams = {"stdout": str(said["out"]), "stderr": str(said["err"])}
     with ForkedProcess("producer", *words, environ=environ, **streams) as process:
         process.wait()

@@ -97,13 +97,11 @@ def test_every_codec_is_listed() -> None:
         "{draft}</think>\n<think>{draft}</think>\n",
     ],
 )
-@pytest.mark.parametrize(("codec", "draft", "real"), ANSWERS)
-def test_a_thought_before_the_answer_changes_nothing(
-    codec: Codec, draft: Action, real: Action, thought: str
-) -> None:
-    answer = codec.encode(real, 100, 100)
-    text = thought.replace("{draft}", codec.encode(draft, 100, 100)) + answer
-    assert codec.parse(text, 100, 100) == codec.parse(answer, 100, 100)
+def test_a_thought_before_the_answer_changes_nothing(thought: str) -> None:
+    for codec, (draft, real) in REAL.items():
+        answer = codec.encode(real, 100, 100)
+        text = thought.replace("{draft}", codec.encode(draft, 100, 100)) + answer
+        assert codec.parse(text, 100, 100) == codec.parse(answer, 100, 100), codec.name
 
 
 @pytest.mark.parametrize(("codec", "draft", "real"), ANSWERS)

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
+from producer.agents import AGENTS
 from producer.agents.android.demo_tasks import demo_tasks
 from producer.tasks.custom import tasks_from_file
 from tests.support.cua_train import CuaTrain
+from tests.support.profiles import is_long
 
 
 @pytest.fixture
@@ -109,13 +111,20 @@ def test_generated_entries_of_two_seeds_share_no_task_instruction_or_gold(
     )
 
 
-def test_default_sources_of_an_agent_are_compared_by_its_name(tasks: CuaTrain) -> None:
-    """DB Bench's generated entries share none of what would be recall."""
-    found = parsed(tasks, "leakage", "--environment", "dbbench", "--check")
+def test_default_sources_of_dbbench_share_none_of_what_would_be_recall(tasks: CuaTrain) -> None:
+    """A tenth of them, because all take half a minute; HYPOTHESIS_PROFILE=long takes all."""
+    defaults = AGENTS["dbbench"].default_tasks(seed=0)
+    sizes = (1100, 264) if is_long() else (110, 44)
+    words, given = ["leakage", "--environment", "dbbench", "--check"], []
+    for name, size in zip(("tasks", "eval_tasks"), sizes, strict=True):
+        source = defaults[name]
+        assert isinstance(source, dict)
+        given += [f"--{name.replace('_', '-')}", json.dumps({**source, "num_samples": size})]
+    found = parsed(tasks, *words, *([] if is_long() else given))
     by_measure = {item["of"]: item for item in found["overlaps"]}
-    assert (found["tasks"], found["eval_tasks"]) == (1100, 264)
+    assert (found["tasks"], found["eval_tasks"]) == sizes
     for of in ("task", "instruction", "gold", "target", "combination"):
-        assert (by_measure[of]["num_eval_tasks"], by_measure[of]["num_shared"]) == (264, 0)
+        assert (by_measure[of]["num_eval_tasks"], by_measure[of]["num_shared"]) == (sizes[1], 0)
 
 
 def test_the_default_run_is_evaluated_on_no_goal_pair_that_it_trains_on(tasks: CuaTrain) -> None:

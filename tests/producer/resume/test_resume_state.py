@@ -17,8 +17,6 @@ from schemas.catalogue import BY_TYPE
 from schemas.wire import decode
 from tests.support.paths import GOLDEN_EVENTS
 
-FILES = sorted(GOLDEN_EVENTS.glob("*.json"))
-
 
 def pending_of(path: Path) -> dict[str, Any]:
     """As the release that wrote this golden event saved it in a manifest."""
@@ -27,11 +25,11 @@ def pending_of(path: Path) -> dict[str, Any]:
     return {"type": event["type"], "version": version, "data": event["data"]}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_pending_event_of_every_version_is_read(path: Path) -> None:
-    payload = decode(path.read_bytes()).payload
-    assert pending_from_json(pending_of(path)) == payload
-    assert pending_from_json(pending_to_json(payload)) == payload
+def test_a_pending_event_of_every_version_is_read() -> None:
+    for path in GOLDEN_EVENTS.glob("*.json"):
+        payload = decode(path.read_bytes()).payload
+        assert pending_from_json(pending_of(path)) == payload
+        assert pending_from_json(pending_to_json(payload)) == payload
 
 
 def test_a_field_that_is_gone_is_ignored() -> None:

@@ -202,11 +202,22 @@ def kill_once_trained(home: Path, after: int, **changes: object) -> None:
     pytest.fail(f"the process ended before step {after}")
 
 
-@pytest.mark.parametrize("baseline", ["none", "moving"])
+def samples_of(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        sample for chosen in of_type(events, "step.samples_chosen") for sample in chosen["samples"]
+    ]
+
+
+def test_without_a_baseline_the_advantage_is_the_reward(folder: Path, tmp_path: Path) -> None:
+    train(tmp_path, model_name=str(folder), baseline="none", num_steps=2)
+    samples = samples_of(read(tmp_path))
+    assert [sample["advantage"] for sample in samples] == [sample["reward"] for sample in samples]
+
+
 def test_a_killed_training_goes_on_with_the_bits_of_an_undisturbed_one(
-    folder: Path, tmp_path: Path, baseline: str
+    folder: Path, tmp_path: Path
 ) -> None:
-    changes = {"model_name": str(folder), "baseline": baseline, "num_steps": 4}
+    changes = {"model_name": str(folder), "baseline": "moving", "num_steps": 4}
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     train(whole, **changes)
     kill_once_trained(killed, 2, **changes)
@@ -222,23 +233,12 @@ def test_a_killed_training_goes_on_with_the_bits_of_an_undisturbed_one(
     }
     assert rewards <= {1.0, -0.1, -0.3}
     assert 1.0 in rewards
-    samples = [
-        sample
-        for event in events
-        if event["type"] == "cua.step.samples_chosen"
-        for sample in event["data"]["samples"]
-    ]
-    if baseline == "none":
-        assert all(sample["advantage"] == sample["reward"] for sample in samples)
-        return
     averages = [0.0]
     for step in finished:
         assert step["metrics"]["optim/baseline"] == pytest.approx(averages[-1])
         averages.append(0.9 * averages[-1] + 0.1 * step["reward_mean"])
     steps = [event["data"]["step_id"] for event in events if event["type"] == "cua.step.finished"]
     by_step = dict(zip(steps, averages, strict=False))
-    for event in events:
-        if event["type"] == "cua.step.samples_chosen":
-            for item in event["data"]["samples"]:
-                off = by_step[event["data"]["step_id"]]
-                assert item["advantage"] == pytest.approx(item["reward"] - off)
+    for chosen in of_type(events, "step.samples_chosen"):
+        for item in chosen["samples"]:
+            assert item["advantage"] == pytest.approx(item["reward"] - by_step[chosen["step_id"]])

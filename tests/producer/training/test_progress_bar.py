@@ -39,7 +39,7 @@ def on_a_terminal(*words: str) -> str:
 
 def test_on_a_terminal_log_lines_stay_whole_above_the_bar() -> None:
     # Enough episodes that the evaluations outlast the bar's refresh interval.
-    shown = on_a_terminal(*RUN, "--eval-episodes", "200")
+    shown = on_a_terminal(*RUN, "--eval-episodes", "60")
     assert re.search(r"(baseline|step-1|eval-2)\b.*\d+/\d+", shown)
     lines = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line) for line in re.split(r"[\r\n]+", shown)]
     steps = [line for line in lines if line.startswith("step 1/2:") or "step 2/2:" in line]

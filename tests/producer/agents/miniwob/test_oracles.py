@@ -15,7 +15,7 @@ from tests.support.profiles import is_long
 pytestmark = needs_chromium
 NUM_AT_ONCE = 4
 SCRIPTED = [page for page in web_pages().values() if page.split]
-PAGES = SCRIPTED if is_long() else SCRIPTED[::4]
+PAGES = SCRIPTED if is_long() else SCRIPTED[::8]
 SEEDS = (0, 1) if is_long() else (0,)
 
 
@@ -38,7 +38,7 @@ def fault(browsers: Browsers, page: WebPage, seed: int) -> str | None:
 
 
 def test_oracles_solve_their_pages() -> None:
-    """One test, so that one browser runs them all; a quarter of the pages, or all of them."""
+    """One test, so that one browser runs them all; an eighth of the pages, or all of them."""
     browsers = Browsers()
     try:
         with ThreadPoolExecutor(NUM_AT_ONCE) as pool:
