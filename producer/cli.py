@@ -153,7 +153,7 @@ class LazyGroup(RichGroup):
         return add_log_options(command)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click; refuses words that are not UTF-8: they are recorded, and no event holds them."""
+        """As click; refuses words that are not UTF-8, because no event can hold them."""
         for word in args:
             if any("\ud800" <= character <= "\udfff" for character in word):
                 message = f"{word!r} is not UTF-8 text; write it in UTF-8"
