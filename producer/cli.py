@@ -152,6 +152,14 @@ class LazyGroup(RichGroup):
         command.name = cmd_name  # for the list of commands
         return add_log_options(command)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click; refuses words that are not UTF-8, because no event can hold them."""
+        for word in args:
+            if any("\ud800" <= character <= "\udfff" for character in word):
+                message = f"{word!r} is not UTF-8 text; write it in UTF-8"
+                raise click.UsageError(message, ctx)
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> object:
         """As click; an error suggests only flags of the command that failed."""
         try:

@@ -2,7 +2,7 @@
 
 import unicodedata
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator
 
@@ -10,6 +10,8 @@ from schemas.entry import EntryContent
 
 Split = Literal["train", "eval"]
 Difficulty = Literal["easy", "medium", "hard"]
+RECORDED: Final = "recorded"
+"""The `source_type` of a task of another trainer's loop, which says by itself what is solved."""
 
 
 def _check_name(name: str) -> str:

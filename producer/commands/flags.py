@@ -42,7 +42,7 @@ DEFAULTS = {
     "eval_tasks": "the training tasks' held-out split if there is one, else the training tasks",
     "training_name": "a new name",
     "log_path": "CUA_HOME/runs/NAME",
-    "judge": "required for custom tasks without a validator",
+    "judge": "agent for instructions; required for other custom tasks without a validator",
     "judge_model": "the only one that it lists",
     "dbbench_database": "SQLite in child processes",
     "env_screen": "none: words alone",
@@ -263,11 +263,20 @@ def from_recipe(words: Sequence[str]) -> Iterator[str]:
         elif has_value and not word.startswith("--"):
             yield from ("--" + name.replace("_", "-"), value)
         else:
-            yield word
+            # The word after a flag is its value, even `seed=3`.
+            yield from (word,) if has_value else (word, *_taken(rest))
+            if not has_value:  # the next word is its value, even `seed=3`
+                yield from rest[:1]
+                del rest[:1]
 
 
 def _next(rest: list[str]) -> str:
     return rest.pop(0) if rest else ""
+
+
+def _taken(rest: list[str]) -> list[str]:
+    """The next word, if there is one."""
+    return [rest.pop(0)] if rest else []
 
 
 def _next_word(rest: list[str]) -> str:

@@ -31,6 +31,10 @@ EPILOG = examples(
 )
 
 
+_NUMBERS = ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_PORT")
+"""Variables of torchrun that hold a number."""
+
+
 @click.command(name="run", cls=ShortHelpCommand, epilog=EPILOG)
 @field_flags(PANELS)
 @with_takeover
@@ -61,16 +65,10 @@ def _joined_ranks(environ: Mapping[str, str]) -> Iterator[bool]:
 
     On other ranks, the work is already done when the block begins.
     """
-    if int(environ.get("WORLD_SIZE", "1")) == 1:
+    if (environ.get("WORLD_SIZE") or "1") == "1":
         yield True
         return
-    missing = [name for name in ("RANK", "LOCAL_RANK", "MASTER_ADDR") if name not in environ]
-    if missing:
-        message = (
-            f"WORLD_SIZE is {environ['WORLD_SIZE']}, and {', '.join(missing)} is not set; start"
-            " with torchrun, or unset WORLD_SIZE"
-        )
-        raise UsageError(message)
+    _check_torchrun(environ)
     from producer.policy.torch_policy import ranks
     from producer.policy.torch_policy.follow import follow
 
@@ -85,6 +83,20 @@ def _joined_ranks(environ: Mapping[str, str]) -> Iterator[bool]:
             yield is_first
     finally:
         ranks.leave()
+
+
+def _check_torchrun(environ: Mapping[str, str]) -> None:
+    """Raise UsageError if a variable that torchrun sets is missing or is no number."""
+    advice = "start with torchrun, or unset WORLD_SIZE"
+    if missing := [name for name in (*_NUMBERS, "MASTER_ADDR") if not environ.get(name)]:
+        message = (
+            f"WORLD_SIZE is {environ['WORLD_SIZE']}, and {', '.join(missing)} is not set; {advice}"
+        )
+        raise UsageError(message)
+    for name in _NUMBERS:
+        if not environ[name].isdecimal():
+            message = f"{name} is {environ[name]!r}, which is not a number; {advice}"
+            raise UsageError(message)
 
 
 def _train(given: dict[str, Any], *, monitor: bool, takeover: bool, as_json: bool) -> None:

@@ -15,7 +15,7 @@ from producer.errors import StopRequestedError
 from producer.record.settings import RecordedSettings
 from producer.record.values import OrderError, text
 from producer.rollouts.plan import StatedTask
-from producer.task import Task
+from producer.task import RECORDED, Task
 from producer.tasks.custom import CustomTask
 from producer.tasks.statements import task_facts
 from producer.training.lifecycle import OwnedTraining
@@ -25,7 +25,6 @@ from schemas.group import SourceType
 from schemas.installation import without_secrets
 
 MAX_MESSAGE_CHARS = 2000
-TASK_SOURCE = "recorded"
 
 
 class Source(NamedTuple):
@@ -171,7 +170,7 @@ def read_task(task: "str | CustomTask | Task", max_turns: int) -> Task:
         case _:
             message = f"the task must be text or a record.Task, not {type(task).__name__}"
             raise TypeError(message)
-    found = custom.task(TASK_SOURCE)
+    found = custom.task(RECORDED)
     is_limited = custom is task and "max_steps" in custom.model_fields_set
     return found if is_limited else replace(found, max_steps=max_turns)
 

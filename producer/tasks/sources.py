@@ -169,9 +169,7 @@ def load_tasks(
         raise UsageError(message)
     kept = _without_repeats(tasks, field)
     if len(kept) < len(tasks) and not is_check:
-        logger.info(
-            "%s: %d tasks are given again; each is kept once", field, len(tasks) - len(kept)
-        )
+        logger.info("%s: %d repeated tasks are left out", field, len(tasks) - len(kept))
     return kept
 
 
@@ -253,7 +251,7 @@ def _load_one(
         candidates = [_with_judge(task, judge, model) for task in candidates]
     keeps_unjudged = not judged_only or (allow_unjudged and judge == UNJUDGED)
     field = source.required_field()
-    unjudged = [task.task_id for task in candidates if not task.is_judged]
+    unjudged = list(dict.fromkeys(task.task_id for task in candidates if not task.is_judged))
     if unjudged and field is not None and not keeps_unjudged:
         _refuse_unjudged(f"{where}.{field}", unjudged, judge)
     tasks = [

@@ -4,8 +4,8 @@ For a training, its last evaluation at each temperature is used. A single traini
 its own evaluations before the first step.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from producer.errors import MismatchError, NotFoundError, UsageError
@@ -23,6 +23,7 @@ from schemas.clustered_errors import Difference, paired_difference
 from schemas.evaluation import evaluation_label
 from schemas.evaluation_text import SPLIT_TEXTS, temperature_text
 from schemas.installation import Installation
+from schemas.task import TaskStated
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,8 @@ class Measured:
 
     name: str
     evaluation: EvaluationSummary
+    tasks: Mapping[str, TaskStated] = field(default_factory=dict)
+    """Definitions of its tasks, by task_id; empty: not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,8 @@ def _greedy_first(temperature: float | None) -> tuple[bool, float]:
 
 def _before_and_after(installation: Installation, name: str) -> Iterator[Measured]:
     results = _results(installation, name)
-    if any(item.created.kind == "manual" for item in results):
+    evaluation_id = _evaluation_id(name)
+    if any(item.id == evaluation_id for item in results):
         message = f"{name} is one evaluation; give another one to compare it with"
         raise UsageError(message)
     summaries = [_summary(item) for item in results]
@@ -94,7 +98,7 @@ def _last_ones(installation: Installation, name: str) -> list[Measured]:
     """The last evaluation at each temperature, or the one with this id."""
     results = _results(installation, name)
     last = {item.created.temperature: item for item in results}  # by step: the last one stays
-    return [Measured(name, _summary(item)) for item in last.values()]
+    return [Measured(name, _summary(item), item.tasks) for item in last.values()]
 
 
 def _results(installation: Installation, name: str) -> list[RecordedResult]:
@@ -170,4 +174,28 @@ def _compared(first: Measured, other: Measured) -> Row:
             f" {other.name} ({after.task_source}) share no task: nothing can be paired"
         )
         raise MismatchError(message)
+    _check_definitions(first, other)
     return Row(other, difference, bootstrap_interval(before.counts, after.counts))
+
+
+def _check_definitions(first: Measured, other: Measured) -> None:
+    """Raises MismatchError if a task that both have is not the same one, but for its name."""
+    shared = first.evaluation.counts.keys() & other.evaluation.counts.keys()
+    known = sorted(shared & first.tasks.keys() & other.tasks.keys())
+    changed = [task for task in known if _asked(first.tasks[task]) != _asked(other.tasks[task])]
+    if changed:
+        message = (
+            f"task {changed[0]!r} of {first.name} is another one than that of {other.name}"
+            f" ({len(changed)} of {len(known)} shared tasks have another instruction, setup or"
+            " validator): different tasks cannot be compared"
+        )
+        raise MismatchError(message)
+
+
+def _asked(task: TaskStated) -> list[object]:
+    """What the agent is asked, and who judges it."""
+    definition = task.definition or {}
+    return [
+        *(task.description, task.validation_type, task.validation_query, task.expected_result),
+        *(definition.get("setup"), definition.get("entry")),
+    ]

@@ -22,7 +22,7 @@ from producer.log.stream_history import StreamHistory
 from producer.resume.training_history import TrainingHistory, read_training_history
 from producer.rewards import Reward, RewardError, outcome_of, score
 from producer.rollouts.episode import NUM_JUDGED_SCREENS
-from producer.task import Task
+from producer.task import RECORDED, Task
 from producer.training.kept_trainings import check_known, unknown_training
 from producer.validators.judges import (
     AGENT,
@@ -68,7 +68,7 @@ class Rescored:
     scoring_id: str
     rollouts: int
     failed: int
-    """Number of rollouts that could not be scored."""
+    """Number of rollouts that could not be scored, such as those of tasks without a judge."""
     reward_mean_before: float | None
     """Mean recorded reward of the scored rollouts; None if there are none."""
     reward_mean: float | None
@@ -160,17 +160,15 @@ def _finished_rollouts(history: TrainingHistory) -> Iterator[_Rollout]:
 
 def _score(rollout: _Rollout, scorer: Scorer, read_blob: Callable[[str], bytes]) -> RolloutScored:
     rollout_id = UUID(rollout.history.subject.partition("/")[2])
-    success: bool | None = rollout.finished.task_success
-    details: dict[str, JsonValue] = {}
+    success: bool | None = None
     try:
-        if scorer.judge is not None:
-            success, details = _judge(rollout, scorer, read_blob)
+        success, details = _verdict(rollout, scorer, read_blob)
         outcome = outcome_of(
             rollout.finished, max_turns=rollout.created.max_turns, task_id=_task_id(rollout)
         )
         reward = score(
             scorer.reward,
-            replace(outcome, success=success is True),
+            replace(outcome, success=success),
             turn_cost=scorer.turn_cost,
             parse_error_cost=scorer.parse_error_cost,
         )
@@ -182,6 +180,24 @@ def _score(rollout: _Rollout, scorer: Scorer, read_blob: Callable[[str], bytes])
             error_message=str(error),
         )
     return RolloutScored(rollout_id=rollout_id, reward=reward, success=success, details=details)
+
+
+def _is_unjudged(rollout: _Rollout) -> bool:
+    """Whether nobody judged the episode. Other trainers (`record`) give success by themselves."""
+    task = rollout.task
+    return task is not None and task.validation_type is None and task.source_type != RECORDED
+
+
+def _verdict(
+    rollout: _Rollout, scorer: Scorer, read_blob: Callable[[str], bytes]
+) -> tuple[bool, dict[str, JsonValue]]:
+    """The scorer's verdict, or the recorded one. Raises as `_judge`."""
+    if scorer.judge is not None:
+        return _judge(rollout, scorer, read_blob)
+    if _is_unjudged(rollout):
+        message = "its task has no judge, so that there is no verdict to score"
+        raise JudgeFailedError(message)
+    return rollout.finished.task_success, {}
 
 
 def _judge(
@@ -243,6 +259,11 @@ def _summary(
     finished: ScoringFinished,
 ) -> Rescored:
     before = [rollout.finished for rollout, one in scored if one.reward is not None]
+    verdicts = [
+        rollout.finished.task_success
+        for rollout, one in scored
+        if one.reward is not None and not _is_unjudged(rollout)
+    ]
     return Rescored(
         training_name=training_name,
         scoring_id=str(scoring_id),
@@ -250,8 +271,6 @@ def _summary(
         failed=finished.failed_rollouts,
         reward_mean_before=statistics.fmean(item.reward for item in before) if before else None,
         reward_mean=finished.reward_mean,
-        success_rate_before=(
-            statistics.fmean(float(item.task_success) for item in before) if before else None
-        ),
+        success_rate_before=statistics.fmean(map(float, verdicts)) if verdicts else None,
         success_rate=finished.success_rate,
     )

@@ -55,12 +55,15 @@ class Summary:
     gain: float | None
     """Greedy success after minus before, paired by task."""
     gain_standard_error: float | None
+    gain_tasks: int | None
+    """Number of tasks that both evaluations have, over which the gain is measured."""
     sampled_success_before: float | None
     sampled_success_after: float | None
     sampled_standard_error_before: float | None
     sampled_standard_error_after: float | None
     sampled_gain: float | None
     sampled_gain_standard_error: float | None
+    sampled_gain_tasks: int | None
     eval_tasks: int | None
     """Number of distinct tasks of the last evaluation; None if there was none, or not recorded."""
     eval_split: str | None
@@ -100,6 +103,7 @@ def summarise(manifest: Manifest, *, status: str, seconds: float, folder: Path) 
         standard_error_after=_error(greedy.after),
         gain=None if gain is None else round(gain.gain, 6),
         gain_standard_error=None if gain is None else round(gain.standard_error, 6),
+        gain_tasks=None if gain is None else gain.num_tasks,
         sampled_success_before=_success(sampled.before),
         sampled_success_after=_success(sampled.after),
         sampled_standard_error_before=_error(sampled.before),
@@ -108,6 +112,7 @@ def summarise(manifest: Manifest, *, status: str, seconds: float, folder: Path) 
         sampled_gain_standard_error=(
             None if sampled_gain is None else round(sampled_gain.standard_error, 6)
         ),
+        sampled_gain_tasks=None if sampled_gain is None else sampled_gain.num_tasks,
         eval_tasks=last.num_tasks if last else None,
         eval_split=last.split if last else None,
         eval_source=last.task_source if last else None,
@@ -159,15 +164,16 @@ def summary_lines(summary: Summary, noun: str = "success") -> Iterator[str]:
     greedy = (
         *(summary.success_before, summary.standard_error_before),
         *(summary.success_after, summary.standard_error_after),
-        *(summary.gain, summary.gain_standard_error),
+        *(summary.gain, summary.gain_standard_error, summary.gain_tasks),
     )
     sampled = (
         *(summary.sampled_success_before, summary.sampled_standard_error_before),
         *(summary.sampled_success_after, summary.sampled_standard_error_after),
         *(summary.sampled_gain, summary.sampled_gain_standard_error),
+        summary.sampled_gain_tasks,
     )
     for name, figures in ((f"greedy {noun}", greedy), (f"{noun} at temperature 1", sampled)):
-        before, before_error, after, after_error, gain, gain_error = figures
+        before, before_error, after, after_error, gain, gain_error, gain_tasks = figures
         rates = [
             f"{rate:.3f} ± {error:.3f}"
             for rate, error in ((before, before_error), (after, after_error))
@@ -176,8 +182,8 @@ def summary_lines(summary: Summary, noun: str = "success") -> Iterator[str]:
         if not rates:
             continue
         change = ""
-        if gain is not None and gain_error is not None:
-            difference = Difference(gain, gain_error, summary.eval_tasks or 0)
+        if gain is not None and gain_error is not None and gain_tasks is not None:
+            difference = Difference(gain, gain_error, gain_tasks)
             change = f" ({difference_text(difference)})"
         yield f"{name}: {' -> '.join(rates)}{change}"
     if summary.eval_tasks is not None:

@@ -60,6 +60,7 @@ def test_the_recipes_command_trains(tmp_path: Path) -> None:
         (["gbox_api_key=", "--tinker_api_key", ""], []),
         (["--renderer-name=compact"], ["--renderer-name", "compact"]),
         (["--tasks", '{"a": "b=c"}'], ["--tasks", '{"a": "b=c"}']),
+        (["--wandb-name", "seed=3", "--json"], ["--wandb-name", "seed=3", "--json"]),
         (["unknown=1", "--json"], ["unknown=1", "--json"]),
     ],
 )

@@ -54,6 +54,7 @@ def failed(cua_train: CuaTrain) -> Failed:
         ),
         (["run", "--training-name", "../x"], "training_name: '../x' starts with '.'; use letters"),
         (["run", "-v", "-q"], "--verbose and --quiet exclude each other"),
+        (["trainings", "note", "a", "b\udcff"], "'b\\udcff' is not UTF-8 text; write it in UTF-8"),
         (["rum"], "no such command 'rum'. Did you mean 'run'? See `"),
         (["evaluate", "--training-name", "a/b"], "--training-name: 'a/b' contains '/'; use"),
         (["evaluate", "--training-name", "a", "--model-name", "b"], "give either --training-name"),

@@ -245,7 +245,29 @@ def test_an_evaluation_by_hand_is_compared_by_its_id_and_not_as_its_trainings(
     rows = table(cua_train, "a", str(by_hand), str(elsewhere))
     assert [row["success"] for row in rows] == [0.5, 1.0, 0.0]
     assert [row["difference"]["gain"] for row in rows[1:]] == [0.5, -0.5]
-    assert "is one evaluation" in cua_train("compare", str(by_hand), expected=2).stderr
+    scheduled = record("b", "222222", step=10)
+    for one in (by_hand, scheduled):
+        assert "is one evaluation" in cua_train("compare", str(one), expected=2).stderr
+
+
+def test_tasks_that_only_share_their_name_are_not_paired(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch, cua_train: CuaTrain
+) -> None:
+    monkeypatch.setenv("CUA_HOME", str(installation.home))
+    task = {"task_id": "own", "description": "Mute.", "validation_query": "media_volume"}
+
+    def trained(training: str, **changed: object) -> None:
+        source = {"source_type": "custom", "custom_tasks": [{**task, "expected": 0, **changed}]}
+        config = {"training_name": training, "num_steps": 1, "groups_per_batch": 1}
+        run(small(**config, tasks=source, eval_episodes=1), installation=installation)
+
+    trained("a")
+    trained("retitled", name="Mute it", tags=["sound"], max_steps=9)
+    trained("louder", expected=50)
+    (row,) = table(cua_train, "a", "retitled")[1:]
+    assert row["difference"]["num_tasks"] == 1
+    refused = cua_train("compare", "a", "louder", expected=4).stderr
+    assert "task 'own' of a is another one than that of louder (1 of 1 shared tasks" in refused
 
 
 def test_under_six_tasks_say_so_and_have_no_interval(record: Record, cua_train: CuaTrain) -> None:

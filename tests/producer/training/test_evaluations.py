@@ -8,7 +8,7 @@ import pytest
 from producer.resume import resume_state
 from producer.training.manual_evaluation import evaluate
 from producer.training.run import run
-from producer.training.summary import comparison, last_evaluation
+from producer.training.summary import comparison, last_evaluation, summary_lines
 from schemas.installation import Installation
 from tests.support.reading import ReadLog, of_type
 from tests.support.small_run import small
@@ -45,6 +45,17 @@ def test_each_point_has_a_greedy_and_a_sampled_evaluation_of_the_same_tasks(
         if event["type"] == "cua.rollout.created"
     }
     assert temperatures >= {(0.0, True), (1.0, True)}
+
+
+def test_a_difference_is_judged_by_the_tasks_that_it_is_over(installation: Installation) -> None:
+    tasks = {"source_type": "demo_training", "limit": 8}
+    summary = run(
+        small(num_steps=1, tasks=tasks, eval_episodes=8, eval_sampled_episodes=3),
+        installation=installation,
+    )
+    assert (summary.gain_tasks, summary.sampled_gain_tasks) == (8, 3)
+    greedy, sampled, _ = summary_lines(summary)
+    assert ("two standard errors" in greedy, "too few tasks" in sampled) == (True, True)
 
 
 def test_a_sampled_run_reports_no_greedy_success(installation: Installation) -> None:

@@ -154,6 +154,21 @@ def test_a_judge_without_a_verdict_leaves_rollouts_without_a_score(
     assert all("HTTP 400" in item["error_message"] for item in scored)
 
 
+def test_an_episode_that_nobody_judged_is_neither_solved_nor_failed(
+    installation: Installation, read_log: ReadLog
+) -> None:
+    unjudged = {"source_type": "custom", "custom_tasks": ["Look around."], "judge": "none"}
+    judged = {"source_type": "ids", "task_ids": ["train_01_open_settings"]}
+    config = small(num_steps=1, eval_tasks=[judged, unjudged], eval_episodes=2, oracle_noise=0)
+    run(config, installation=installation)
+    recorded = score_again(installation, BINARY)
+    assert (recorded.rollouts, recorded.failed) == (2 * 3 + 2 * 2, 2)
+    assert (recorded.success_rate_before, recorded.success_rate) == (1.0, 1.0)
+    scored = of_type(read_log(), "scoring.rollout_scored")
+    reasons = {item["error_message"]: item["success"] for item in scored if item["reward"] is None}
+    assert reasons == {"its task has no judge, so that there is no verdict to score": None}
+
+
 def test_a_training_that_the_log_does_not_have_leaves_nothing(installation: Installation) -> None:
     with pytest.raises(NotFoundError, match="small"):
         score_again(installation, BINARY)

@@ -27,6 +27,13 @@ from tests.support.small_run import one_step
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.slow
 NUM_STEPS = 3
+WORLD = {
+    "WORLD_SIZE": "2",
+    "RANK": "0",
+    "LOCAL_RANK": "0",
+    "MASTER_ADDR": "127.0.0.1",
+    "MASTER_PORT": "1",
+}
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 
 
@@ -150,6 +157,18 @@ def test_what_several_processes_do_not_compute_as_one_is_refused_before_the_firs
     assert not installation.local_log_path.exists()
 
 
-def test_a_world_without_a_rank_is_refused() -> None:
-    done = run_command("producer", "run", environ={**os.environ, "WORLD_SIZE": "2"})
-    assert (done.returncode, "RANK, LOCAL_RANK, MASTER_ADDR is not set" in done.stderr) == (2, True)
+@pytest.mark.parametrize(
+    ("changed", "found"),
+    [
+        ({"WORLD_SIZE": "2"}, "RANK, LOCAL_RANK, MASTER_PORT, MASTER_ADDR is not set"),
+        ({"WORLD_SIZE": "two"}, "RANK, LOCAL_RANK, MASTER_PORT, MASTER_ADDR is not set"),
+        (WORLD | {"WORLD_SIZE": "two"}, "WORLD_SIZE is 'two', which is not a number"),
+        (WORLD | {"LOCAL_RANK": "-1"}, "LOCAL_RANK is '-1', which is not a number"),
+        (WORLD | {"MASTER_PORT": ""}, "MASTER_PORT is not set"),
+    ],
+)
+def test_variables_that_torchrun_would_not_set_are_refused(
+    changed: dict[str, str], found: str
+) -> None:
+    done = run_command("producer", "run", environ={**os.environ, **changed})
+    assert (done.returncode, found in done.stderr) == (2, True), done.stderr
