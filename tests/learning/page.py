@@ -22,8 +22,8 @@ Other settings were measured before, on the same held-out pairs, greedy:
 - Prompts with the last 5 to 9 turns instead of all (`--max-recent-turns 5`): in five seeds success
   rose from 0.341 to 0.491 on average, by 0.149 ± 0.022 (over seeds), and in each by more than three
   paired standard errors (528 episodes). The warm-up imitates with all turns in the prompt. With all
-  turns success is higher before RL and about the same after it, so a part of these gains was that RL
-  adapted the policy to shorter prompts.
+  turns success is higher before RL and about the same after it, so a part of these gains was
+  that RL adapted the policy to shorter prompts.
 - The same steps, sums in another order (micro-batches of 6 rows), seed 0: 0.466 ± 0.027 to 0.682 ±
   0.025 (528 episodes). So rounding alone changes the policy, and its gain, by several hundredths.
 - 200 steps of imitation, demonstrations of at most 8 turns, 24 steps of RL, the same short prompts.
@@ -67,8 +67,8 @@ as well: the two were not compared at equal compute.
 ## How it was measured
 
 The 264 pairs are a validation set: settings were tuned on them with seed {tuning_seed}, which is
-not in the tables (0.597 to 0.778, with short prompts); there is no separate test set. Each seed has its
-own warm-up and one training. Greedy figures and sampled ones are over 264 episodes each, one for
+not in the tables (0.597 to 0.778, with short prompts); there is no separate test set. Each seed
+has its own warm-up and one training. Greedy figures and sampled ones are over 264 episodes each, one for
 each task. Standard errors are clustered by task, differences are paired by task, intervals are
 bootstrapped over tasks. They cover the evaluation alone: how trainings from one warm-up differ was
 not measured. The error of the mean is over seeds.
