@@ -68,10 +68,10 @@ as well: the two were not compared at equal compute.
 
 The 264 pairs are a validation set: settings were tuned on them with seed {tuning_seed}, which is
 not in the tables (0.597 to 0.778, with short prompts); there is no separate test set. Each seed
-has its own warm-up and one training. Greedy figures and sampled ones are over 264 episodes each, one for
-each task. Standard errors are clustered by task, differences are paired by task, intervals are
-bootstrapped over tasks. They cover the evaluation alone: how trainings from one warm-up differ was
-not measured. The error of the mean is over seeds.
+has its own warm-up and one training. Greedy figures and sampled ones are over 264 episodes each,
+one for each task. Standard errors are clustered by task, differences are paired by task,
+intervals are bootstrapped over tasks. They cover the evaluation alone: how trainings from one
+warm-up differ was not measured. The error of the mean is over seeds.
 
 ## Greedy success on held-out pairs
 
