@@ -263,8 +263,7 @@ def from_recipe(words: Sequence[str]) -> Iterator[str]:
         elif has_value and not word.startswith("--"):
             yield from ("--" + name.replace("_", "-"), value)
         else:
-            # The word after a flag is its value, even `seed=3`.
-            yield from (word,) if has_value else (word, *_taken(rest))
+            yield word
             if not has_value:  # the next word is its value, even `seed=3`
                 yield from rest[:1]
                 del rest[:1]
@@ -272,11 +271,6 @@ def from_recipe(words: Sequence[str]) -> Iterator[str]:
 
 def _next(rest: list[str]) -> str:
     return rest.pop(0) if rest else ""
-
-
-def _taken(rest: list[str]) -> list[str]:
-    """The next word, if there is one."""
-    return [rest.pop(0)] if rest else []
 
 
 def _next_word(rest: list[str]) -> str:

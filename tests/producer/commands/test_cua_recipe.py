@@ -61,6 +61,10 @@ def test_the_recipes_command_trains(tmp_path: Path) -> None:
         (["--renderer-name=compact"], ["--renderer-name", "compact"]),
         (["--tasks", '{"a": "b=c"}'], ["--tasks", '{"a": "b=c"}']),
         (["--wandb-name", "seed=3", "--json"], ["--wandb-name", "seed=3", "--json"]),
+        (
+            ["--seed", "1", "--renderer_name", "qwen3_vl", "num_steps=2"],
+            ["--seed", "1", "--renderer-name", "recipe", "--num-steps", "2"],
+        ),
         (["unknown=1", "--json"], ["unknown=1", "--json"]),
     ],
 )
