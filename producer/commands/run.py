@@ -90,12 +90,13 @@ def _check_torchrun(environ: Mapping[str, str]) -> None:
     advice = "start with torchrun, or unset WORLD_SIZE"
     if missing := [name for name in (*_NUMBERS, "MASTER_ADDR") if not environ.get(name)]:
         message = (
-            f"WORLD_SIZE is {environ['WORLD_SIZE']}, and {', '.join(missing)} is not set; {advice}"
+            f"WORLD_SIZE is {environ['WORLD_SIZE']}, but these variables are missing or empty:"
+            f" {', '.join(missing)}; {advice}"
         )
         raise UsageError(message)
     for name in _NUMBERS:
         if not environ[name].isdecimal():
-            message = f"{name} is {environ[name]!r}, which is not a number; {advice}"
+            message = f"{name} is {environ[name]!r}, not a whole number from 0; {advice}"
             raise UsageError(message)
 
 

@@ -185,9 +185,9 @@ def _check_definitions(first: Measured, other: Measured) -> None:
     changed = [task for task in known if _asked(first.tasks[task]) != _asked(other.tasks[task])]
     if changed:
         message = (
-            f"task {changed[0]!r} of {first.name} is another one than that of {other.name}"
-            f" ({len(changed)} of {len(known)} shared tasks have another instruction, setup or"
-            " validator): different tasks cannot be compared"
+            f"task {changed[0]!r} is defined differently in {first.name} and {other.name}"
+            f" ({len(changed)} of {len(known)} shared tasks differ in instruction, setup or"
+            " validator): their results cannot be compared"
         )
         raise MismatchError(message)
 

@@ -195,7 +195,7 @@ def _verdict(
     if scorer.judge is not None:
         return _judge(rollout, scorer, read_blob)
     if _is_unjudged(rollout):
-        message = "its task has no judge, so that there is no verdict to score"
+        message = "its task has no judge, so there is no verdict to score"
         raise JudgeFailedError(message)
     return rollout.finished.task_success, {}
 

@@ -172,8 +172,8 @@ def _restore_state(
     ):
         return True
     logger.warning(
-        "the state after step %d is not in %s: the steps after the newest one there are trained"
-        " again",
+        "the state after step %d is missing in %s; training continues from the newest saved state"
+        " there, or from the beginning if there is none",
         *(max(recorded.lineage.steps), folder),
     )
     return False

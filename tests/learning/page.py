@@ -11,7 +11,8 @@ from tests.learning.results import SeedResult
 TEXT = """# Does it learn?
 
 `make learning` writes this page. The next paragraph, the tables and the picture are computed from
-its runs (by commit {commits}); the rest is fixed text.
+its runs at commit {commits}. All other text and figures are written by hand. Differences are
+computed before rounding.
 
 {verdict}
 
@@ -21,11 +22,12 @@ Other settings were measured before, on the same held-out pairs, greedy:
 
 - Prompts with the last 5 to 9 turns instead of all (`--max-recent-turns 5`): in five seeds success
   rose from 0.341 to 0.491 on average, by 0.149 ± 0.022 (over seeds), and in each by more than three
-  paired standard errors (528 episodes). The warm-up imitates with all turns in the prompt. With all
-  turns success is higher before RL and about the same after it, so a part of these gains was
-  that RL adapted the policy to shorter prompts.
-- The same steps, sums in another order (micro-batches of 6 rows), seed 0: 0.466 ± 0.027 to 0.682 ±
-  0.025 (528 episodes). So rounding alone changes the policy, and its gain, by several hundredths.
+  paired standard errors (528 episodes). The warm-up imitates with all turns in the prompt. In seeds
+  0, 1 and 2 the mean with short prompts was 0.345 before and 0.482 after RL, with all turns 0.403
+  and 0.496. This suggests that part of the gain with short prompts was adaptation to them.
+- The same settings with micro-batches of six rows in the warm-up, which round differently, seed 0:
+  0.466 ± 0.027 to 0.682 ± 0.025 (528 episodes). The larger gain may be due to rounding or to
+  chance; each was run once.
 - 200 steps of imitation, demonstrations of at most 8 turns, 24 steps of RL, the same short prompts.
   Success rose in four of the five seeds, on average by 0.123 ± 0.043 (over seeds). In seed 0 it
   was 0.388 before, 0.574 to 0.576 after RL and after rejection sampling, and 0.044 after RL on
@@ -52,26 +54,26 @@ turns that it allows (`tests/producer/agents/android/test_goals.py`).
 The reward is 1 if both goals hold at the end, else 0; each response that cannot be parsed costs
 0.1. The order in which the goals were reached is not judged. Advantages are rewards less their
 group's mean. The loss is the importance-sampling policy gradient, summed over tokens, without
-clipping and without a KL penalty. {rl_steps} steps train LoRA of rank 16, each on 16 groups of 8
-rollouts (`SETTINGS` in `tests/learning/__main__.py`; the warm-up is
+clipping and without a KL penalty. RL trains LoRA of rank 16 for {rl_steps} steps, each with 16
+groups of 8 rollouts (`SETTINGS` in `tests/learning/__main__.py`; the warm-up is
 `producer/agents/android/policy/recipe.py`).
 
 Unlike the small SQL policies, the policy is not taught mistakes that RL could undo. The warm-up
 ends early, so that RL has something to add: {alignment_steps} steps that align image features with
 the names of what they show, {grounding_steps} of grounding, {imitation_steps} of behaviour cloning
 ([glossary](glossary.md)). 30 % of the demonstrated actions are random and masked from the loss.
-Compared with the first of the other warm-ups, 150 more steps of cloning and longer demonstrations
-raised greedy success of seed 7 from 0.324 to 0.597; RL then added 0.181. So imitation alone may do
-as well: the two were not compared at equal compute.
+In seed 7, with short prompts, 350 instead of 200 steps of cloning and longer demonstrations raised
+greedy success from 0.324 to 0.597; RL then added 0.181. More imitation may therefore do as well as
+RL; the two were not compared at equal compute.
 
 ## How it was measured
 
 The 264 pairs are a validation set: settings were tuned on them with seed {tuning_seed}, which is
-not in the tables (0.597 to 0.778, with short prompts); there is no separate test set. Each seed
-has its own warm-up and one training. Greedy figures and sampled ones are over 264 episodes each,
-one for each task. Standard errors are clustered by task, differences are paired by task,
-intervals are bootstrapped over tasks. They cover the evaluation alone: how trainings from one
-warm-up differ was not measured. The error of the mean is over seeds.
+not in the tables (0.597 to 0.778, with short prompts); there is no separate test set. Each seed has
+its own warm-up and one training. Greedy figures and sampled ones are over 264 episodes each, one
+for each task. Standard errors are clustered by task, differences are paired by task, intervals are
+bootstrapped over tasks. They cover the evaluation alone: how trainings from one warm-up differ was
+not measured. The error of the mean is over seeds.
 
 ## Greedy success on held-out pairs
 
@@ -81,17 +83,17 @@ warm-up differ was not measured. The error of the mean is over seeds.
 
 Lower entropy can raise sampled success without changing greedy success: the greedy table is the
 stricter test. Neither table shows whether RL solves tasks that eight samples of the warmed-up
-policy all miss. pass@8, before RL at temperature 1, is over 8 episodes for each of 32 held-out
-pairs, drawn at random; its standard error is up to 0.09. It cannot be compared with the other
-columns, which cover all 264 pairs.
+policy all miss. pass@8 is of the warmed-up policy, before RL, on 32 held-out pairs drawn at random,
+8 episodes each; its standard error is up to 0.09. It cannot be compared with the other columns,
+which cover all 264 pairs.
 
 {sampled}
 
 ## Controls
 
-Same policy, tasks and sizes. The settings were chosen for RL, not for the controls. Shuffled
-rewards: the rewards of each step, permuted over its rollouts. Rejection sampling: imitation of the
-policy's own successful rollouts ([controls](controls.md)).
+Same warmed-up policy, tasks and batch sizes. The settings were chosen for RL, not for the controls.
+Shuffled rewards: the rewards of each step, permuted over its rollouts. Rejection sampling:
+imitation of the policy's own successful rollouts ([controls](controls.md)).
 
 {controls}
 
@@ -106,8 +108,8 @@ Each step samples 16 of the 80 training pairs, so its success also depends on wh
 `cua-train sql demo --seed SEED`: SmolLM2-135M-Instruct (a third party's 4-bit copy) after SFT on
 128 gold queries, and after one round of rejection sampling on questions whose gold queries only
 judge its answers. Greedy execution accuracy on held-out databases with other schemas. The control
-is trained on as many of the same answers, chosen at random. Errors are clustered by database, gains
-paired. Seed 7, on which the recipe was tried, is not in the table. How it works:
+is trained on equally many of the sampled answers, drawn at random, right or wrong. Errors are
+clustered by database, gains paired. How it works:
 [text-to-SQL](text_to_sql_rl.md#the-demonstration).
 
 {pretrained}
@@ -177,16 +179,20 @@ def _controls(results: Sequence[SeedResult]) -> str:
 
 MIN_STANDARD_ERRORS = 3
 """Of the paired gain, above which a seed counts as raised."""
+T_95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}
+"""Number of seeds -> two-sided 95 % quantile of Student's t for their mean."""
 
 
 def _verdict(results: Sequence[SeedResult], missing: Sequence[int]) -> str:
     failed = [str(result.seed) for result in results if not _is_raised(result)]
     gain, error = _mean_gain(results)
+    reach = T_95[len(results)] * error
     where = "" if not failed else f" (not in seed {', '.join(failed)})"
     return (
         f"In {len(results) - len(failed)} of {len(results)} seeds{where} RL raises greedy success"
         f" on held-out pairs of goals by more than {MIN_STANDARD_ERRORS} paired standard errors."
-        f" The mean gain is {gain:+.3f} ± {error:.3f} (standard error over seeds)."
+        f" The mean gain over {len(results)} seeds is {gain:+.3f} ± {error:.3f}; its 95 % interval"
+        f" by Student's t is {gain - reach:+.3f} to {gain + reach:+.3f}."
         f"{_rejection_verdict(results)}{_missing_verdict(missing)}"
     )
 
@@ -194,7 +200,7 @@ def _verdict(results: Sequence[SeedResult], missing: Sequence[int]) -> str:
 def _missing_verdict(missing: Sequence[int]) -> str:
     if not missing:
         return ""
-    return f" Not measured yet: seed {', '.join(map(str, missing))}."
+    return f" Seeds not measured yet: {', '.join(map(str, missing))}."
 
 
 def _is_raised(result: SeedResult) -> bool:
@@ -211,11 +217,9 @@ def _rejection_verdict(results: Sequence[SeedResult]) -> str:
     ]
     if not rows:
         return ""
-    gains = [pair[1]["difference"]["gain"] for pair in rows]
-    seeds = "the one seed" if len(rows) == 1 else f"the {len(rows)} seeds"
-    return (
-        f" Rejection sampling minus RL, greedy, in {seeds} where both were run:"
-        f" {', '.join(f'{gain:+.3f}' for gain in gains)}."
+    differences = [pair[1]["difference"] for pair in rows]
+    return " Rejection sampling minus RL, greedy, where both were run: " + (
+        ", ".join(f"{one['gain']:+.3f} ± {one['standard_error']:.3f}" for one in differences) + "."
     )
 
 
@@ -230,7 +234,7 @@ def _mean_row(results: Sequence[SeedResult]) -> list[str]:
     before, after = (mean(pair[place]["success"] for pair in rows) for place in (0, 1))
     gain, error = _mean_gain(results)
     shown = f"{gain:+.3f} ± {error:.3f} over seeds"
-    return ["mean", f"{before:.3f}", f"{after:.3f}", shown, "", f"{gain / error:.1f}"]
+    return ["mean", f"{before:.3f}", f"{after:.3f}", shown, "", ""]
 
 
 def _at(rows: Sequence[dict[str, Any]], temperature: float) -> list[dict[str, Any]]:

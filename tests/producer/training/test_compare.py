@@ -267,7 +267,7 @@ def test_tasks_that_only_share_their_name_are_not_paired(
     (row,) = table(cua_train, "a", "retitled")[1:]
     assert row["difference"]["num_tasks"] == 1
     refused = cua_train("compare", "a", "louder", expected=4).stderr
-    assert "task 'own' of a is another one than that of louder (1 of 1 shared tasks" in refused
+    assert "task 'own' is defined differently in a and louder (1 of 1 shared tasks" in refused
 
 
 def test_under_six_tasks_say_so_and_have_no_interval(record: Record, cua_train: CuaTrain) -> None:

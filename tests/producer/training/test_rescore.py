@@ -166,7 +166,7 @@ def test_an_episode_that_nobody_judged_is_neither_solved_nor_failed(
     assert (recorded.success_rate_before, recorded.success_rate) == (1.0, 1.0)
     scored = of_type(read_log(), "scoring.rollout_scored")
     reasons = {item["error_message"]: item["success"] for item in scored if item["reward"] is None}
-    assert reasons == {"its task has no judge, so that there is no verdict to score": None}
+    assert reasons == {"its task has no judge, so there is no verdict to score": None}
 
 
 def test_a_training_that_the_log_does_not_have_leaves_nothing(installation: Installation) -> None:

@@ -139,7 +139,7 @@ def test_steps_trained_again_after_a_lost_state_are_a_new_generation_and_the_old
     shutil.rmtree(installation.runs_dir / "small" / "state" / "generation-0" / "step-000003")
     with caplog.at_level(logging.WARNING):
         summary = run(small(num_steps=4), installation=installation)
-    assert "the state after step 3 is not in" in caplog.text
+    assert "the state after step 3 is missing in" in caplog.text
     assert (summary.steps, summary.generation) == (4, 1)
     events = read_log()
     superseded = {

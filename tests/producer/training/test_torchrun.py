@@ -160,11 +160,11 @@ def test_what_several_processes_do_not_compute_as_one_is_refused_before_the_firs
 @pytest.mark.parametrize(
     ("changed", "found"),
     [
-        ({"WORLD_SIZE": "2"}, "RANK, LOCAL_RANK, MASTER_PORT, MASTER_ADDR is not set"),
-        ({"WORLD_SIZE": "two"}, "RANK, LOCAL_RANK, MASTER_PORT, MASTER_ADDR is not set"),
-        (WORLD | {"WORLD_SIZE": "two"}, "WORLD_SIZE is 'two', which is not a number"),
-        (WORLD | {"LOCAL_RANK": "-1"}, "LOCAL_RANK is '-1', which is not a number"),
-        (WORLD | {"MASTER_PORT": ""}, "MASTER_PORT is not set"),
+        ({"WORLD_SIZE": "2"}, "missing or empty: RANK, LOCAL_RANK, MASTER_PORT, MASTER_ADDR"),
+        ({"WORLD_SIZE": "two"}, "missing or empty: RANK, LOCAL_RANK, MASTER_PORT, MASTER_ADDR"),
+        (WORLD | {"WORLD_SIZE": "two"}, "WORLD_SIZE is 'two', not a whole number from 0"),
+        (WORLD | {"LOCAL_RANK": "-1"}, "LOCAL_RANK is '-1', not a whole number from 0"),
+        (WORLD | {"MASTER_PORT": ""}, "missing or empty: MASTER_PORT"),
     ],
 )
 def test_variables_that_torchrun_would_not_set_are_refused(
