@@ -356,8 +356,9 @@ class ProjectionLoop:
             except SupersededError as error:
                 logger.debug("%s; continuing from the tables' positions", error)
                 pipeline.abandon()
-                self._apply_next(schema, lease)
+                # Whoever moved the positions may have the lease, and move them again meanwhile.
                 lease.renew(at_once=True)
+                self._apply_next(schema, lease)
             catching_up.reached(run.committed.positions)
             # A batch that was only sent is no success: the database may refuse every commit.
             has_committed = run.committed.positions != before

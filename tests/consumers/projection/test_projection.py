@@ -99,6 +99,50 @@ def test_a_projector_that_was_replaced_changes_nothing(migrated_url: str) -> Non
     assert_equal_to_reference(migrated_url, log)
 
 
+class Overtaken(MemoryReader):
+    """The first two times it is read, another projector has the lease and is ten records ahead."""
+
+    def __init__(self, log: MemoryLog, successor: ProjectedSchema) -> None:
+        super().__init__(log)
+        self._successor = successor
+        self._remaining = [parse_record(record) for record in log.records[:20]]
+
+    def poll(self, max_records: int, timeout_s: float) -> list[LogRecord]:
+        successor, applied = self._successor, self._remaining[:10]
+        del self._remaining[:10]
+        if applied:
+            with successor.connection as connection, connection.cursor() as cursor:
+                cursor.execute(
+                    "UPDATE cua_ops.lease SET holder = 'elsewhere/4711/nonce', renewed_at ="
+                    " clock_timestamp(), (backend_pid, backend_start) = (SELECT pid, backend_start"
+                    " FROM pg_stat_activity WHERE pid = pg_backend_pid())"
+                )
+            successor.load()
+            successor.apply(applied)
+        return super().poll(max_records, timeout_s)
+
+
+def test_a_projector_that_was_replaced_asks_for_its_lease_before_it_applies_more(
+    migrated_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = memory_log(logged_events("a"))
+    stop = threading.Event()
+    with connected(migrated_url, "successor") as working:
+        reader = Overtaken(log, ProjectedSchema(working, "cua", log.log_id))
+        worker = threading.Thread(
+            target=ProjectionLoop(reader, migrated_url).run_forever, args=(stop,)
+        )
+        worker.start()
+        try:
+            eventually(lambda: any("(process 4711 on elsewhere" in m for m in caplog.messages))
+            execute(migrated_url, "DELETE FROM cua_ops.lease")
+            eventually(lambda: read_status(MemoryReader(log), migrated_url).lag_events == 0)
+        finally:
+            stop.set()
+            worker.join(DEADLINE_S)
+    assert_equal_to_reference(migrated_url, log)
+
+
 def test_one_projector_works_and_the_next_takes_its_place(
     migrated_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
