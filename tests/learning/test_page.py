@@ -50,7 +50,7 @@ def test_each_seed_has_a_row_and_gains_have_a_mean_with_their_error(tmp_path: Pa
     page, picture = tmp_path / "learning.md", tmp_path / "learning.svg"
     write_page(page, picture, results, [2], FACTS)
     lines = page.read_text().splitlines()
-    (verdict,) = [line for line in lines if line.startswith("In ")]
+    (verdict,) = [line for line in lines if line.startswith("In 1 of 2 seeds")]
     assert verdict == (
         "In 1 of 2 seeds (not in seed 1) RL raises greedy success on held-out pairs of goals by"
         " more than 3 paired standard errors. The mean gain over 2 seeds is +0.150 ± 0.050; its"
