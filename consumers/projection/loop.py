@@ -20,11 +20,7 @@ from consumers.database.connection import (
     session_group,
 )
 from consumers.database.lease import LeaseTakenError, ProjectorLease, give_back, new_holder
-from consumers.errors import (
-    CuaProjectError,
-    MismatchError,
-    UnreachableError,
-)
+from consumers.errors import CuaProjectError, MismatchError, UnreachableError
 from consumers.fold.parse import parse_records
 from consumers.log.reader import LogReader, TopicPartition
 from consumers.projection.activity import Activity
