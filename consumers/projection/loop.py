@@ -181,6 +181,9 @@ class ProjectionLoop:
                 run.check_limit(reason, is_lock=isinstance(error, LockNotAvailable))
                 run.stop.wait(run.outage.failed(reason))
                 return run.stop.is_set()
+            except SupersededError as error:
+                # The next session asks for the lease first, which another projector may have.
+                logger.debug("%s; continuing from the tables' positions", error)
             except _StoppedWaitingError:
                 return True
         return run.is_done()
@@ -352,7 +355,7 @@ class ProjectionLoop:
             except SupersededError as error:
                 logger.debug("%s; continuing from the tables' positions", error)
                 pipeline.abandon()
-                # Whoever moved the positions may have the lease, and move them again meanwhile.
+                # Whoever moved the positions may have it, and move them again meanwhile.
                 lease.renew(at_once=True)
                 self._apply_next(schema, lease)
             catching_up.reached(run.committed.positions)

@@ -91,6 +91,29 @@ def test_a_projector_that_was_replaced_asks_for_its_lease_before_it_applies_more
     assert_equal_to_reference(migrated_url, log)
 
 
+def test_a_projector_that_is_stopped_after_it_was_replaced_ends_without_an_error(
+    migrated_url: str,
+) -> None:
+    log = memory_log(logged_events("a"))
+    stop = threading.Event()
+
+    class Stopped(MemoryReader):
+        """When it is first read, another projector is ten records ahead, and a stop arrives."""
+
+        def poll(self, max_records: int, timeout_s: float) -> list[LogRecord]:
+            if not stop.is_set():
+                successor.load()
+                successor.apply([parse_record(record) for record in log.records[:10]])
+                stop.set()
+            return super().poll(max_records, timeout_s)
+
+    with connected(migrated_url, "successor") as working:
+        successor = ProjectedSchema(working, "cua", log.log_id)
+        report = ProjectionLoop(Stopped(log), migrated_url, batch_records=10).run_forever(stop)
+
+    assert report.events == 0
+
+
 def test_one_projector_works_and_the_next_takes_its_place(
     migrated_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
